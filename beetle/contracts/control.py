@@ -1,0 +1,95 @@
+"""hello, batch, subscribe, unsubscribe, store.verify."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw
+
+from beetle.contracts.common import Report
+from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, budgeted
+
+Topic = Literal["lifecycle", "transcript", "skill", "job", "device", "replication"]
+
+
+class HelloRequest(Request, frozen=True, kw_only=True):
+    """Ask who answers, who is asking, and what may be asked."""
+
+
+class OperationSummary(Piece, frozen=True, kw_only=True):
+    name: Open[str]
+    effect: Open[str]
+    visible: Open[bool]
+
+
+class HelloReport(Report, frozen=True, kw_only=True):
+    """`limits` maps a budget's name to its value (WIRE: limits)."""
+
+    server: Open[str]
+    version: Open[str]
+    protocol: Open[int]
+    profile: Open[str]
+    principal: Open[str]
+    limits: Open[dict[str, int]]
+    operations: Open[tuple[OperationSummary, ...]]
+    pid: Open[int]
+    uptime_s: Open[float]
+
+
+class BatchItem(Part, frozen=True, kw_only=True):
+    op: Annotated[str, Meta(min_length=1, max_length=128)]
+    args: Raw = Raw(b"\x80")
+
+
+class BatchRequest(Request, frozen=True, kw_only=True):
+    """Run several operations in order in one transaction: all of them or none."""
+
+    requests: Annotated[tuple[BatchItem, ...], Meta(min_length=1, extra=budgeted("batch_requests"))]
+
+
+class BatchReport(Report, frozen=True, kw_only=True):
+    """The reports in the order of the requests, each already shaped by the caller's view."""
+
+    reports: Content[tuple[dict[str, Any], ...] | None]
+
+
+class SubscribeRequest(Request, frozen=True, kw_only=True):
+    """Follow events of this scope: frames with ids and kinds until `unsubscribe` or the connection ends."""
+
+    topics: Annotated[tuple[Topic, ...], Meta(min_length=1, max_length=6, description="which events")]
+
+
+class SubscribeReport(Report, frozen=True, kw_only=True):
+    sub: Open[str]
+    topics: Open[tuple[str, ...]]
+
+
+class UnsubscribeRequest(Request, frozen=True, kw_only=True):
+    """End one subscription of this connection."""
+
+    sub: Annotated[Id, Meta(description="the subscription's id")]
+
+
+class UnsubscribeReport(Report, frozen=True, kw_only=True):
+    sub: Open[str]
+
+
+class StoreVerifyRequest(Request, frozen=True, kw_only=True):
+    """Walk the event-log chain, the derived refs, the recall index and the pages of the store."""
+
+    pages: Annotated[bool, Meta(description="also read every page (SQLite's integrity_check)")] = True
+
+
+class VerifyFinding(Piece, frozen=True, kw_only=True):
+    check: Open[str]
+    subject: Open[str]
+    problem: Open[str]
+
+
+class StoreVerifyReport(Report, frozen=True, kw_only=True):
+    """`clean` when no check found anything; `checked` counts what each check looked at."""
+
+    clean: Open[bool]
+    checked: Open[dict[str, int]]
+    findings: Open[tuple[VerifyFinding, ...]]
+    event_log_head: Open[str]

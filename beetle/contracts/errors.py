@@ -1,0 +1,223 @@
+"""Error classes: each owns its key, its message template and its hint; one table maps keys to every transport.
+
+Messages are built from ids, kinds and numbers that the caller may see, never from stored content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+
+class Status(NamedTuple):
+    """How one error key looks on each transport: process exit code, HTTP status, gRPC code name."""
+
+    exit_code: int
+    http: int
+    grpc: str
+
+
+STATUS: Mapping[str, Status] = {
+    "invalid_request": Status(2, 400, "INVALID_ARGUMENT"),
+    "invalid_frame": Status(2, 400, "INVALID_ARGUMENT"),
+    "unknown_operation": Status(2, 404, "UNIMPLEMENTED"),
+    "not_found": Status(3, 404, "NOT_FOUND"),
+    "conflict": Status(4, 409, "ALREADY_EXISTS"),
+    "unauthorized": Status(5, 401, "UNAUTHENTICATED"),
+    "forbidden": Status(5, 403, "PERMISSION_DENIED"),
+    "capability_hidden": Status(5, 403, "PERMISSION_DENIED"),
+    "privacy_denied": Status(5, 403, "PERMISSION_DENIED"),
+    "signature_invalid": Status(5, 403, "PERMISSION_DENIED"),
+    "host_pubkey_not_enrolled": Status(5, 403, "PERMISSION_DENIED"),
+    "payload_too_large": Status(6, 413, "RESOURCE_EXHAUSTED"),
+    "store_budget_exceeded": Status(6, 507, "RESOURCE_EXHAUSTED"),
+    "overloaded": Status(7, 503, "UNAVAILABLE"),
+    "deadline_exceeded": Status(7, 504, "DEADLINE_EXCEEDED"),
+    "services_unavailable": Status(7, 503, "FAILED_PRECONDITION"),
+    "store_locked": Status(8, 503, "UNAVAILABLE"),
+    "storage_full": Status(8, 507, "INTERNAL"),
+    "store_read_only": Status(8, 507, "INTERNAL"),
+    "store_corrupt": Status(9, 500, "INTERNAL"),
+    "schema_mismatch": Status(9, 500, "INTERNAL"),
+    "integrity_violation": Status(9, 500, "INTERNAL"),
+    "internal": Status(1, 500, "INTERNAL"),
+}
+
+MESSAGE_LIMIT = 600
+"""Longest message sent, in characters: a decoder may quote the caller's own input, which can be a megabyte."""
+
+
+class BeetleError(Exception):
+    """An error that a caller is meant to read.
+
+    `template` and `hint_template` are filled from the keyword arguments, which also become `details`; an argument
+    of None is left out of `details`.
+    """
+
+    key: ClassVar[str] = "internal"
+    template: ClassVar[str] = "{reason}"
+    hint_template: ClassVar[str] = ""
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, *, hint: str | None = None, **details: Any) -> None:
+        self.details: dict[str, Any] = {k: v for k, v in details.items() if v is not None}
+        message = self.template.format_map(_Blank(details))
+        self.message = message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
+        self.hint = self.hint_template.format_map(_Blank(details)) if hint is None else hint
+        super().__init__(f"{self.key}: {self.message}")
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's exit code for this error."""
+        return STATUS[self.key].exit_code
+
+
+class _Blank(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+class InvalidRequest(BeetleError):
+    """The caller's arguments are wrong: details hold `path` (`$.args.limit`) where one place is to blame."""
+
+    key = "invalid_request"
+    template = "{reason}"
+    hint_template = "see `beetle call --help`, or the operation's page in docs/operations.md"
+
+
+class InvalidFrame(BeetleError):
+    """The bytes are no MessagePack map with string keys; the connection is closed after this answer."""
+
+    key = "invalid_frame"
+    template = "{reason}"
+    hint_template = "send one MessagePack map per request, with string keys and UTF-8 strings"
+
+
+class UnknownOperation(BeetleError):
+    key = "unknown_operation"
+    template = "there is no operation {operation!r}"
+    hint_template = "{nearest}"
+
+
+class NotFound(BeetleError):
+    key = "not_found"
+    template = "no {kind} {name!r} in this scope"
+    hint_template = "{listing}"
+
+
+class Conflict(BeetleError):
+    """Idempotency clash, another content under a known id, or a wrong expected revision."""
+
+    key = "conflict"
+    template = "{reason}"
+
+
+class Unauthorized(BeetleError):
+    key = "unauthorized"
+    template = "{reason}"
+    hint_template = "ask the operator for a [principals.NAME] entry in beetle.toml, then reload the daemon (SIGHUP)"
+
+
+class Forbidden(BeetleError):
+    key = "forbidden"
+    template = "{reason}"
+
+
+class CapabilityHidden(BeetleError):
+    key = "capability_hidden"
+    template = "{operation} is hidden here: {reason}"
+    hint_template = "`beetle memory capabilities` shows what this caller may use and why"
+
+
+class PrivacyDenied(BeetleError):
+    key = "privacy_denied"
+    template = "{reason}"
+
+
+class PayloadTooLarge(BeetleError):
+    """Details: `limit` (which), `maximum`, `actual` where known, `path` where one field is to blame."""
+
+    key = "payload_too_large"
+    template = "{what} is over this profile's limit of {maximum} {unit}"
+    hint_template = "split the input; `hello` lists the limits"
+
+
+class StoreBudgetExceeded(BeetleError):
+    key = "store_budget_exceeded"
+    template = "the store is at its ceiling of {maximum} bytes; reads and deletes go on"
+    hint_template = "delete transcripts that are no longer needed, or raise store_bytes in the profile"
+
+
+class Overloaded(BeetleError):
+    key = "overloaded"
+    template = "{what}: this profile allows {maximum}"
+    hint_template = "try again after {retry_after_ms} ms"
+    retryable = True
+
+
+class DeadlineExceeded(BeetleError):
+    """The deadline passed before the work began; nothing was written."""
+
+    key = "deadline_exceeded"
+    template = "the deadline of {deadline_ms} ms passed before {what}"
+    hint_template = "nothing was changed; try again, or give a longer deadline_ms"
+    retryable = True
+
+
+class StoreLocked(BeetleError):
+    """Another process holds the store. Details: `pid` and `socket` of the holder, where it said."""
+
+    key = "store_locked"
+    template = "{store} is in use by process {pid}"
+    hint_template = "{advice}"
+    retryable = True
+
+
+class StorageFull(BeetleError):
+    key = "storage_full"
+    template = "no space left for {path}; reads go on"
+    hint_template = "free space on that filesystem, then write again; nothing acknowledged was lost"
+
+
+class StoreReadOnly(BeetleError):
+    key = "store_read_only"
+    template = "{path} cannot be written: {reason}"
+    hint_template = "make the folder and file writable for this user, or choose another --store"
+
+
+class StoreCorrupt(BeetleError):
+    key = "store_corrupt"
+    template = "{path} is damaged: {reason}"
+    hint_template = "run `beetle verify`; restore the newest good copy if it finds damage"
+
+
+class SchemaMismatch(BeetleError):
+    key = "schema_mismatch"
+    template = "{path}: {reason}"
+    hint_template = "{advice}"
+
+
+class IntegrityViolation(BeetleError):
+    """A hash chain or a cross-check does not hold."""
+
+    key = "integrity_violation"
+    template = "{reason}"
+    hint_template = "run `beetle verify` and keep a copy of the store before anything else"
+
+
+class Internal(BeetleError):
+    """A defect. The message carries a reference into the daemon's log, never content."""
+
+    key = "internal"
+    template = "an internal error was recorded as {reference}"
+    hint_template = "look for {reference} in the daemon's log and report it"
+
+
+ERRORS: Mapping[str, type[BeetleError]] = {
+    cls.key: cls
+    for cls in (
+        InvalidRequest, InvalidFrame, UnknownOperation, NotFound, Conflict, Unauthorized, Forbidden, CapabilityHidden,
+        PrivacyDenied, PayloadTooLarge, StoreBudgetExceeded, Overloaded, DeadlineExceeded, StoreLocked, StorageFull,
+        StoreReadOnly, StoreCorrupt, SchemaMismatch, IntegrityViolation, Internal,
+    )
+}  # fmt: skip

@@ -1,0 +1,290 @@
+"""memory.*: write, recall, project, inspect, capabilities."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from beetle.contracts.common import (
+    Conversation,
+    ConversationRef,
+    DerivedMemoryRef,
+    ModeInput,
+    RecallLimit,
+    RegistryRef,
+    Report,
+)
+from beetle.contracts.fields import (
+    Content,
+    Evidence,
+    Open,
+    OperatorOnly,
+    Piece,
+    Request,
+    Time,
+    Visibility,
+    budgeted,
+    clipped,
+)
+from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
+from beetle.contracts.transcript import Query
+
+Plane = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
+Pressure = Literal["normal", "elevated", "critical"]
+
+
+class ProceduralWrite(Request, frozen=True, kw_only=True, tag="procedural", tag_field="kind"):
+    """Create or revise runtime skills: all of them or none."""
+
+    source: Annotated[
+        Literal["manual", "post_turn", "replay_promotion", "import"], Meta(description="what the skills came from")
+    ]
+    writes: Annotated[
+        tuple[RuntimeSkillWrite, ...],
+        Meta(min_length=1, extra=budgeted("batch_requests"), description="the skills to create or revise"),
+    ]
+
+
+MemoryWriteRequest = ProceduralWrite
+"""Tagged by `kind`."""
+
+
+class MemoryWriteReport(Report, frozen=True, kw_only=True):
+    accepted: Open[int]
+    writes: Open[tuple[RuntimeSkillWriteOutcome, ...]]
+    derived_refs: Open[tuple[DerivedMemoryRef, ...]]
+
+
+class MemoryRecallRequest(Request, frozen=True, kw_only=True):
+    """Find what memory holds for a query, over every plane that the caller may see."""
+
+    query: Query
+    limit: RecallLimit = 8
+    tool_registry_refs: Annotated[
+        tuple[RegistryRef, ...], Meta(max_length=64, description="the host's registries")
+    ] = ()
+    planes: Annotated[tuple[Plane, ...], Meta(min_length=1, max_length=6, description="only these planes")] | None = (
+        None
+    )
+    conversation: Conversation | None = None
+    since: Annotated[Time, Meta(description="not before")] | None = None
+    until: Annotated[Time, Meta(description="not after")] | None = None
+    as_of: Annotated[Time, Meta(description="as memory stood then")] | None = None
+
+
+class RecallHit(Piece, frozen=True, kw_only=True):
+    """One hit of the fused list; `why` names the signals that ranked it. Higher scores come first."""
+
+    plane: Open[Plane]
+    ref: Open[str]
+    score: Open[float]
+    excerpt: Evidence[str | None]
+    why: Open[tuple[str, ...]]
+    at: Open[str | None] = None
+    title: Content[str | None] = None
+    conversation: Open[ConversationRef | None] = None
+    turn_id: Open[str | None] = None
+    message_id: Open[str | None] = None
+    session_id: Open[str | None] = None
+    event_id: Open[str | None] = None
+    visibility: Open[Visibility] = "shared"
+    state: Open[Literal["live", "masked", "deleted"]] = "live"
+
+
+class AgentToolHint(Piece, frozen=True, kw_only=True):
+    """Governed experience with a tool of the host; the host executes, and decides whether it may."""
+
+    tool_id: Open[str]
+    registry_id: Open[str]
+    schema_fingerprint: Open[str]
+    reason: Content[str | None]
+    permission_tags: Open[tuple[str, ...]] = ()
+    risk_tags: Open[tuple[str, ...]] = ()
+    host_execution_required: Open[bool] = True
+
+
+class ToolExperienceStatus(Piece, frozen=True, kw_only=True):
+    reason: Open[str] = "no_governed_tool_experience"
+    registries: Open[tuple[str, ...]] = ()
+
+
+class WorkingRecall(Piece, frozen=True, kw_only=True):
+    """How the hits were found: the conversation that counted as current, what was searched, what was left out."""
+
+    current_conversation: Open[ConversationRef | None] = None
+    planes: Open[tuple[str, ...]] = ()
+    candidates: Open[int] = 0
+    terms: Open[int] = 0
+
+
+class RecallTimings(Piece, frozen=True, kw_only=True):
+    """Milliseconds spent searching the index, loading candidates and ranking them."""
+
+    search: Open[float] = 0.0
+    load: Open[float] = 0.0
+    rank: Open[float] = 0.0
+    total: Open[float] = 0.0
+
+
+class MemoryRecallReport(Report, frozen=True, kw_only=True):
+    """`hits` is the fused list, best first; the lists by plane hold the same hits apart."""
+
+    hits: Open[tuple[RecallHit, ...]]
+    runtime_skills: Open[tuple[RecallHit, ...]] = ()
+    agent_skills: Open[tuple[RecallHit, ...]] = ()
+    long_term: Open[tuple[RecallHit, ...]] = ()
+    evidence: Open[tuple[RecallHit, ...]] = ()
+    thoughts: Open[tuple[RecallHit, ...]] = ()
+    chunks: Open[tuple[RecallHit, ...]] = ()
+    agent_tool_hints: Open[tuple[AgentToolHint, ...]] = ()
+    tool_experience_status: Open[ToolExperienceStatus] = ToolExperienceStatus()
+    working_recall: Open[WorkingRecall] = WorkingRecall()
+    timings_ms: Open[RecallTimings] = RecallTimings()
+
+
+SystemMaxLen = Annotated[
+    int, Meta(ge=0, extra=clipped("projection_chars"), description="characters the block may have, a hard bound")
+]
+PressureArg = Annotated[Pressure, Meta(description="how tight the model's window is")]
+
+
+class MemoryProjectionRequest(Request, frozen=True, kw_only=True):
+    """Build the bounded memory block for a model's context."""
+
+    user_query: Annotated[str, Meta(extra=budgeted("query_chars"), description="what the user asks now; may be empty")]
+    system_max_len: SystemMaxLen = 4000
+    recent_messages_limit: Annotated[int, Meta(ge=0, le=1000, description="most recent messages to show")] = 10
+    pressure: PressureArg = "normal"
+    conversation: Conversation | None = None
+    mode_input: ModeInput = ModeInput()
+    tool_registry_refs: Annotated[
+        tuple[RegistryRef, ...], Meta(max_length=64, description="the host's registries")
+    ] = ()
+
+
+class ProjectionSection(Piece, frozen=True, kw_only=True):
+    """One section of the block: what it may take, what it took, in characters."""
+
+    name: Open[str]
+    items: Open[int]
+    characters: Open[int]
+    budget: Open[int]
+    omitted: Open[int] = 0
+
+
+class ProjectionAudit(Piece, frozen=True, kw_only=True):
+    """What went into the block and what the privacy gate withheld (counts only)."""
+
+    source_planes: Open[tuple[str, ...]] = ()
+    selected: Open[tuple[str, ...]] = ()
+    characters: Open[int] = 0
+    budget: Open[int] = 0
+    pressure: Open[Pressure] = "normal"
+    withheld: Open[int] = 0
+
+
+class MemoryProjectionReport(Report, frozen=True, kw_only=True):
+    system_memory_block: Content[str | None]
+    sections: Open[tuple[ProjectionSection, ...]]
+    audit: Open[ProjectionAudit]
+    agent_tool_hints: Open[tuple[AgentToolHint, ...]] = ()
+    tool_experience_status: Open[ToolExperienceStatus] = ToolExperienceStatus()
+
+
+class MemoryCapabilitiesRequest(Request, frozen=True, kw_only=True):
+    """Show what this caller may do here, and why what is hidden is hidden."""
+
+
+class Capability(Piece, frozen=True, kw_only=True):
+    """One entry of the catalog. `reason` says what hides it."""
+
+    visible: Open[bool]
+    reason: Open[str | None] = None
+    operations: Open[tuple[str, ...]] = ()
+
+
+class MemoryCapabilityCatalog(Report, frozen=True, kw_only=True):
+    """Capability name to whether it is visible, the intersection of profile, build, runtime and privacy policy."""
+
+    profile: Open[str]
+    backend: Open[str]
+    capabilities: Open[dict[str, Capability]]
+    views: Open[tuple[str, ...]]
+
+
+class MemoryInspectionRequest(Request, frozen=True, kw_only=True):
+    """Report the state of the store, its counts and, with a query, how recall and projection answer it."""
+
+    query: Annotated[
+        str, Meta(extra=budgeted("query_chars"), description="also show recall and projection of this")
+    ] = ""
+    system_max_len: SystemMaxLen = 4000
+    pressure: PressureArg = "normal"
+    mode_input: ModeInput = ModeInput()
+
+
+class StoreState(Piece, frozen=True, kw_only=True):
+    path: OperatorOnly[str | None]
+    bytes: Open[int]
+    wal_bytes: Open[int]
+    pages: Open[int]
+    ceiling_bytes: Open[int]
+    schema: Open[int]
+    backend: Open[str]
+    pending_erasures: Open[int] = 0
+
+
+class PlaneCounts(Piece, frozen=True, kw_only=True):
+    """Rows of the caller's space."""
+
+    conversations: Open[int]
+    turns: Open[int]
+    messages: Open[int]
+    masked_messages: Open[int]
+    deleted_messages: Open[int]
+    runtime_skills: Open[int]
+    skill_revisions: Open[int]
+    derived_refs: Open[int]
+
+
+class EventLogState(Piece, frozen=True, kw_only=True):
+    rows: Open[int]
+    head: Open[str]
+
+
+class AgentSkillReport(Piece, frozen=True, kw_only=True):
+    """Mounted agent-skill directories: what was found in them."""
+
+    mounts: OperatorOnly[tuple[str, ...] | None] = ()
+    skills: Open[int] = 0
+    findings: Open[int] = 0
+
+
+class ToolRegistryReport(Piece, frozen=True, kw_only=True):
+    registries: Open[int] = 0
+
+
+class OperatorInspection(Piece, frozen=True, kw_only=True):
+    """What a person who answers for the daemon wants to see first."""
+
+    principal: Open[str]
+    profile: Open[str]
+    uptime_s: Open[float]
+    current_conversation: Open[ConversationRef | None]
+    queued_writes: Open[int]
+    readers: Open[int]
+    refusals: Open[int]
+    findings: Open[tuple[str, ...]]
+
+
+class MemoryInspectionReport(Report, frozen=True, kw_only=True):
+    store: Open[StoreState]
+    counts: Open[PlaneCounts]
+    event_log: Open[EventLogState]
+    operator: Open[OperatorInspection]
+    agent_skills: Open[AgentSkillReport] = AgentSkillReport()
+    tool_registries: Open[ToolRegistryReport] = ToolRegistryReport()
+    recall: Open[WorkingRecall | None] = None
+    recall_hits: Open[tuple[RecallHit, ...]] = ()
+    projection: Open[ProjectionAudit | None] = None

@@ -1,0 +1,55 @@
+"""Refs: one stable string for any record, `plane:segment/segment…`, segments percent-encoded (RFC 3986)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+SHAPES: dict[str, tuple[int, int]] = {
+    "evidence": (3, 4),
+    "procedural": (1, 2),
+    "long_term": (1, 1),
+    "thoughts": (2, 2),
+    "chunks": (1, 1),
+    "agent_skill": (2, 2),
+    "toc": (1, 1),
+    "grip": (1, 1),
+}
+"""Plane to the least and the most number of segments."""
+
+
+class Ref(NamedTuple):
+    """A parsed ref. `evidence` has channel, conversation, turn and, of one message, its id."""
+
+    plane: str
+    segments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return format_ref(self.plane, *self.segments)
+
+
+def format_ref(plane: str, *segments: str | int) -> str:
+    """The ref of a record; unreserved characters of RFC 3986 stay as they are."""
+    return plane + ":" + "/".join(quote(str(s), safe="") for s in segments)
+
+
+def parse_ref(text: str) -> Ref | None:
+    """The ref that `text` is, or None when it is something else (a citation may be any text)."""
+    plane, colon, rest = text.partition(":")
+    shape = SHAPES.get(plane)
+    if not colon or shape is None or not rest:
+        return None
+    parts = rest.split("/")
+    if not shape[0] <= len(parts) <= shape[1] or not all(parts):
+        return None
+    segments = tuple(unquote(p, errors="strict") if p.isascii() and _decodes(p) else "" for p in parts)
+    return Ref(plane, segments) if all(segments) else None
+
+
+def _decodes(part: str) -> bool:
+    """Whether the percent-encoded bytes are UTF-8."""
+    try:
+        unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True

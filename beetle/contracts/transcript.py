@@ -1,0 +1,369 @@
+"""Evidence: transcript.commit, replay, timeline, conversations, search, lifecycle."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from beetle.contracts.common import (
+    Conversation,
+    ConversationRef,
+    Cursor,
+    DerivedMemoryRef,
+    PageLimit,
+    RecallLimit,
+    Report,
+    TurnPageLimit,
+)
+from beetle.contracts.fields import (
+    Content,
+    Evidence,
+    Id,
+    Label,
+    Open,
+    Part,
+    Piece,
+    Request,
+    Time,
+    ViewName,
+    Visibility,
+    budgeted,
+)
+
+Role = Literal["user", "assistant", "system", "tool"]
+StoredRole = Literal["user", "assistant", "system", "tool", "tool_use", "tool_result", "other"]
+RefView = Literal["host_ui", "model_context", "operator_audit", "export"]
+ViewArg = Annotated[ViewName, Meta(description="what may be shown: one of the views that this caller is allowed")]
+Query = Annotated[str, Meta(min_length=1, extra=budgeted("query_chars"), description="words to look for")]
+
+
+class ActorAttribution(Part, frozen=True, kw_only=True):
+    """Who spoke, about whom, as whom, and what set it off; never collapsed into one identity."""
+
+    speaker: Label | None = None
+    subject_id: Id | None = None
+    actor_subject_id: Id | None = None
+    mounted_subject_id: Id | None = None
+    agent_id: Id | None = None
+    trigger: Label | None = None
+
+
+class MessageDelta(Part, frozen=True, kw_only=True):
+    """One message of a turn. `at` defaults to its turn's."""
+
+    message_id: Id
+    role: Role
+    content: Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
+    at: Time | None = None
+    visibility: Visibility = "shared"
+    actor: ActorAttribution | None = None
+
+
+class HostOpaqueRef(Part, frozen=True, kw_only=True):
+    """A host's own object (task, ticket, order…), which memory never looks into."""
+
+    kind: Id
+    ref_id: Id
+    relation: Label | None = None
+    label: Annotated[str, Meta(max_length=1024)] | None = None
+    visibility: tuple[RefView, ...] = ("host_ui",)
+
+
+class MessageTarget(Part, frozen=True, kw_only=True):
+    """An attribute's target when it is one message of the turn."""
+
+    message_id: Id
+
+
+class TranscriptAttr(Part, frozen=True, kw_only=True):
+    """A named value that a host keeps beside a turn or a message."""
+
+    key: Id
+    value: Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
+    target: Literal["turn"] | MessageTarget = "turn"
+    visibility: tuple[RefView, ...] = ("host_ui",)
+    export_allowed: bool = False
+
+
+class CanonicalTurnDelta(Part, frozen=True, kw_only=True):
+    """A delivered turn. Its digest covers turn_id, at, the messages and the host refs, not the attrs."""
+
+    turn_id: Id
+    at: Time
+    messages: Annotated[tuple[MessageDelta, ...], Meta(min_length=1, max_length=1000)]
+    host_refs: Annotated[tuple[HostOpaqueRef, ...], Meta(extra=budgeted("host_refs_per_turn"))] = ()
+    attrs: Annotated[tuple[TranscriptAttr, ...], Meta(max_length=256)] = ()
+
+
+class MemoryTranscriptCommitRequest(Request, frozen=True, kw_only=True):
+    """Commit delivered turns as evidence: all of them or none."""
+
+    conversation: Conversation
+    turns: Annotated[
+        tuple[CanonicalTurnDelta, ...],
+        Meta(min_length=1, extra=budgeted("commit_turns"), description="the delivered turns, oldest first"),
+    ]
+
+
+class CommittedTurn(Piece, frozen=True, kw_only=True):
+    turn_id: Open[str]
+    sequence: Open[int]
+    outcome: Open[Literal["committed", "unchanged"]]
+
+
+class MemoryTranscriptCommitReport(Report, frozen=True, kw_only=True):
+    committed: Open[int]
+    unchanged: Open[int]
+    turns: Open[tuple[CommittedTurn, ...]]
+
+
+class MemoryTranscriptReplayRequest(Request, frozen=True, kw_only=True):
+    """Read a conversation's turns in sequence order through one view."""
+
+    conversation: Conversation
+    view: ViewArg
+    limit: TurnPageLimit = 50
+    cursor: Cursor | None = None
+
+
+class Redacted(Piece, frozen=True, kw_only=True):
+    """Stands where content may not: the reason and, in operator_audit, what can be said without it."""
+
+    reason: Open[str]
+    digest: Open[str | UnsetType] = UNSET
+    length: Open[int | UnsetType] = UNSET
+    deleted_at: Open[str | UnsetType] = UNSET
+    deleted_by: Open[str | UnsetType] = UNSET
+
+
+class DeletedContent(Piece, frozen=True, kw_only=True):
+    """When and by whom a message's raw content was deleted."""
+
+    at: Open[str]
+    by: Open[str]
+
+
+class ActorView(Piece, frozen=True, kw_only=True):
+    speaker: Content[str | None] = None
+    subject_id: Open[str | None] = None
+    actor_subject_id: Open[str | None] = None
+    mounted_subject_id: Open[str | None] = None
+    agent_id: Open[str | None] = None
+    trigger: Open[str | None] = None
+
+
+class TranscriptMessage(Piece, frozen=True, kw_only=True):
+    """A message in a report: `content` where the view may see it, else `redacted`.
+
+    `state`, `digest` and `deletion` are what the gate decides with; it takes `digest` and `deletion` out again.
+    """
+
+    message_id: Open[str]
+    role: Open[StoredRole]
+    at: Open[str]
+    visibility: Open[Visibility]
+    state: Open[Literal["live", "masked", "deleted"]]
+    actor: Evidence[ActorView | None] = None
+    content: Evidence[str | UnsetType] = UNSET
+    redacted: Open[Redacted | UnsetType] = UNSET
+    length: Evidence[int | UnsetType] = UNSET
+    digest: Evidence[str | UnsetType] = UNSET
+    deletion: Evidence[DeletedContent | UnsetType] = UNSET
+
+
+class HostRefView(Piece, frozen=True, kw_only=True):
+    """A host ref in a report; `label` is shown in owner-approved views alone."""
+
+    kind: Open[str]
+    ref_id: Open[str]
+    relation: Open[str | None] = None
+    label: Evidence[str | None] = None
+    visibility: Open[tuple[str, ...]] = ()
+
+
+class AttrView(Piece, frozen=True, kw_only=True):
+    """An attr in a report; dropped whole where the view is not among its own."""
+
+    key: Evidence[str | None]
+    value: Evidence[str | None]
+    message_id: Open[str | None] = None
+    visibility: Open[tuple[str, ...]] = ()
+    export_allowed: Open[bool] = False
+
+
+class TranscriptTurn(Piece, frozen=True, kw_only=True):
+    turn_id: Open[str]
+    sequence: Open[int]
+    at: Open[str]
+    archived: Open[bool]
+    messages: Open[tuple[TranscriptMessage, ...]]
+    host_refs: Open[tuple[HostRefView, ...]] = ()
+    attrs: Open[tuple[AttrView, ...]] = ()
+
+
+class TranscriptRedactionReportItem(Piece, frozen=True, kw_only=True):
+    """One thing that a view withheld: where, which field, why."""
+
+    turn_id: Open[str]
+    field: Open[str]
+    reason: Open[str]
+    message_id: Open[str | None] = None
+
+
+class TranscriptReplayAudit(Piece, frozen=True, kw_only=True):
+    """Counts of what a view withheld, whole even where the list of items was clipped."""
+
+    messages_redacted: Open[int] = 0
+    host_refs_redacted: Open[int] = 0
+    labels_redacted: Open[int] = 0
+    attrs_redacted: Open[int] = 0
+
+
+class RedactedTranscriptSlice(Report, frozen=True, kw_only=True):
+    """Parent of every report that shows turns through a view. The gate fills `redactions` and `audit`."""
+
+    view: Open[ViewName]
+    turns: Open[tuple[TranscriptTurn, ...]]
+    redactions: Open[tuple[TranscriptRedactionReportItem, ...]] = ()
+    audit: Open[TranscriptReplayAudit] = TranscriptReplayAudit()
+    has_more: Open[bool] = False
+    next_cursor: Open[str | None] = None
+
+
+class MemoryTranscriptReplayReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
+    pass
+
+
+class FirstIn(Part, frozen=True, kw_only=True, rename={"begin": "from", "end": "to"}):
+    """A stretch of time; both ends are included."""
+
+    begin: Time
+    end: Time
+
+
+class TimelineAnchor(Part, frozen=True, kw_only=True):
+    """Where a timeline page stands; exactly one field. `first_in` is `{from, to}`, both included."""
+
+    before: Annotated[int, Meta(ge=0)] | None = None
+    after: Annotated[int, Meta(ge=0)] | None = None
+    around: Annotated[int, Meta(ge=0)] | None = None
+    at: Time | None = None
+    first_in: FirstIn | None = None
+
+    def __post_init__(self) -> None:
+        given = [v for v in (self.before, self.after, self.around, self.at, self.first_in) if v is not None]
+        if len(given) != 1:
+            raise ValueError("anchor takes exactly one of before, after, around, at, first_in")
+
+
+class MemoryTranscriptTimelineRequest(Request, frozen=True, kw_only=True):
+    """One page of a conversation, placed by sequence or time; turns come in sequence order."""
+
+    conversation: Conversation
+    view: ViewArg
+    anchor: Annotated[
+        Literal["latest"] | TimelineAnchor,
+        Meta(description="latest, or {before|after|around: sequence}, {at: time}, {first_in: {from, to}}"),
+    ] = "latest"
+    limit: TurnPageLimit = 50
+
+
+class MemoryTranscriptTimelineReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
+    """`has_before` and `has_after` say whether turns stand on either side of this page."""
+
+    has_before: Open[bool] = False
+    has_after: Open[bool] = False
+
+
+class MemoryTranscriptConversationsRequest(Request, frozen=True, kw_only=True):
+    """List the conversations of the space, the most recently begun first."""
+
+    query: Annotated[
+        str, Meta(min_length=1, max_length=256, description="part of a conversation's or channel's id")
+    ] | (None) = None
+    since: Annotated[Time, Meta(description="with a turn at or after this time")] | None = None
+    until: Annotated[Time, Meta(description="with a turn at or before this time")] | None = None
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class ConversationSummary(Piece, frozen=True, kw_only=True):
+    channel_id: Open[str]
+    conversation_id: Open[str]
+    turns: Open[int]
+    first_at: Open[str | None]
+    last_at: Open[str | None]
+    speakers: Content[tuple[str, ...] | None] = None
+
+
+class MemoryTranscriptConversationsReport(Report, frozen=True, kw_only=True):
+    conversations: Open[tuple[ConversationSummary, ...]]
+    has_more: Open[bool] = False
+    next_cursor: Open[str | None] = None
+
+
+class MemoryTranscriptSearchRequest(Request, frozen=True, kw_only=True):
+    """Find messages by their words, through a view that may see them."""
+
+    query: Query
+    view: ViewArg
+    conversation: Conversation | None = None
+    since: Annotated[Time, Meta(description="not before")] | None = None
+    until: Annotated[Time, Meta(description="not after")] | None = None
+    limit: RecallLimit = 8
+
+
+class SearchHit(Piece, frozen=True, kw_only=True):
+    ref: Open[str]
+    score: Open[float]
+    excerpt: Evidence[str | None]
+    at: Open[str]
+    conversation: Open[ConversationRef]
+    turn_id: Open[str]
+    message_id: Open[str]
+    visibility: Open[Visibility] = "shared"
+    state: Open[Literal["live", "masked", "deleted"]] = "live"
+
+
+class MemoryTranscriptSearchReport(Report, frozen=True, kw_only=True):
+    hits: Open[tuple[SearchHit, ...]]
+
+
+class MemoryTranscriptLifecycleRequest(Request, frozen=True, kw_only=True):
+    """Archive, mask, unmask or raw-delete turns, or review what such a step would touch (`dry_run`)."""
+
+    conversation: Conversation
+    action: Annotated[
+        Literal["archive", "mask", "unmask", "delete_raw", "review"], Meta(description="what to do with the turns")
+    ]
+    turn_ids: Annotated[tuple[Id, ...], Meta(min_length=1, extra=budgeted("commit_turns"))] | None = None
+    before: Annotated[Time, Meta(description="every turn that is older than this")] | None = None
+    reason: Annotated[str, Meta(min_length=1, max_length=512, description="why; kept with the lifecycle record")]
+    dry_run: Annotated[bool, Meta(description="report what would happen and change nothing")] = False
+
+    def __post_init__(self) -> None:
+        if (self.turn_ids is None) == (self.before is None):
+            raise ValueError("give exactly one of turn_ids and before")
+
+
+class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
+    """What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do.
+
+    `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
+    snapshot, and None where nothing was erased. `replica_horizon` is None where no replica or snapshot is known.
+    """
+
+    action: Open[str]
+    dry_run: Open[bool]
+    changed: Open[bool]
+    affected_turns: Open[int]
+    turn_ids: Open[tuple[str, ...]]
+    message_ids: Open[tuple[str, ...]]
+    host_refs: Open[tuple[HostRefView, ...]]
+    redactions: Open[tuple[TranscriptRedactionReportItem, ...]]
+    derived_refs: Open[tuple[DerivedMemoryRef, ...]]
+    erasure: Open[Literal["done", "pending"] | None] = None
+    replica_horizon: Open[str | None] = None
+    audit_event_id: Open[int | None] = None
+    receipt: Open[str | None] = None

@@ -1,0 +1,1 @@
+"""Pure logic, no clock and no I/O: ranking, projection, digests, chains, governance."""

@@ -1,0 +1,240 @@
+"""How text becomes the fields of the recall index, and how a query becomes an FTS5 expression over them.
+
+The index is `fts5(text, names, time, scope, content='', tokenize='porter unicode61 remove_diacritics 2')`. It keeps no
+content, so deleting a row needs the very strings that were inserted: everything here is a pure function of its
+arguments and does not depend on the Unicode tables of the interpreter that happens to run it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from unicodedata import ucd_3_2_0
+
+INDEX_FORM = 1
+"""Version of what `evidence_fields` and `skill_fields` return; a row must be deleted with the form it was written in."""
+
+BM25_WEIGHTS = (1.0, 0.5, 0.5, 0.0)
+"""Arguments of `bm25(recall_index, …)`: text, names, time, scope. Words of the text count fully; a name or a date hits
+many rows that say nothing on the subject, so half; scope is a filter."""
+
+MAX_TERMS = 64
+MAX_PHRASES = 32
+MAX_QUERY_CHARS = 8192
+"""Terms are read from this many characters of a query; a pasted page has given its 64 terms long before."""
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+_MONTH_NUMBER = {name: number for number, name in enumerate(MONTHS, 1)} | {
+    name[:3]: number for number, name in enumerate(MONTHS, 1)
+} | {"sept": 9}  # fmt: skip
+
+STOP_WORDS = frozenset(
+    """
+    a an the and or but nor if then than so as because while of at by for with about against between into onto through
+    to from in on off over under up down out is are was were be been being am do does did doing done have has had having
+    i me my mine myself we us our ours ourselves you your yours yourself he him his himself she her hers herself it its
+    itself they them their theirs themselves this that these those there here what which who whom whose when where why
+    how no not only own same too very can could will would shall should may might must just also
+    s t d ll m re ve don didn doesn isn wasn aren weren won wouldn couldn shouldn hasn haven hadn
+    """.split()
+)
+
+# Scripts written without spaces between words (and Hangul, whose particles stick to words): Thai to Lao, Myanmar,
+# Jamo, Khmer, radicals, iteration marks and numerals, kana to extension A, Han, Hangul, compatibility, half width.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u303c\u3040-\u4dbf"
+    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
+)
+_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+# A word starts with a letter or digit and runs to a space, control, punctuation or unspaced character: combining marks
+# stay inside, so that what unicode61 splits in an Indic word is still matched as one phrase.
+_WORD_END = r"\s\x00-/:-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u3000-\u303f"
+_QUERY_PART = re.compile(f"(?P<run>[{_UNSPACED}]+)|(?P<word>[^\\W_{_UNSPACED}][^{_WORD_END}{_UNSPACED}]*)")
+_JOINED = re.compile(r"[A-Za-z0-9]+(?:[._:/@+#-]{1,3}[A-Za-z0-9]+)+")
+
+_MONTH_NAMES = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
+_DAY = r"([0-3]?[0-9])(?:st|nd|rd|th)?"
+_YEAR = r"((?:19|20)[0-9]{2})"
+_DAY_MONTH = re.compile(rf"\b{_DAY}(?:\s+of)?\s+({_MONTH_NAMES})\b\.?(?:,?\s+{_YEAR}\b)?", re.IGNORECASE)
+_MONTH_DAY = re.compile(rf"\b({_MONTH_NAMES})\b\.?(?:\s+{_DAY}\b(?!\s*%))?(?:,?\s+(?:of\s+)?{_YEAR}\b)?", re.IGNORECASE)
+_ISO_DATE = re.compile(rf"\b{_YEAR}-([01][0-9])(?:-([0-3][0-9]))?\b")
+_LONE_YEAR = re.compile(rf"\b{_YEAR}\b")
+_WHEN = re.compile(
+    r"\b(?:when|how\s+long|since\s+when|(?:what|which)\s+(?:day|date|week|weekend|month|season|year|time)s?)\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b(?!\.)", re.IGNORECASE)
+
+
+class IndexFields(NamedTuple):
+    """The strings of one index row, without `scope`, which the store adds."""
+
+    text: str
+    names: str
+    time: str
+
+
+class DatePart(NamedTuple):
+    """A date as far as a query gives it; 0 where it does not say."""
+
+    year: int
+    month: int
+    day: int
+
+
+class ParsedQuery(NamedTuple):
+    """What a query asks for. Terms are lower case and distinct, in the order of the query."""
+
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    names: frozenset[str]
+    dates: tuple[DatePart, ...]
+    asks_when: bool
+    first_person: bool
+
+
+def evidence_fields(content: str, speaker: str | None, at_us: int) -> IndexFields:
+    """The index fields of one message or event. `at_us`: microseconds since the epoch."""
+    return IndexFields(_indexed(content), _indexed(speaker or ""), time_text(at_us))
+
+
+def skill_fields(
+    *, title: str, topic: str, summary: str, content: str, name: str, keywords: Collection[str] = (), at_us: int
+) -> IndexFields:
+    """The index fields of a runtime skill. Its title stands in `names` too: who asks for it by title means it."""
+    text = "\n".join((title, topic, summary, content, *keywords))
+    return IndexFields(_indexed(text), _indexed(f"{name}\n{title}"), time_text(at_us))
+
+
+def time_text(at_us: int) -> str:
+    """The UTC date as words, e.g. `2023 june d3 saturday`. The day is marked: a bare 3 would meet any 3 in a query."""
+    at = utc_time(at_us)
+    return f"{at.year} {MONTHS[at.month - 1]} d{at.day} {WEEKDAYS[at.weekday()]}"
+
+
+def utc_time(at_us: int) -> datetime:
+    """The moment `at_us` microseconds after the epoch; outside the years 1 to 9999 it is the epoch."""
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    except OverflowError:
+        return datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_query(query: str) -> ParsedQuery:
+    """Reads a query as plain text; any string is one."""
+    text = _normal(query[:MAX_QUERY_CHARS])
+    words, names = _words(text)
+    dates = _dates(text)
+    months = {date.month for date in dates}
+    kept = [word for word in words if word not in STOP_WORDS or (word == "may" and 5 in months)]
+    terms = list(dict.fromkeys(kept or words))
+    terms += [match.group().lower() for match in _JOINED.finditer(text)]
+    for date in dates:
+        if date.month:
+            terms.append(MONTHS[date.month - 1])
+        if date.day:
+            terms.append(f"d{date.day}")
+    return ParsedQuery(
+        terms=tuple(dict.fromkeys(terms))[:MAX_TERMS],
+        phrases=_adjacent(words)[:MAX_PHRASES],
+        names=frozenset(names),
+        dates=dates,
+        asks_when=_WHEN.search(text) is not None,
+        first_person=_FIRST_PERSON.search(text) is not None,
+    )
+
+
+def match_expression(parsed: ParsedQuery, speakers: Collection[str] = ()) -> str | None:
+    """The FTS5 MATCH expression, or None when nothing in the query is searchable.
+
+    Every term is a quoted string. A name word of `speakers` is looked for among names only: in the text of a turn it
+    is mostly the other one who says it.
+    """
+    speaker_words = name_words(speakers)
+    plain = [term for term in parsed.terms if term not in speaker_words]
+    named = [term for term in parsed.terms if term in speaker_words]
+    phrases = [phrase for phrase in parsed.phrases if speaker_words.isdisjoint(phrase.split(" "))]
+    parts: list[str] = []
+    if plain:
+        parts.append(f"{{text names time}} : ({_any_of(plain + phrases)})")
+    if named:
+        parts.append(f"names : ({_any_of(named)})")
+    return " OR ".join(parts) or None
+
+
+def name_words(names: Collection[str]) -> frozenset[str]:
+    """The lower-case words of some names, without stop words."""
+    return frozenset(word for name in names for word in _words(_normal(name))[0] if word not in STOP_WORDS)
+
+
+def _any_of(terms: list[str]) -> str:
+    return " OR ".join('"' + _spaced(term).strip().replace('"', " ") + '"' for term in terms)
+
+
+def _normal(text: str) -> str:
+    # ucd_3_2_0 is frozen inside Python: a newer interpreter must not index the same text differently.
+    return text if text.isascii() else ucd_3_2_0.normalize("NFKC", text)
+
+
+def _spaced(text: str) -> str:
+    return text if text.isascii() else _UNSPACED_CHARACTER.sub(r" \g<0> ", text)
+
+
+def _indexed(text: str) -> str:
+    # FTS5 reads text up to the first NUL.
+    return _spaced(_normal(text)).replace("\0", " ")
+
+
+def _words(text: str) -> tuple[list[str], set[str]]:
+    """The lower-case words in order, and those written as names: capitalised, not a month, not a stop word.
+
+    A run of an unspaced script gives its pairs of characters, the customary unit of search in such text.
+    """
+    words: list[str] = []
+    names: set[str] = set()
+    for match in _QUERY_PART.finditer(text):
+        part = match.group()
+        if match.lastgroup == "run":
+            words += [part[i : i + 2] for i in range(max(1, len(part) - 1))]
+            continue
+        word = part.lower()
+        words.append(word)
+        if part[0].isupper() and word not in STOP_WORDS and word not in _MONTH_NUMBER:
+            names.add(word)
+    return words, names
+
+
+def _adjacent(words: list[str]) -> tuple[str, ...]:
+    """Two words that stand together in the query, neither of them a stop word."""
+    pairs = zip(words, words[1:], strict=False)
+    return tuple(dict.fromkeys(f"{a} {b}" for a, b in pairs if a not in STOP_WORDS and b not in STOP_WORDS))
+
+
+def _dates(text: str) -> tuple[DatePart, ...]:
+    dates: list[DatePart] = []
+
+    def take(year: str | None, month: int, day: str | None) -> str:
+        date = DatePart(int(year or 0), month, int(day or 0))
+        if date.month <= 12 and date.day <= 31 and any(date):
+            dates.append(date)
+        return " "
+
+    def month_first(match: re.Match[str]) -> str:
+        word, day, year = match.groups()
+        # "may", "march", "mar" and their like are mostly verbs unless a number follows or they are written as names.
+        if not (day or year or (word[0].isupper() and match.start())):
+            return match.group()
+        return take(year, _MONTH_NUMBER[word.lower()], day)
+
+    text = _ISO_DATE.sub(lambda m: take(m[1], int(m[2]), m[3]), text)
+    text = _DAY_MONTH.sub(lambda m: take(m[3], _MONTH_NUMBER[m[2].lower()], m[1]), text)
+    text = _MONTH_DAY.sub(month_first, text)
+    _LONE_YEAR.sub(lambda m: take(m[1], 0, None), text)
+    return tuple(dict.fromkeys(dates))

@@ -1,0 +1,1 @@
+"""What happens for one operation: dispatcher, handlers, views, profiles, capabilities, budgets."""

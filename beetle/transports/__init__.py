@@ -1,0 +1,1 @@
+"""Decode, dispatch, encode. No transport has logic of its own."""
