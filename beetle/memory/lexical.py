@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unicodedata import ucd_3_2_0
 
 INDEX_FORM = 1
-"""Version of what `evidence_fields` and `skill_fields` return; a row must be deleted with the form it was written in."""
+"""Version of what `evidence_fields` and `skill_fields` return: a row is deleted with the form it was written in."""
 
 BM25_WEIGHTS = (1.0, 0.5, 0.5, 0.0)
 """Arguments of `bm25(recall_index, …)`: text, names, time, scope. Words of the text count fully; a name or a date hits
@@ -43,7 +43,7 @@ STOP_WORDS = frozenset(
     itself they them their theirs themselves this that these those there here what which who whom whose when where why
     how no not only own same too very can could will would shall should may might must just also
     s t d ll m re ve don didn doesn isn wasn aren weren won wouldn couldn shouldn hasn haven hadn
-    """.split()
+    """.split()  # noqa: SIM905
 )
 
 # Scripts written without spaces between words (and Hangul, whose particles stick to words): Thai to Lao, Myanmar,
@@ -63,7 +63,7 @@ _MONTH_NAMES = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"((?:19|20)[0-9]{2})"
 _DAY_MONTH = re.compile(rf"\b{_DAY}(?:\s+of)?\s+({_MONTH_NAMES})\b\.?(?:,?\s+{_YEAR}\b)?", re.IGNORECASE)
-_MONTH_DAY = re.compile(rf"\b({_MONTH_NAMES})\b\.?(?:\s+{_DAY}\b(?!\s*%))?(?:,?\s+(?:of\s+)?{_YEAR}\b)?", re.IGNORECASE)
+_MONTH_DAY = re.compile(rf"\b({_MONTH_NAMES})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+)?{_YEAR}\b)?", re.IGNORECASE)
 _ISO_DATE = re.compile(rf"\b{_YEAR}-([01][0-9])(?:-([0-3][0-9]))?\b")
 _LONE_YEAR = re.compile(rf"\b{_YEAR}\b")
 _WHEN = re.compile(
@@ -130,20 +130,15 @@ def utc_time(at_us: int) -> datetime:
 def parse_query(query: str) -> ParsedQuery:
     """Reads a query as plain text; any string is one."""
     text = _normal(query[:MAX_QUERY_CHARS])
-    words, names = _words(text)
-    dates = _dates(text)
-    months = {date.month for date in dates}
-    kept = [word for word in words if word not in STOP_WORDS or (word == "may" and 5 in months)]
-    terms = list(dict.fromkeys(kept or words))
+    rest, dates = _take_dates(text)
+    words, names, phrases = _read_words(rest)
+    terms = [word for word in words if word not in STOP_WORDS]
     terms += [match.group().lower() for match in _JOINED.finditer(text)]
     for date in dates:
-        if date.month:
-            terms.append(MONTHS[date.month - 1])
-        if date.day:
-            terms.append(f"d{date.day}")
+        terms += _date_terms(date)
     return ParsedQuery(
-        terms=tuple(dict.fromkeys(terms))[:MAX_TERMS],
-        phrases=_adjacent(words)[:MAX_PHRASES],
+        terms=tuple(dict.fromkeys(terms or words))[:MAX_TERMS],
+        phrases=tuple(dict.fromkeys(phrases))[:MAX_PHRASES],
         names=frozenset(names),
         dates=dates,
         asks_when=_WHEN.search(text) is not None,
@@ -171,7 +166,7 @@ def match_expression(parsed: ParsedQuery, speakers: Collection[str] = ()) -> str
 
 def name_words(names: Collection[str]) -> frozenset[str]:
     """The lower-case words of some names, without stop words."""
-    return frozenset(word for name in names for word in _words(_normal(name))[0] if word not in STOP_WORDS)
+    return frozenset(word for name in names for word in _read_words(_normal(name))[0] if word not in STOP_WORDS)
 
 
 def _any_of(terms: list[str]) -> str:
@@ -192,49 +187,65 @@ def _indexed(text: str) -> str:
     return _spaced(_normal(text)).replace("\0", " ")
 
 
-def _words(text: str) -> tuple[list[str], set[str]]:
-    """The lower-case words in order, and those written as names: capitalised, not a month, not a stop word.
+def _read_words(text: str) -> tuple[list[str], set[str], list[str]]:
+    """The lower-case words in order, those written as names (capitalised), and the pairs of content words side by side.
 
     A run of an unspaced script gives its pairs of characters, the customary unit of search in such text.
     """
     words: list[str] = []
     names: set[str] = set()
+    phrases: list[str] = []
+    previous, end = "", 0
     for match in _QUERY_PART.finditer(text):
         part = match.group()
         if match.lastgroup == "run":
             words += [part[i : i + 2] for i in range(max(1, len(part) - 1))]
+            previous = ""
             continue
         word = part.lower()
         words.append(word)
-        if part[0].isupper() and word not in STOP_WORDS and word not in _MONTH_NUMBER:
+        if word in STOP_WORDS:
+            previous = ""
+            continue
+        if part[0].isupper():
             names.add(word)
-    return words, names
+        if previous and not text[end : match.start()].strip(" -"):
+            phrases.append(f"{previous} {word}")
+        previous, end = word, match.end()
+    return words, names, phrases
 
 
-def _adjacent(words: list[str]) -> tuple[str, ...]:
-    """Two words that stand together in the query, neither of them a stop word."""
-    pairs = zip(words, words[1:], strict=False)
-    return tuple(dict.fromkeys(f"{a} {b}" for a, b in pairs if a not in STOP_WORDS and b not in STOP_WORDS))
-
-
-def _dates(text: str) -> tuple[DatePart, ...]:
+def _take_dates(text: str) -> tuple[str, tuple[DatePart, ...]]:
+    """The text without its dates, and the dates."""
     dates: list[DatePart] = []
 
-    def take(year: str | None, month: int, day: str | None) -> str:
-        date = DatePart(int(year or 0), month, int(day or 0))
-        if date.month <= 12 and date.day <= 31 and any(date):
-            dates.append(date)
-        return " "
+    def take(match: re.Match[str], year: str | None, month: int, day: str | None) -> str:
+        date = DatePart(int(year or 0), month, int(day or 0) if month else 0)
+        if date.month > 12 or date.day > 31 or not any(date):
+            return match.group()
+        dates.append(date)
+        return ", "
 
     def month_first(match: re.Match[str]) -> str:
         word, day, year = match.groups()
-        # "may", "march", "mar" and their like are mostly verbs unless a number follows or they are written as names.
+        # "may" and "march" are verbs unless a number follows or they are written as names inside the sentence.
         if not (day or year or (word[0].isupper() and match.start())):
             return match.group()
-        return take(year, _MONTH_NUMBER[word.lower()], day)
+        return take(match, year, _MONTH_NUMBER[word.lower()], day)
 
-    text = _ISO_DATE.sub(lambda m: take(m[1], int(m[2]), m[3]), text)
-    text = _DAY_MONTH.sub(lambda m: take(m[3], _MONTH_NUMBER[m[2].lower()], m[1]), text)
+    text = _ISO_DATE.sub(lambda m: take(m, m[1], int(m[2]), m[3]), text)
+    text = _DAY_MONTH.sub(lambda m: take(m, m[3], _MONTH_NUMBER[m[2].lower()], m[1]), text)
     text = _MONTH_DAY.sub(month_first, text)
-    _LONE_YEAR.sub(lambda m: take(m[1], 0, None), text)
-    return tuple(dict.fromkeys(dates))
+    text = _LONE_YEAR.sub(lambda m: take(m, m[1], 0, None), text)
+    return text, tuple(dict.fromkeys(dates))
+
+
+def _date_terms(date: DatePart) -> list[str]:
+    """A date as the time field has it, and a day as people write it."""
+    month = MONTHS[date.month - 1]
+    terms = [month] if date.month else []
+    if date.year:
+        terms.append(str(date.year))
+    if date.day:
+        terms += [f"d{date.day}", f"{month} {date.day}", f"{date.day} {month}"]
+    return terms

@@ -1,0 +1,161 @@
+"""Encoding and validation of contract structs; the one door to the struct library outside `contracts/`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar, cast
+
+import msgspec
+
+from beetle.contracts.errors import InvalidRequest
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def pack(value: Any) -> bytes:
+    """MessagePack of structs and builtins; struct fields in their declared order, so equal values give equal bytes."""
+    return _encoder.encode(value)
+
+
+def pack_json(value: Any) -> bytes:
+    """JSON of structs and builtins, on one line."""
+    return msgspec.json.encode(value)
+
+
+@lru_cache(maxsize=256)
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
+
+
+def unpack(data: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Decode bytes that this program wrote itself."""
+    return cast(T, _decoder(kind).decode(data))
+
+
+def unpack_any(data: bytes | msgspec.Raw) -> Any:
+    """Decode bytes that this program wrote itself to builtins."""
+    return msgspec.msgpack.decode(data)
+
+
+def decode_request(data: bytes | msgspec.Raw, kind: type[T], root: str = "$.args") -> T:
+    """Decode a caller's arguments strictly.
+
+    Raises:
+        InvalidRequest: unknown, missing or wrong field, NaN, lone surrogate, integer beyond 64 bits; with the path.
+    """
+    try:
+        value = cast(T, _decoder(kind).decode(data))
+    except msgspec.ValidationError as error:
+        _refuse(error, root)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(reason=f"the arguments are no valid MessagePack: {error}", path=root) from None
+    check_values(value, root)
+    return value
+
+
+def convert_request(value: Any, kind: type[T], root: str = "$.args") -> T:
+    """Validate an in-process request: a struct of that type, or a mapping of its fields.
+
+    A struct's constructor validates nothing, so a struct goes through builtins and back.
+
+    Raises:
+        InvalidRequest: as `decode_request`.
+    """
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True)
+        result = msgspec.convert(plain, kind, str_keys=True)
+    except msgspec.ValidationError as error:
+        _refuse(error, root)
+    except (TypeError, UnicodeEncodeError, OverflowError) as error:
+        raise InvalidRequest(reason=f"the arguments cannot be read: {error}", path=root) from None
+    check_values(result, root)
+    return result
+
+
+def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
+    text = str(error)
+    reason, _, path = text.rpartition(" - at `")
+    if not reason:
+        raise InvalidRequest(reason=text, path=root) from None
+    path = root + path.rstrip("`").removeprefix("$")
+    raise InvalidRequest(reason=f"{reason} - at {path}", path=path) from None
+
+
+def check_values(value: Any, path: str) -> None:
+    """Refuse what the decoder lets through: NaN and infinities, lone surrogates, integers beyond 64 bits.
+
+    Raises:
+        InvalidRequest: with the path of the first such value.
+    """
+    if isinstance(value, str):
+        if not value.isascii() and not _encodes(value):
+            raise InvalidRequest(reason=f"a lone surrogate is no text - at {path}", path=path)
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int):
+        if not INT64_MIN <= value <= INT64_MAX:
+            raise InvalidRequest(reason=f"the integer does not fit in 64 bits - at {path}", path=path)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidRequest(reason=f"NaN and infinities are no numbers here - at {path}", path=path)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            check_values(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(cast("list[Any]", value)):
+            check_values(item, f"{path}[{index}]")
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            check_values(key, path)
+            check_values(item, f"{path}.{key}")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def replace(value: S, **changes: Any) -> S:
+    """A copy of a struct with some fields changed."""
+    return msgspec.structs.replace(value, **changes)
+
+
+def to_plain(value: Any) -> Any:
+    """Builtins of a report, as they go over the wire."""
+    return msgspec.to_builtins(value)
+
+
+def from_plain(value: Any, kind: type[T]) -> T:
+    """A struct from builtins that this program made."""
+    return msgspec.convert(value, kind)
+
+
+def to_us(at: datetime) -> int:
+    """Microseconds since the epoch of an aware time."""
+    return (at - EPOCH) // _MICROSECOND
+
+
+def from_us(at: int) -> datetime:
+    """The aware UTC time of microseconds since the epoch; years outside 1 to 9999 raise OverflowError."""
+    return EPOCH + timedelta(microseconds=at)
+
+
+def format_us(at: int) -> str:
+    """RFC 3339 in UTC, with only the fraction digits that are needed."""
+    text = from_us(at).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    fraction = at % 1_000_000
+    return f"{text}.{fraction:06d}".rstrip("0") + "Z" if fraction else f"{text}Z"

@@ -1,0 +1,43 @@
+"""Keyed digests: HMAC-SHA-256 under the store's key, so that a digest of short content cannot be guessed from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+from beetle.contracts.codec import pack, to_us
+from beetle.contracts.transcript import CanonicalTurnDelta, MessageDelta
+
+
+def keyed(key: bytes, purpose: str, data: bytes) -> bytes:
+    """32 bytes; `purpose` keeps digests of different things apart."""
+    return hmac.digest(key, purpose.encode() + b"\x00" + data, hashlib.sha256)
+
+
+def content_digest(key: bytes, content: str) -> bytes:
+    """Of one message's content."""
+    return keyed(key, "message", content.encode())
+
+
+def turn_digest(key: bytes, turn: CanonicalTurnDelta) -> bytes:
+    """Of turn_id, at, the messages (id, role, content, at, visibility, actor) and the host refs; attrs are not covered.
+
+    An absent `at` of a message is the turn's, so saying it again changes nothing.
+    """
+    at = to_us(turn.at)
+    messages = [_message(m, at) for m in turn.messages]
+    refs = [(r.kind, r.ref_id, r.relation, r.label, sorted(set(r.visibility))) for r in turn.host_refs]
+    return keyed(key, "turn", pack((turn.turn_id, at, messages, refs)))
+
+
+def request_digest(key: bytes, operation: str, scope: Any, arguments: Any) -> bytes:
+    """Of a request, to tell a repeated one from another under the same idempotency key."""
+    return keyed(key, "request", pack((operation, scope, arguments)))
+
+
+def _message(message: MessageDelta, turn_at: int) -> tuple[Any, ...]:
+    actor = message.actor
+    who = None if actor is None else tuple(getattr(actor, name) for name in actor.__struct_fields__)
+    at = turn_at if message.at is None else to_us(message.at)
+    return (message.message_id, message.role, message.content, at, message.visibility, who)

@@ -1,0 +1,71 @@
+"""The append-only event log: every mutation, lifecycle step and refusal, hash-chained. Ids, kinds, counts only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from beetle.store.transaction import Reading, Writing
+
+GENESIS = bytes(32)
+ChainHash = Callable[[bytes, tuple[Any, ...]], bytes]
+
+HEAD_SQL = "SELECT seq, hash FROM event_log ORDER BY seq DESC LIMIT 1"
+APPEND_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+WALK_SQL = """
+SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log ORDER BY seq
+"""
+
+
+class Event(NamedTuple):
+    """What happened. `space` None is the daemon's own; `subject` holds ids, kinds and counts."""
+
+    topic: str
+    event: str
+    operation: str
+    principal: str
+    space: str | None
+    subject: dict[str, Any]
+
+
+class Logged(NamedTuple):
+    """An event with its row number and time."""
+
+    seq: int
+    at: int
+    event: Event
+
+
+class Head(NamedTuple):
+    """The last row's number and hash; 0 and 32 zero bytes when the log is empty."""
+
+    seq: int
+    hash: bytes
+
+
+def read_head(tx: Reading) -> Head:
+    """The head as the transaction sees it."""
+    found = tx.row(HEAD_SQL)
+    return Head(0, GENESIS) if found is None else Head(found[0], found[1])
+
+
+def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:
+    """Add one row behind `head`."""
+    seq = head.seq + 1
+    subject = json.dumps(event.subject, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    fields = (seq, at, event.space, event.topic, event.event, event.operation, event.principal, subject)
+    digest = chain_hash(head.hash, fields)
+    tx.run(APPEND_SQL, *fields, digest)
+    return Head(seq, digest), Logged(seq, at, event)
+
+
+def first_break(tx: Reading, chain_hash: ChainHash) -> tuple[int, int | None]:
+    """Walk the chain: rows checked, and the number of the first row that does not follow, or None."""
+    previous, expected, rows = GENESIS, 1, 0
+    for *fields, digest in tx.rows(WALK_SQL):
+        rows += 1
+        if fields[0] != expected or chain_hash(previous, tuple(fields)) != digest:
+            return rows, expected
+        previous, expected = digest, expected + 1
+    return rows, None

@@ -1,0 +1,265 @@
+"""Writing evidence: conversations, turns, messages, host refs, attrs, and the lifecycle steps over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from beetle.contracts.errors import Conflict
+from beetle.store.transaction import Reading, Row, Writing
+
+
+class PreparedMessage(NamedTuple):
+    """A message ready to be written. Times in microseconds; `fields` are its recall-index fields, None when unindexed."""
+
+    message_id: str
+    role: str
+    at: int
+    visibility: str
+    content: str
+    digest: bytes
+    actor: tuple[str | None, ...]
+    fields: tuple[str, str, str] | None
+
+
+class PreparedRef(NamedTuple):
+    kind: str
+    ref_id: str
+    relation: str | None
+    label: str | None
+    visibility: str
+
+
+class PreparedAttr(NamedTuple):
+    """`message` is the position of the message it belongs to, None for the turn."""
+
+    key: str
+    value: str
+    message: int | None
+    visibility: str
+    export_allowed: bool
+
+
+class PreparedTurn(NamedTuple):
+    turn_id: str
+    at: int
+    digest: bytes
+    messages: tuple[PreparedMessage, ...]
+    refs: tuple[PreparedRef, ...]
+    attrs: tuple[PreparedAttr, ...]
+
+
+SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
+NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
+CONVERSATION_SQL = """
+SELECT conversation, last_sequence FROM conversation WHERE space = ? AND channel_id = ? AND conversation_id = ?
+"""
+NEW_CONVERSATION_SQL = """
+INSERT INTO conversation (space, channel_id, conversation_id, created_at) VALUES (?, ?, ?, ?)
+"""
+GROW_CONVERSATION_SQL = """
+UPDATE conversation SET turns = turns + ?, last_sequence = ?,
+  first_at = min(coalesce(first_at, ?), ?), last_at = max(coalesce(last_at, ?), ?)
+WHERE conversation = ?
+"""
+KNOWN_TURN_SQL = "SELECT sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
+NEW_TURN_SQL = """
+INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_MESSAGE_SQL = """
+INSERT INTO message (turn, conversation, position, message_id, role, at, visibility, length, digest,
+  speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
+NEW_BODY_SQL = "INSERT INTO body VALUES (?, ?)"
+NEW_REF_SQL = "INSERT INTO host_ref (turn, position, kind, ref_id, relation, visibility) VALUES (?, ?, ?, ?, ?, ?)"
+NEW_LABEL_SQL = "INSERT INTO host_ref_label VALUES (?, ?)"
+NEW_ATTR_SQL = """
+INSERT INTO attr (turn, message, position, visibility, export_allowed, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+REMEMBER_SQL = """
+INSERT INTO remembered_conversation VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET conversation = excluded.conversation WHERE conversation <> excluded.conversation
+"""
+
+
+class ConversationRow(NamedTuple):
+    """`last_sequence` is the sequence of the newest turn, 0 when there is none."""
+
+    conversation: int
+    last_sequence: int
+
+
+def ensure_space(tx: Writing, memory_space_id: str, now: int) -> int:
+    """The space's key, made on first use."""
+    found = tx.value(SPACE_SQL, memory_space_id)
+    return tx.insert(NEW_SPACE_SQL, memory_space_id, now) if found is None else found
+
+
+def find_space(tx: Reading, memory_space_id: str) -> int | None:
+    """The space's key, or None when nothing was ever written to it."""
+    return tx.value(SPACE_SQL, memory_space_id)
+
+
+def ensure_conversation(tx: Writing, space: int, channel: str, conversation_id: str, now: int) -> ConversationRow:
+    """The conversation, made on first use."""
+    found = find_conversation(tx, space, channel, conversation_id)
+    if found is None:
+        return ConversationRow(tx.insert(NEW_CONVERSATION_SQL, space, channel, conversation_id, now), 0)
+    return found
+
+
+def find_conversation(tx: Reading, space: int | None, channel: str, conversation_id: str) -> ConversationRow | None:
+    """The conversation, or None."""
+    found = tx.row(CONVERSATION_SQL, space, channel, conversation_id)
+    return None if found is None else ConversationRow(*found)
+
+
+def known_turn(tx: Reading, conversation: int, turn_id: str) -> tuple[int, bytes] | None:
+    """Sequence and digest of a turn that is there already."""
+    found = tx.row(KNOWN_TURN_SQL, conversation, turn_id)
+    return None if found is None else (found[0], found[1])
+
+
+def add_turn(
+    tx: Writing, conversation: int, sequence: int, turn: PreparedTurn, door: str, now: int
+) -> list[tuple[int, PreparedMessage]]:
+    """Write one turn; returns each message with its key.
+
+    Raises:
+        Conflict: a message id is taken in this conversation.
+    """
+    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest)
+    written: list[tuple[int, PreparedMessage]] = []
+    for position, message in enumerate(turn.messages):
+        row = (
+            key, conversation, position, message.message_id, message.role, message.at, message.visibility,
+            len(message.content), message.digest, *message.actor,
+        )  # fmt: skip
+        try:
+            message_key = tx.insert(NEW_MESSAGE_SQL, *row)
+        except apsw.ConstraintError:
+            if tx.value(KNOWN_MESSAGE_SQL, conversation, message.message_id) is None:
+                raise
+            raise Conflict(
+                reason=f"message id {message.message_id!r} of turn {turn.turn_id!r} is taken in this conversation",
+                hint="message ids are unique within their conversation; give the message another id",
+                turn_id=turn.turn_id,
+                message_id=message.message_id,
+            ) from None
+        tx.run(NEW_BODY_SQL, message_key, message.content)
+        written.append((message_key, message))
+    for position, ref in enumerate(turn.refs):
+        host_ref = tx.insert(NEW_REF_SQL, key, position, ref.kind, ref.ref_id, ref.relation, ref.visibility)
+        if ref.label is not None:
+            tx.run(NEW_LABEL_SQL, host_ref, ref.label)
+    for position, attr in enumerate(turn.attrs):
+        target = None if attr.message is None else written[attr.message][0]
+        tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
+    return written
+
+
+def grow_conversation(tx: Writing, conversation: int, last_sequence: int, times: Sequence[int]) -> None:
+    """Count the turns that were added; `times` are theirs."""
+    first, last = min(times), max(times)
+    tx.run(GROW_CONVERSATION_SQL, len(times), last_sequence, first, first, last, last, conversation)
+
+
+def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:
+    """Keep what (principal, space, agent, channel, chat) last committed to."""
+    tx.run(REMEMBER_SQL, *who, conversation)
+
+
+class AffectedMessage(NamedTuple):
+    """A message that a lifecycle step touches, with what its index row was made of."""
+
+    message: int
+    turn: int
+    turn_id: str
+    message_id: str
+    conversation: int
+    visibility: str
+    state: str
+    speaker: str | None
+    at: int
+    content: str | None
+
+
+AFFECTED_SQL = """
+SELECT m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at, b.content
+FROM turn t JOIN message m ON m.turn = t.turn LEFT JOIN body b ON b.message = m.message
+WHERE t.turn = ? ORDER BY m.position
+"""
+TURN_BY_ID_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
+TURNS_BEFORE_SQL = "SELECT turn FROM turn WHERE conversation = ? AND at < ? ORDER BY sequence"
+NEW_LIFECYCLE_SQL = """
+INSERT INTO transcript_lifecycle (conversation, action, reason, principal, at, turns, messages)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+ARCHIVE_SQL = "UPDATE turn SET archived = 1 WHERE turn = ? AND archived = 0 RETURNING turn"
+STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
+ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
+ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
+ERASE_ATTRS_SQL = "DELETE FROM attr WHERE turn = ?"
+PENDING_SQL = "INSERT INTO pending_erasure VALUES (?, ?)"
+DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? ORDER BY derived_ref"
+REFS_OF_TURN_SQL = "SELECT kind, ref_id, relation, visibility FROM host_ref WHERE turn = ? ORDER BY position"
+
+
+def turns_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
+    """Keys of the turns that are there, in the order asked, each once."""
+    found = (tx.value(TURN_BY_ID_SQL, conversation, turn_id) for turn_id in dict.fromkeys(turn_ids))
+    return [turn for turn in found if turn is not None]
+
+
+def turns_before(tx: Reading, conversation: int, at: int) -> list[int]:
+    """Keys of the turns whose time is before `at`."""
+    return [row[0] for row in tx.rows(TURNS_BEFORE_SQL, conversation, at)]
+
+
+def affected_messages(tx: Reading, turn: int) -> list[AffectedMessage]:
+    """The messages of a turn."""
+    return [AffectedMessage(*row) for row in tx.rows(AFFECTED_SQL, turn)]
+
+
+def derived_from(tx: Reading, turn: int) -> list[Row]:
+    """(derived, evidence, relation) of what was derived from a turn."""
+    return list(tx.rows(DERIVED_SQL, turn))
+
+
+def refs_of_turn(tx: Reading, turn: int) -> list[Row]:
+    """(kind, ref_id, relation, visibility) of a turn's host refs."""
+    return list(tx.rows(REFS_OF_TURN_SQL, turn))
+
+
+def archive_turn(tx: Writing, turn: int) -> bool:
+    """Whether the turn was not archived before."""
+    return tx.value(ARCHIVE_SQL, turn) is not None
+
+
+def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
+    """Mark a message live, masked or deleted by a lifecycle step."""
+    tx.run(STATE_SQL, state, lifecycle, message)
+
+
+def erase_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
+    """Remove every byte of content of a turn: bodies, labels, attrs."""
+    for message in messages:
+        tx.run(ERASE_BODY_SQL, message)
+    tx.run(ERASE_LABELS_SQL, turn)
+    tx.run(ERASE_ATTRS_SQL, turn)
+
+
+def add_lifecycle(
+    tx: Writing, conversation: int, action: str, reason: str, principal: str, now: int, turns: int, messages: int
+) -> int:
+    """The record of a lifecycle step; its key."""
+    return tx.insert(NEW_LIFECYCLE_SQL, conversation, action, reason, principal, now, turns, messages)
+
+
+def expect_erasure(tx: Writing, lifecycle: int, now: int) -> None:
+    """Keep, across a crash, that the write-ahead log still has to be cut."""
+    tx.run(PENDING_SQL, lifecycle, now)

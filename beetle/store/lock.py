@@ -1,0 +1,100 @@
+"""The advisory lock beside the store: one beetle process at a time, and where to find it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from typing import Any, NamedTuple
+
+from beetle.contracts.errors import StoreLocked, StoreReadOnly
+
+
+class Holder(NamedTuple):
+    """What the process that holds the store wrote about itself."""
+
+    pid: int | None
+    socket: str | None
+
+
+class StoreLock:
+    """`flock` on `<store>.lock`: the kernel releases it when the process dies, so a kill -9 leaves nothing to clean.
+
+    The file itself stays: removing it would let two processes lock two different files of that name.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def acquire(cls, store: str, socket: str | None = None) -> StoreLock:
+        """Take the lock and write who holds it.
+
+        Raises:
+            StoreLocked: another process has it; details name its pid and socket.
+            StoreReadOnly: the lock file cannot be made.
+        """
+        path = store + ".lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreReadOnly(path=store, reason=f"its lock file cannot be made ({error.strerror})") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _parse(os.pread(descriptor, 4096, 0))
+            os.close(descriptor)
+            raise _locked(store, holder) from None
+        lock = cls(path, descriptor)
+        lock.announce(socket)
+        return lock
+
+    def announce(self, socket: str | None) -> None:
+        """Write this process's pid and the socket to use."""
+        assert self._descriptor is not None
+        text = json.dumps({"pid": os.getpid(), "socket": socket}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text, 0)
+
+    def release(self) -> None:
+        """Give the store up; a second call does nothing."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def holder_of(store: str) -> Holder | None:
+    """Who holds the store now, or None when nobody does. Changes nothing."""
+    try:
+        descriptor = os.open(store + ".lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _parse(os.pread(descriptor, 4096, 0))
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _parse(data: bytes) -> Holder:
+    try:
+        found: Any = json.loads(data)
+    except ValueError:
+        return Holder(None, None)
+    if not isinstance(found, dict):
+        return Holder(None, None)
+    pid, socket = found.get("pid"), found.get("socket")
+    return Holder(pid if isinstance(pid, int) else None, socket if isinstance(socket, str) else None)
+
+
+def _locked(store: str, holder: Holder) -> StoreLocked:
+    if holder.socket:
+        advice = f"use the running daemon: beetle --socket {holder.socket} status"
+    else:
+        advice = "wait until that process ends; it serves no socket"
+    return StoreLocked(store=store, pid=holder.pid or "unknown", socket=holder.socket, advice=advice)

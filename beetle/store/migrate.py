@@ -1,0 +1,95 @@
+"""Forward-only migrations with a checksum ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from beetle.contracts.errors import SchemaMismatch
+from beetle.store.transaction import transaction
+
+FOLDER = Path(__file__).parent / "migrations"
+
+LEDGER_SQL = """
+CREATE TABLE IF NOT EXISTS schema_migration (
+  number         INTEGER PRIMARY KEY,
+  name           TEXT NOT NULL UNIQUE,
+  sha256         TEXT NOT NULL,
+  applied_at     INTEGER NOT NULL,
+  beetle_version TEXT NOT NULL
+) STRICT
+"""
+HAS_LEDGER_SQL = "SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'"
+APPLIED_SQL = "SELECT number, name, sha256 FROM schema_migration ORDER BY number"
+RECORD_SQL = "INSERT INTO schema_migration VALUES (?, ?, ?, ?, ?)"
+
+
+class Migration(NamedTuple):
+    number: int
+    name: str
+    sql: str
+    sha256: str
+
+
+def available(folder: Path = FOLDER) -> list[Migration]:
+    """The migrations that this build holds, in order."""
+    found: list[Migration] = []
+    for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql")):
+        data = file.read_bytes()
+        found.append(Migration(int(file.name[:4]), file.stem, data.decode(), hashlib.sha256(data).hexdigest()))
+    return found
+
+
+def pending(connection: apsw.Connection, path: str, known: list[Migration]) -> list[Migration]:
+    """What is still to be applied; changes nothing.
+
+    Raises:
+        SchemaMismatch: the store has a migration that this build does not know, or knows with other content.
+    """
+    if not connection.execute(HAS_LEDGER_SQL).get:
+        return known
+    by_number = {m.number: m for m in known}
+    applied: set[int] = set()
+    for number, name, sha256 in connection.execute(APPLIED_SQL):
+        mine = by_number.get(number)
+        if mine is None:
+            raise SchemaMismatch(
+                path=path,
+                reason=f"its schema is newer (migration {name}) than this beetle knows",
+                advice="use the beetle that wrote it, or a newer one; nothing was changed",
+                store_schema=number,
+                known_schema=max(by_number, default=0),
+            )
+        if mine.sha256 != sha256:
+            raise SchemaMismatch(
+                path=path,
+                reason=f"migration {name} was applied with another content than this build holds",
+                advice="this build or the store was altered; restore a good copy of either",
+                migration=name,
+            )
+        applied.add(number)
+    return [m for m in known if m.number not in applied]
+
+
+def migrate(
+    connection: apsw.Connection, path: str, now: int, version: str, known: list[Migration] | None = None
+) -> list[str]:
+    """Apply what is pending, each migration and its ledger row in one transaction. Returns the names applied."""
+    todo = pending(connection, path, available() if known is None else known)
+    for migration in todo:
+        with transaction(connection):
+            for _ in connection.execute(LEDGER_SQL):
+                pass
+            for _ in connection.execute(migration.sql):
+                pass
+            row = (migration.number, migration.name, migration.sha256, now, version)
+            connection.execute(RECORD_SQL, row)
+    return [m.name for m in todo]
+
+
+def schema_number(connection: apsw.Connection) -> int:
+    """The highest migration applied."""
+    return connection.execute("SELECT coalesce(max(number), 0) FROM schema_migration").get

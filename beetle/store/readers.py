@@ -1,0 +1,104 @@
+"""A bounded pool of read-only connections."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import apsw
+
+from beetle.contracts.errors import DeadlineExceeded, Overloaded
+from beetle.store.connection import StoreSettings, open_reader
+from beetle.store.failures import translate
+from beetle.store.transaction import Reading
+
+TICK_STEPS = 20_000
+"""Virtual-machine steps between two looks at the deadline: about a millisecond of work on a small board."""
+
+
+class _Reader:
+    """One connection and the deadline of the read that has it now (monotonic seconds)."""
+
+    def __init__(self, settings: StoreSettings) -> None:
+        self.connection = open_reader(settings)
+        self.deadline: float | None = None
+        self.connection.set_progress_handler(self._late, TICK_STEPS)
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+
+class Readers:
+    """Opens a connection when one is first needed, at most `settings.readers`, and keeps it."""
+
+    def __init__(self, settings: StoreSettings, gate: AbstractContextManager[object]) -> None:
+        self._settings = settings
+        self._gate = gate
+        self._slots = threading.BoundedSemaphore(settings.readers)
+        self._idle: list[_Reader] = []
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def reading(self, deadline: float | None = None) -> Iterator[Reading]:
+        """A read transaction: one state of the store until the block ends.
+
+        Args:
+            deadline: monotonic seconds; a read that runs past it is stopped.
+
+        Raises:
+            Overloaded: every connection stayed busy until the deadline.
+            DeadlineExceeded: the deadline passed while reading.
+        """
+        wait = 30.0 if deadline is None else max(0.0, deadline - time.monotonic())
+        if not self._slots.acquire(timeout=wait):
+            raise Overloaded(
+                what="every reader is busy", maximum=f"{self._settings.readers} at once", retry_after_ms=100
+            )
+        try:
+            reader = self._take()
+            reader.deadline = deadline
+            try:
+                with self._gate:
+                    yield from _transaction(reader.connection)
+            except apsw.InterruptError:
+                raise DeadlineExceeded(what="the read was done", deadline_ms="given") from None
+            except apsw.Error as error:
+                raise translate(error, self._settings.path) from error
+            finally:
+                reader.deadline = None
+                self._put(reader)
+        finally:
+            self._slots.release()
+
+    def close(self) -> None:
+        """Close what is idle; connections in use are closed when their read ends."""
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.connection.close()
+
+    def _take(self) -> _Reader:
+        with self._guard:
+            if self._idle:
+                return self._idle.pop()
+        return _Reader(self._settings)
+
+    def _put(self, reader: _Reader) -> None:
+        with self._guard:
+            if not self._closed:
+                self._idle.append(reader)
+                return
+        reader.connection.close()
+
+
+def _transaction(connection: apsw.Connection) -> Iterator[Reading]:
+    connection.execute("BEGIN")
+    try:
+        yield Reading(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

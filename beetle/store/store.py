@@ -1,0 +1,173 @@
+"""One open store: its lock, its writer, its readers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import apsw
+
+from beetle.contracts.errors import StoreCorrupt, StoreReadOnly
+from beetle.contracts.store import StoreOpenReport
+from beetle.store import migrate
+from beetle.store.connection import PAGE_SIZE, StoreSettings, open_writer, store_bytes
+from beetle.store.event_log import ChainHash, Head, Logged
+from beetle.store.failures import translate
+from beetle.store.lock import StoreLock
+from beetle.store.readers import Readers
+from beetle.store.transaction import Reading, transaction
+from beetle.store.writer import Writer, WriteTransaction
+
+LOW_SPACE_BYTES = 32 * 2**20
+GET_META_SQL = "SELECT value FROM meta WHERE key = ?"
+PUT_META_SQL = "INSERT INTO meta VALUES (?, ?)"
+PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
+
+
+class Store:
+    """Reads through pooled read-only connections; writes through the one writer.
+
+    `key` is the store's own 32-byte secret: digests, cursors and idempotency fingerprints are HMACs under it.
+    """
+
+    def __init__(
+        self, settings: StoreSettings, *, clock: Callable[[], int], chain_hash: ChainHash, version: str
+    ) -> None:
+        """Open or create the store.
+
+        Args:
+            clock: microseconds since the epoch.
+            chain_hash: hash of one event-log row behind the previous hash.
+
+        Raises:
+            StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch.
+        """
+        if settings.backend == "in-memory":
+            settings = settings._replace(path=f"beetle-{secrets.token_hex(8)}")
+        self.settings = settings
+        self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
+        # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
+        gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
+        connection: apsw.Connection | None = None
+        try:
+            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            connection = open_writer(settings)
+            applied = migrate.migrate(connection, settings.path, clock(), version)
+            self.store_id, self.key = _identity(connection)
+            self.schema = migrate.schema_number(connection)
+            pending = connection.execute(PENDING_ERASURES_SQL).get
+            self.open_report = self._report(connection, created, applied, pending)
+        except apsw.Error as error:
+            self._abandon(connection)
+            raise translate(error, settings.path) from error
+        except BaseException:
+            self._abandon(connection)
+            raise
+        self.writer = Writer(
+            settings, connection, clock=clock, chain_hash=chain_hash, gate=gate, pending_erasures=pending
+        )
+        self.readers = Readers(settings, gate)
+        self._closed = False
+
+    def read(self, deadline: float | None = None) -> AbstractContextManager[Reading]:
+        """A read transaction; see `Readers.reading`."""
+        return self.readers.reading(deadline)
+
+    def write(
+        self, run: Callable[[WriteTransaction], Any], *, deadline: float | None = None, grows: bool = True
+    ) -> Any:
+        """Run a write and return its result once it is on disk; see `Writer.write`."""
+        return self.writer.write(run, deadline=deadline, grows=grows)
+
+    def announce(self, socket: str | None) -> None:
+        """Tell other processes, through the lock file, which socket to use."""
+        if self._lock is not None:
+            self._lock.announce(socket)
+
+    def on_commit(self, hook: Callable[[list[Logged]], None]) -> None:
+        """Call `hook` with the logged events of every commit, on the writer's thread: it must be quick."""
+        self.writer.on_commit = hook
+
+    @property
+    def head(self) -> Head:
+        """The event log's head."""
+        return self.writer.head
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the database and of its write-ahead log."""
+        if self.settings.backend == "in-memory":
+            with self.read() as tx:
+                return tx.value("PRAGMA page_count") * PAGE_SIZE, 0
+        return store_bytes(self.settings.path)
+
+    def close(self) -> None:
+        """Commit what is queued, checkpoint, release the lock. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        # Readers first: an open reader would keep the writer from cutting the write-ahead log.
+        self.readers.close()
+        self.writer.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _abandon(self, connection: apsw.Connection | None) -> None:
+        if connection is not None:
+            connection.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _report(self, connection: apsw.Connection, created: bool, applied: list[str], pending: int) -> StoreOpenReport:
+        settings = self.settings
+        used = connection.pragma("page_count") * PAGE_SIZE
+        free = (
+            None if settings.backend == "in-memory" else shutil.disk_usage(os.path.dirname(settings.path) or ".").free
+        )
+        findings: list[str] = []
+        if used > settings.store_bytes * 0.9:
+            findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
+        if free is not None and free < LOW_SPACE_BYTES:
+            findings.append(f"the disk has {free} bytes left")
+        if pending:
+            findings.append(f"{pending} erasures were pending; they are finished now")
+        return StoreOpenReport(
+            path=None if settings.backend == "in-memory" else settings.path,
+            backend=settings.backend,
+            created=created,
+            store_id=self.store_id,
+            schema=self.schema,
+            migrations_applied=tuple(applied),
+            bytes=used,
+            ceiling_bytes=settings.store_bytes,
+            disk_free_bytes=free,
+            pending_erasures=pending,
+            findings=tuple(findings),
+        )
+
+
+def _lock(path: str) -> StoreLock:
+    folder = os.path.dirname(path) or "."
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"its folder cannot be made ({error.strerror})") from error
+    return StoreLock.acquire(path)
+
+
+def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
+    """The store's id and key; made on the first opening."""
+    found = connection.execute(GET_META_SQL, ("store_id",)).get
+    if found is None:
+        with transaction(connection):
+            connection.execute(PUT_META_SQL, ("store_id", secrets.token_hex(16)))
+            connection.execute(PUT_META_SQL, ("store_key", secrets.token_bytes(32)))
+        found = connection.execute(GET_META_SQL, ("store_id",)).get
+    key = connection.execute(GET_META_SQL, ("store_key",)).get
+    if not isinstance(found, str) or not isinstance(key, bytes) or len(key) != 32:
+        raise StoreCorrupt(path=connection.filename, reason="its identity row is damaged")
+    return found, key

@@ -1,0 +1,339 @@
+"""The one writer: a thread that commits queued writes in groups, each write in its own savepoint.
+
+A write is acknowledged only after the commit that holds it is on disk. Waiting writes are taken together, so that one
+sync serves them all; a write never waits for company.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import apsw
+
+from beetle.contracts.errors import (
+    BeetleError,
+    DeadlineExceeded,
+    Internal,
+    Overloaded,
+    StorageFull,
+    StoreBudgetExceeded,
+    StoreReadOnly,
+)
+from beetle.store.connection import PAGE_SIZE, StoreSettings
+from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
+from beetle.store.failures import translate
+from beetle.store.transaction import Writing
+
+log = logging.getLogger("beetle.store")
+
+ERASURE_RETRY_S = 0.5
+CHECKPOINT_BUSY_MS = 20
+CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
+
+
+class WriteTransaction(Writing):
+    """What a write runs in: changes, and the events that tell of them."""
+
+    __slots__ = ("_chain_hash", "_head", "logged", "now")
+
+    def __init__(self, connection: apsw.Connection, head: Head, chain_hash: ChainHash) -> None:
+        super().__init__(connection)
+        self._head = head
+        self._chain_hash = chain_hash
+        self.logged: list[Logged] = []
+        self.now = 0
+
+    def log(self, event: Event) -> int:
+        """Append an event-log row; returns its number."""
+        self._head, logged = append(self, self._head, event, self.now, self._chain_hash)
+        self.logged.append(logged)
+        return logged.seq
+
+    def mark(self) -> tuple[Head, int]:
+        """A point to go back to when a savepoint is rolled back."""
+        return self._head, len(self.logged)
+
+    def reset(self, mark: tuple[Head, int]) -> None:
+        """Forget what was logged since the mark."""
+        self._head = mark[0]
+        del self.logged[mark[1] :]
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+
+class _Write:
+    """One queued write and, when it is done, its answer."""
+
+    __slots__ = ("deadline", "done", "error", "grows", "result", "run")
+
+    def __init__(self, run: Callable[[WriteTransaction], Any], deadline: float | None, grows: bool) -> None:
+        self.run = run
+        self.deadline = deadline
+        self.grows = grows
+        self.done = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Owns the writing connection; every other thread hands its writes over."""
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        connection: apsw.Connection,
+        *,
+        clock: Callable[[], int],
+        chain_hash: ChainHash,
+        gate: AbstractContextManager[object],
+        pending_erasures: int,
+    ) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._clock = clock
+        self._gate = gate
+        self._chain_hash = chain_hash
+        self._head = read_head(Writing(connection))
+        self._queue: deque[_Write] = deque()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._wal_pages = 0
+        self._erasures = pending_erasures
+        self._erased = threading.Condition()
+        self.on_commit: Callable[[list[Logged]], None] | None = None
+        if settings.walled:
+            connection.set_wal_hook(self._count_wal)
+        self._thread = threading.Thread(target=self._loop, name="beetle-writer", daemon=True)
+        self._thread.start()
+
+    def write(
+        self, run: Callable[[WriteTransaction], Any], *, deadline: float | None = None, grows: bool = True
+    ) -> Any:
+        """Run `run` in a transaction of its own or of a group; return what it returned once that is on disk.
+
+        `run` may be run a second time when the group it was in could not be committed, so it must change nothing but
+        the transaction. What it raises is raised here, with nothing of it written.
+
+        Args:
+            deadline: monotonic seconds; a write that has not begun by then is dropped.
+            grows: false lets a write pass the store's ceiling, since it makes room.
+
+        Raises:
+            Overloaded: the queue is full.
+            DeadlineExceeded: the deadline passed before the write began; nothing was written.
+        """
+        job = _Write(run, deadline, grows)
+        with self._wake:
+            if self._closing:
+                raise StoreReadOnly(path=self._settings.path, reason="the store is being closed")
+            if len(self._queue) >= self._settings.write_queue:
+                raise Overloaded(
+                    what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50
+                )
+            self._queue.append(job)
+            self._wake.notify()
+        job.done.wait()
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    @property
+    def queued(self) -> int:
+        """Writes that wait now."""
+        return len(self._queue)
+
+    @property
+    def head(self) -> Head:
+        """The event log's head after the last commit."""
+        return self._head
+
+    @property
+    def erasures(self) -> int:
+        """Erasures whose bytes may still stand in the write-ahead log."""
+        return self._erasures
+
+    def finish_erasures(self, wait: float) -> bool:
+        """Wait until no erased byte is left in the write-ahead log, at most `wait` seconds; whether it was reached."""
+        end = time.monotonic() + wait
+        with self._wake:
+            self._wake.notify()
+        with self._erased:
+            while self._erasures and (left := end - time.monotonic()) > 0:
+                self._erased.wait(left)
+        return not self._erasures
+
+    def expect_erasure(self) -> None:
+        """Called inside a write that erases: the log must be cut before it is done."""
+        self._erasures += 1
+
+    def close(self) -> None:
+        """Commit what is queued, fold the write-ahead log into the database, and end the thread."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _loop(self) -> None:
+        while True:
+            with self._wake:
+                while not self._queue and not self._closing and not self._erasures:
+                    self._wake.wait()
+                group = [self._queue.popleft() for _ in range(min(len(self._queue), self._settings.write_group))]
+            if group:
+                self._run_group(group)
+            if self._erasures:
+                self._try_erasures()
+            elif self._wal_pages * PAGE_SIZE > self._settings.wal_bytes // 2:
+                self._checkpoint()
+            if self._closing and not self._queue:
+                break
+            if self._erasures and not group:
+                with self._wake:
+                    if not self._queue and not self._closing:
+                        self._wake.wait(ERASURE_RETRY_S)
+        if self._settings.walled:
+            self._truncate_wal()
+        self._connection.close()
+
+    def _run_group(self, group: list[_Write]) -> None:
+        live = [job for job in group if not self._refused(job)]
+        if not live:
+            return
+        lost = self._attempt(live)
+        if lost is not None and len(live) > 1:
+            # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail
+            # that cannot be written.
+            for job in live:
+                alone = self._attempt([job])
+                if alone is not None:
+                    job.error = alone
+        elif lost is not None:
+            live[0].error = lost
+        for job in live:
+            job.done.set()
+
+    def _refused(self, job: _Write) -> bool:
+        if job.deadline is not None and time.monotonic() > job.deadline:
+            job.error = DeadlineExceeded(what="the write began", deadline_ms="given")
+        elif job.grows and self._over_ceiling():
+            job.error = StoreBudgetExceeded(maximum=self._settings.store_bytes)
+        else:
+            return False
+        job.done.set()
+        return True
+
+    def _over_ceiling(self) -> bool:
+        used = self._connection.pragma("page_count") - self._connection.pragma("freelist_count")
+        return used * PAGE_SIZE >= self._settings.store_bytes
+
+    def _attempt(self, jobs: list[_Write]) -> BaseException | None:
+        """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
+        erasures = self._erasures
+        tx = WriteTransaction(self._connection, self._head, self._chain_hash)
+        with self._gate:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                tx.now = self._clock()
+                for job in jobs:
+                    job.error = None
+                    if (lost := self._run_one(job, tx)) is not None:
+                        self._erasures = erasures
+                        return lost
+                self._connection.execute("COMMIT")
+            except apsw.Error as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                self._erasures = erasures
+                return self._own_error(error)
+        self._head = tx.head
+        if self.on_commit is not None and tx.logged:
+            self.on_commit(tx.logged)
+        return None
+
+    def _run_one(self, job: _Write, tx: WriteTransaction) -> BaseException | None:
+        """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
+        mark, erasures = tx.mark(), self._erasures
+        tx.connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.run(tx)
+            tx.connection.execute("RELEASE job")
+        except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
+            failure = self._own_error(error) if isinstance(error, apsw.Error) else error
+            if not tx.connection.in_transaction:
+                return failure
+            tx.connection.execute("ROLLBACK TO job")
+            tx.connection.execute("RELEASE job")
+            tx.reset(mark)
+            self._erasures = erasures
+            job.error = failure
+            job.result = None
+        return None
+
+    def _own_error(self, error: apsw.Error) -> BaseException:
+        """The typed error; a full database that still has room on its disk is at its ceiling."""
+        try:
+            typed: BeetleError = translate(error, self._settings.path)
+        except apsw.Error as defect:
+            return defect
+        if isinstance(typed, StorageFull) and self._over_ceiling():
+            return StoreBudgetExceeded(maximum=self._settings.store_bytes)
+        return typed
+
+    def _checkpoint(self) -> None:
+        """Copy the write-ahead log into the database, and start it anew once it has outgrown its budget."""
+        over = self._wal_pages * PAGE_SIZE > self._settings.wal_bytes
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if over else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self._connection.set_busy_timeout(CHECKPOINT_BUSY_MS)
+            pages, moved = self._connection.wal_checkpoint(mode=mode)
+            self._wal_pages = 0 if pages == moved else self._wal_pages
+        except apsw.BusyError:
+            pass  # a reader holds an old state: the next commit tries again
+        except apsw.Error as error:
+            log.warning("checkpoint failed, the write-ahead log grows: %s", translate(error, self._settings.path).key)
+        finally:
+            self._connection.set_busy_timeout(5000)
+
+    def _truncate_wal(self) -> bool:
+        try:
+            self._connection.set_busy_timeout(CHECKPOINT_BUSY_MS)
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        except apsw.Error as error:
+            log.warning("checkpoint failed, an erasure is pending: %s", translate(error, self._settings.path).key)
+            return False
+        finally:
+            self._connection.set_busy_timeout(5000)
+        self._wal_pages = 0
+        return True
+
+    def _try_erasures(self) -> None:
+        if self._settings.walled and not self._truncate_wal():
+            return
+        clear = _Write(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
+        lost = self._attempt([clear])
+        if lost is not None or clear.error is not None:
+            log.warning("an erasure is done but could not be recorded: %s", type(lost or clear.error).__name__)
+            return
+        with self._erased:
+            self._erasures = 0
+            self._erased.notify_all()
+
+
+def defect(error: BaseException, reference: str) -> Internal:
+    """The answer for an error that no one foresaw; the log has the rest under `reference`."""
+    log.error("internal error %s", reference, exc_info=error)
+    return Internal(reference=reference)
