@@ -9,8 +9,14 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
+from msgspec import UNSET, Raw
 
 from beetle.contracts.errors import InvalidRequest
+
+__all__ = [
+    "UNSET", "Raw", "check_values", "convert_request", "decode_request", "format_us", "from_plain", "from_us", "pack",
+    "pack_json", "replace", "to_plain", "to_us", "unpack", "unpack_any",
+]  # fmt: skip
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)

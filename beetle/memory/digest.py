@@ -1,4 +1,4 @@
-"""Keyed digests: HMAC-SHA-256 under the store's key, so that a digest of short content cannot be guessed from outside."""
+"""Keyed digests: HMAC-SHA-256 under the store's key, so that short content cannot be guessed from its digest."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from unicodedata import ucd_3_2_0
 INDEX_FORM = 1
 """Version of what `evidence_fields` and `skill_fields` return: a row is deleted with the form it was written in."""
 
-BM25_WEIGHTS = (1.0, 0.5, 0.5, 0.0)
-"""Arguments of `bm25(recall_index, …)`: text, names, time, scope. Words of the text count fully; a name or a date hits
-many rows that say nothing on the subject, so half; scope is a filter."""
+BM25_WEIGHTS = (1.0, 0.5, 1.0, 0.0)
+"""Arguments of `bm25(recall_index, …)`: text, names, time, scope. A name hits every row of its speaker and says nothing
+on the subject, so half; scope is a filter."""
 
 MAX_TERMS = 64
 MAX_PHRASES = 32
@@ -55,7 +55,7 @@ _UNSPACED = (
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 # A word starts with a letter or digit and runs to a space, control, punctuation or unspaced character: combining marks
 # stay inside, so that what unicode61 splits in an Indic word is still matched as one phrase.
-_WORD_END = r"\s\x00-/:-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u3000-\u303f"
+_WORD_END = r"\s\x00-/:-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u206f\u3000-\u303f\ud800-\udfff"
 _QUERY_PART = re.compile(f"(?P<run>[{_UNSPACED}]+)|(?P<word>[^\\W_{_UNSPACED}][^{_WORD_END}{_UNSPACED}]*)")
 _JOINED = re.compile(r"[A-Za-z0-9]+(?:[._:/@+#-]{1,3}[A-Za-z0-9]+)+")
 
@@ -70,7 +70,8 @@ _WHEN = re.compile(
     r"\b(?:when|how\s+long|since\s+when|(?:what|which)\s+(?:day|date|week|weekend|month|season|year|time)s?)\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b(?!\.)", re.IGNORECASE)
+FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself|[Ww]e|us|[Oo]urs?)\b")
+"""Case tells "us" from "US" and a pronoun from "i.e."."""
 
 
 class IndexFields(NamedTuple):
@@ -94,7 +95,6 @@ class ParsedQuery(NamedTuple):
 
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
-    names: frozenset[str]
     dates: tuple[DatePart, ...]
     asks_when: bool
     first_person: bool
@@ -114,9 +114,9 @@ def skill_fields(
 
 
 def time_text(at_us: int) -> str:
-    """The UTC date as words, e.g. `2023 june d3 saturday`. The day is marked: a bare 3 would meet any 3 in a query."""
+    """The UTC date as words, e.g. `2023 june day3 saturday`; the day is marked, for a bare 3 would meet every 3."""
     at = utc_time(at_us)
-    return f"{at.year} {MONTHS[at.month - 1]} d{at.day} {WEEKDAYS[at.weekday()]}"
+    return f"{at.year} {MONTHS[at.month - 1]} day{at.day} {WEEKDAYS[at.weekday()]}"
 
 
 def utc_time(at_us: int) -> datetime:
@@ -131,7 +131,7 @@ def parse_query(query: str) -> ParsedQuery:
     """Reads a query as plain text; any string is one."""
     text = _normal(query[:MAX_QUERY_CHARS])
     rest, dates = _take_dates(text)
-    words, names, phrases = _read_words(rest)
+    words, phrases = _read_words(rest)
     terms = [word for word in words if word not in STOP_WORDS]
     terms += [match.group().lower() for match in _JOINED.finditer(text)]
     for date in dates:
@@ -139,34 +139,40 @@ def parse_query(query: str) -> ParsedQuery:
     return ParsedQuery(
         terms=tuple(dict.fromkeys(terms or words))[:MAX_TERMS],
         phrases=tuple(dict.fromkeys(phrases))[:MAX_PHRASES],
-        names=frozenset(names),
         dates=dates,
         asks_when=_WHEN.search(text) is not None,
-        first_person=_FIRST_PERSON.search(text) is not None,
+        first_person=FIRST_PERSON.search(text) is not None,
     )
 
 
 def match_expression(parsed: ParsedQuery, speakers: Collection[str] = ()) -> str | None:
     """The FTS5 MATCH expression, or None when nothing in the query is searchable.
 
-    Every term is a quoted string. A name word of `speakers` is looked for among names only: in the text of a turn it
-    is mostly the other one who says it.
+    Every term is a quoted string. When one of `speakers` is named beside other words, it is looked for among names
+    only: in the text of a turn it is mostly the other one who says it.
     """
-    speaker_words = name_words(speakers)
-    plain = [term for term in parsed.terms if term not in speaker_words]
-    named = [term for term in parsed.terms if term in speaker_words]
-    phrases = [phrase for phrase in parsed.phrases if speaker_words.isdisjoint(phrase.split(" "))]
+    terms = frozenset(parsed.terms)
+    present = {words & terms for words in map(_name_words, speakers)} - {frozenset[str]()}
+    named = present.pop() if len(present) == 1 else frozenset[str]()
+    if named == terms:
+        named = frozenset[str]()
+    plain = [term for term in parsed.terms if term not in named]
+    plain += [phrase for phrase in parsed.phrases if named.isdisjoint(phrase.split(" "))]
     parts: list[str] = []
     if plain:
-        parts.append(f"{{text names time}} : ({_any_of(plain + phrases)})")
+        parts.append(f"{{text names time}} : ({_any_of(plain)})")
     if named:
-        parts.append(f"names : ({_any_of(named)})")
+        parts.append(f"names : ({_any_of(sorted(named))})")
     return " OR ".join(parts) or None
 
 
 def name_words(names: Collection[str]) -> frozenset[str]:
     """The lower-case words of some names, without stop words."""
-    return frozenset(word for name in names for word in _read_words(_normal(name))[0] if word not in STOP_WORDS)
+    return frozenset[str]().union(*map(_name_words, names))
+
+
+def _name_words(name: str) -> frozenset[str]:
+    return frozenset(_read_words(_normal(name))[0]) - STOP_WORDS
 
 
 def _any_of(terms: list[str]) -> str:
@@ -187,13 +193,12 @@ def _indexed(text: str) -> str:
     return _spaced(_normal(text)).replace("\0", " ")
 
 
-def _read_words(text: str) -> tuple[list[str], set[str], list[str]]:
-    """The lower-case words in order, those written as names (capitalised), and the pairs of content words side by side.
+def _read_words(text: str) -> tuple[list[str], list[str]]:
+    """The lower-case words in order, and the pairs of content words that stand side by side.
 
     A run of an unspaced script gives its pairs of characters, the customary unit of search in such text.
     """
     words: list[str] = []
-    names: set[str] = set()
     phrases: list[str] = []
     previous, end = "", 0
     for match in _QUERY_PART.finditer(text):
@@ -207,12 +212,10 @@ def _read_words(text: str) -> tuple[list[str], set[str], list[str]]:
         if word in STOP_WORDS:
             previous = ""
             continue
-        if part[0].isupper():
-            names.add(word)
         if previous and not text[end : match.start()].strip(" -"):
             phrases.append(f"{previous} {word}")
         previous, end = word, match.end()
-    return words, names, phrases
+    return words, phrases
 
 
 def _take_dates(text: str) -> tuple[str, tuple[DatePart, ...]]:
@@ -247,5 +250,5 @@ def _date_terms(date: DatePart) -> list[str]:
     if date.year:
         terms.append(str(date.year))
     if date.day:
-        terms += [f"d{date.day}", f"{month} {date.day}", f"{date.day} {month}"]
+        terms += [f"day{date.day}", f"{month} {date.day}", f"{date.day} {month}"]
     return terms

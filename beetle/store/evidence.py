@@ -12,7 +12,7 @@ from beetle.store.transaction import Reading, Row, Writing
 
 
 class PreparedMessage(NamedTuple):
-    """A message ready to be written. Times in microseconds; `fields` are its recall-index fields, None when unindexed."""
+    """A message ready to be written. `at` in microseconds; `fields` are its recall-index fields, None if unindexed."""
 
     message_id: str
     role: str
@@ -74,6 +74,7 @@ INSERT INTO message (turn, conversation, position, message_id, role, at, visibil
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
+NEW_SPEAKER_SQL = "INSERT OR IGNORE INTO conversation_speaker (conversation, visibility, speaker) VALUES (?, ?, ?)"
 NEW_BODY_SQL = "INSERT INTO body VALUES (?, ?)"
 NEW_REF_SQL = "INSERT INTO host_ref (turn, position, kind, ref_id, relation, visibility) VALUES (?, ?, ?, ?, ?, ?)"
 NEW_LABEL_SQL = "INSERT INTO host_ref_label VALUES (?, ?)"
@@ -166,6 +167,12 @@ def grow_conversation(tx: Writing, conversation: int, last_sequence: int, times:
     """Count the turns that were added; `times` are theirs."""
     first, last = min(times), max(times)
     tx.run(GROW_CONVERSATION_SQL, len(times), last_sequence, first, first, last, last, conversation)
+
+
+def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:
+    """Note (visibility, speaker) pairs of a conversation."""
+    for visibility, speaker in speakers:
+        tx.run(NEW_SPEAKER_SQL, conversation, visibility, speaker)
 
 
 def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:

@@ -25,11 +25,10 @@ ORDER BY score DESC, rowid LIMIT ?
 """
 SEARCH_BETWEEN_SQL = """
 SELECT f.rowid, -bm25(recall_index, ?, ?, ?, 0.0) AS score FROM recall_index f
-WHERE recall_index MATCH ?
-  AND (CASE f.rowid & 15
-    WHEN 0 THEN (SELECT at FROM message WHERE message = f.rowid >> 4)
-    ELSE (SELECT updated_at FROM skill WHERE skill = f.rowid >> 4)
-  END) BETWEEN ? AND ?
+WHERE recall_index MATCH ? AND CASE f.rowid & 15
+  WHEN 0 THEN EXISTS (SELECT 1 FROM message WHERE message = f.rowid >> 4 AND at BETWEEN ? AND ?)
+  ELSE EXISTS (SELECT 1 FROM skill WHERE skill = f.rowid >> 4 AND updated_at >= ? AND created_at <= ?)
+END
 ORDER BY score DESC, f.rowid LIMIT ?
 """
 SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
@@ -81,13 +80,14 @@ def search(
     tx: Reading, expression: str, scope: SearchScope, weights: tuple[float, float, float], limit: int
 ) -> list[Found]:
     """The best `limit` matches of an FTS5 expression within the scope."""
-    match = f"({expression}) AND {_match_scope(tx, scope)}" if _match_scope(tx, scope) else expression
+    tokens = _match_scope(tx, scope)
+    match = f"({expression}) AND {tokens}" if tokens else expression
     if scope.since is None and scope.until is None:
         rows = tx.rows(SEARCH_SQL, *weights, match, limit)
     else:
         since = -(2**63) if scope.since is None else scope.since
         until = 2**63 - 1 if scope.until is None else scope.until
-        rows = tx.rows(SEARCH_BETWEEN_SQL, *weights, match, since, until, limit)
+        rows = tx.rows(SEARCH_BETWEEN_SQL, *weights, match, since, until, since, until, limit)
     return [Found(PLANE_NAMES[rowid & 15], rowid >> PLANE_BITS, score) for rowid, score in rows]
 
 
@@ -103,11 +103,11 @@ def _scope(entry: Entry) -> str:
 def _match_scope(tx: Reading, scope: SearchScope) -> str:
     """Tokens that every match must carry; a token that every row carries is left out, since its postings cost time."""
     wanted: list[str] = []
-    if scope.conversation is not None:
-        # A conversation belongs to one space, so its token says both.
-        wanted.append(f'"c{scope.conversation}"')
-    elif tx.value(SPACES_SQL) > 1:
+    if tx.value(SPACES_SQL) > 1:
         wanted.append(f'"s{scope.space}"')
+    if scope.conversation is not None:
+        # Only evidence belongs to a conversation; the other planes stay in view.
+        wanted.append(f'("c{scope.conversation}" OR "p{PLANES["procedural"]}")')
     if not scope.private:
         wanted.append('"vshared"')
     if scope.planes is not None and set(scope.planes) < set(PLANES):

@@ -98,11 +98,10 @@ class Store:
         """The event log's head."""
         return self.writer.head
 
-    def sizes(self) -> tuple[int, int]:
-        """Bytes of the database and of its write-ahead log."""
+    def sizes(self, pages: int) -> tuple[int, int]:
+        """Bytes of the database, which has `pages` pages, and of its write-ahead log."""
         if self.settings.backend == "in-memory":
-            with self.read() as tx:
-                return tx.value("PRAGMA page_count") * PAGE_SIZE, 0
+            return pages * PAGE_SIZE, 0
         return store_bytes(self.settings.path)
 
     def close(self) -> None:

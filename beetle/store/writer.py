@@ -19,7 +19,6 @@ import apsw
 from beetle.contracts.errors import (
     BeetleError,
     DeadlineExceeded,
-    Internal,
     Overloaded,
     StorageFull,
     StoreBudgetExceeded,
@@ -331,9 +330,3 @@ class Writer:
         with self._erased:
             self._erasures = 0
             self._erased.notify_all()
-
-
-def defect(error: BaseException, reference: str) -> Internal:
-    """The answer for an error that no one foresaw; the log has the rest under `reference`."""
-    log.error("internal error %s", reference, exc_info=error)
-    return Internal(reference=reference)

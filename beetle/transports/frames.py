@@ -262,7 +262,8 @@ class FrameReader:
     def _note(self, reason: str, here: _Open) -> None:
         """Keeps the first fault. `here` is the container to blame, its count already without the faulty item."""
         if self._fault is None:
-            self._fault = Fault("$" + "".join(_step(*place) for place in (*self._outer[1:], here)), reason)
+            below_the_stream = (*self._outer, here)[1:]
+            self._fault = Fault("$" + "".join(_step(*place) for place in below_the_stream), reason)
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:

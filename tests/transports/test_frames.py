@@ -30,11 +30,9 @@ scalars = (
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 maps = st.dictionaries(st.text(), values, max_size=20)
 cuts = st.lists(st.integers(1, 40), max_size=60)
-tokens = st.sampled_from(
-    [b"\x80", b"\x81", b"\x82", b"\x90", b"\x92", b"\xa0", b"\xa1a", b"\xa1b", b"\xa2\xc3\xa9", b"\xa3\xed\xa0\x80"]
-    + [b"\xa1\xff", b"\x01", b"\xc0", b"\xc1", b"\xc4\x01\x00", b"\xc7\x00\x00", b"\xd4\x01\x02", b"\xd9\x02ab"]
-    + [b"\xcb\x7f\xf8" + bytes(6), b"\xca" + bytes(4), b"\xcf" + b"\xff" * 8, b"\xdc\x00\x02", b"\xde\x00\x01", b"\xdf"]
-)
+TOKENS = """80 81 82 90 92 a0 a161 a162 a2c3a9 a3eda080 a1ff 01 c0 c1 c40100 c70000 d40102 d9026162 dc0002 de0001 df
+    cb7ff8000000000000 ca00000000 cfffffffffffffffff"""
+tokens = st.sampled_from([bytes.fromhex(token) for token in TOKENS.split()])
 garbage = st.binary(max_size=80) | st.lists(tokens, max_size=30).map(b"".join)
 
 
@@ -235,13 +233,25 @@ def test_a_frame_whose_own_map_claims_a_gibibyte_of_pairs_is_refused_at_its_head
 
 
 def test_a_length_is_refused_as_soon_as_its_first_bytes_are_over_the_limit() -> None:
-    assert isinstance(error_of(in_map(b"\xdb\x40")), PayloadTooLarge)
+    assert isinstance(error_of(in_map(b"\xdb\x40\x00\x00")), PayloadTooLarge)
 
 
 def test_a_length_that_leaves_no_room_for_the_items_still_owed_is_refused_at_its_header() -> None:
     # 64 bytes: 4 of headers, 2 of the string's own header, 5 owed by the array: 53 are left.
     assert read([in_map(b"\x96\xd9\x35")], NARROW)[1] is None
     assert isinstance(error_of(in_map(b"\x96\xd9\x36"), NARROW), PayloadTooLarge)
+
+
+def test_a_map_needs_room_for_a_key_and_a_value_of_each_pair() -> None:
+    # 64 bytes: 3 of the frame's own header and key, 3 of the map's header: 29 pairs fit.
+    assert read([in_map(b"\xde\x00\x1d")], NARROW)[1] is None
+    assert isinstance(error_of(in_map(b"\xde\x00\x1e"), NARROW), PayloadTooLarge)
+
+
+def test_what_follows_a_container_that_has_ended_may_fill_the_frame() -> None:
+    data = b"\x83\xa1a\x92\x01\x91\x02\xa1b\xd9\x32" + b"x" * 50 + b"\xa1c\x03"
+    assert len(data) == NARROW.frame_bytes
+    assert read([data], NARROW) == ([Frame(data, None)], None)
 
 
 @pytest.mark.parametrize("kind", ["str", "bin", "array", "map", "many small tokens"])
@@ -359,7 +369,7 @@ def test_a_key_written_with_another_header_is_still_a_duplicate() -> None:
 def test_a_very_long_key_is_cut_in_the_path() -> None:
     fault = fault_of(packed({"é" * 50_000: math.nan}))
     assert fault is not None
-    assert fault.path == "$." + "é" * 32 + "…"
+    assert fault.path == '$["' + "é" * 32 + '…"]'
 
 
 @pytest.mark.parametrize("count", [1023, 1024, 1025, 5000])
@@ -368,14 +378,15 @@ def test_a_map_of_many_different_keys_has_no_fault(count: int) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (0, 4999), (1023, 1024), (4000, 4100), (3, 1500)])
-def test_a_duplicate_in_a_map_of_thousands_of_keys_is_found_wherever_it_stands(first: int, second: int) -> None:
+@pytest.mark.parametrize(("before", "path"), [(b"", "$"), (b"\x81\xa1a", "$.a"), (b"\x81\xa1a\x91", "$.a[0]")])
+def test_a_duplicate_in_a_map_of_thousands_of_keys_is_found_wherever_it_stands(
+    first: int, second: int, before: bytes, path: str
+) -> None:
     keys = [str(i) for i in range(5000)]
     keys[second] = keys[first]
-    data = in_map(b"\xde" + struct.pack(">H", len(keys)) + b"".join(packed(key) + b"\xc0" for key in keys))
-    fault = fault_of(data)
-    assert fault is not None
-    assert fault.reason == "duplicate key"
-    assert fault.path in {"$.a", f'$.a["{first}"]'}
+    data = before + b"\xde" + struct.pack(">H", len(keys)) + b"".join(packed(key) + b"\xc0" for key in keys)
+    in_one_run = first // 1024 == second // 1024
+    assert fault_of(data) == Fault(f'{path}["{first}"]' if in_one_run else path, "duplicate key")
 
 
 def test_several_frames_in_one_chunk_come_one_by_one_and_the_rest_is_kept() -> None:
@@ -404,6 +415,14 @@ def test_a_frame_in_the_middle_of_a_chunk_has_the_whole_limit_to_itself() -> Non
     assert [frame.data for frame in frames] == [small, full, full, small]
 
 
+def test_a_frame_that_began_in_the_middle_of_a_chunk_has_no_more_than_the_limit() -> None:
+    small, over = packed({"id": 1}), in_map(b"\x91\xd9\x3b" + b"x" * 59)
+    assert len(over) == NARROW.frame_bytes + 1
+    frames, error = read([small + over[:4], over[4:]], NARROW)
+    assert frames == [Frame(small, None)]
+    assert isinstance(error, PayloadTooLarge)
+
+
 def test_a_new_reader_and_an_empty_chunk_have_nothing_to_give() -> None:
     reader = FrameReader(ROOMY)
     assert reader.next_frame() is None
@@ -427,18 +446,19 @@ def distinct_keys(count: int) -> bytes:
     )
 
 
-def hostile(shape: str) -> bytes:
-    """A frame that just fits a mebibyte."""
-    room = MEBIBYTE - 300
+def hostile(shape: str, size: int) -> bytes:
+    """A frame that just fits `size` bytes."""
+    room = size - 400
     if shape == "empty maps":
         return in_map(b"\xdd" + struct.pack(">I", room) + b"\x80" * room)
     if shape == "arrays of one":
         return in_map(b"\xdd" + struct.pack(">I", room // 2) + b"\x91\xc0" * (room // 2))
     if shape == "one map of keys":
         return b"\xdf" + struct.pack(">I", room // 5) + distinct_keys(room // 5)
-    if shape == "maps of keys, all open":
-        level = b"\xdf" + struct.pack(">I", 1025) + distinct_keys(1024) + b"\xa1z"
-        return level * 31 + b"\x80"
+    if shape.startswith("open maps"):
+        # In 32 levels, as many keys as exact sets are kept for, or as many as the frame holds.
+        count = min(room // 5 // 31, 1023 if shape == "open maps of some keys" else room)
+        return (b"\xdf" + struct.pack(">I", count + 1) + distinct_keys(count) + b"\xa1z") * 31 + b"\x80"
     if shape == "surrogates":
         return in_map(b"\xdb" + struct.pack(">I", room // 3 * 3) + b"\xed\xa0\x80" * (room // 3))
     assert shape == "one long key"
@@ -446,18 +466,25 @@ def hostile(shape: str) -> bytes:
     return b"\x81\xdb" + struct.pack(">I", len(key)) + key + b"\xc0"
 
 
-@pytest.mark.parametrize("chunk", [MEBIBYTE, 65_536])
 @pytest.mark.parametrize(
-    "shape",
-    ["empty maps", "arrays of one", "one map of keys", "maps of keys, all open", "surrogates", "one long key"],
+    ("shape", "size"),
+    [
+        ("empty maps", MEBIBYTE),
+        ("arrays of one", MEBIBYTE // 4),
+        ("one map of keys", MEBIBYTE // 4),
+        ("open maps of some keys", MEBIBYTE // 4),
+        ("open maps of many keys", MEBIBYTE),
+        ("surrogates", MEBIBYTE),
+        ("one long key", MEBIBYTE),
+    ],
 )
-def test_a_hostile_mebibyte_costs_a_few_times_its_bytes(shape: str, chunk: int) -> None:
-    data = hostile(shape)
-    assert len(data) <= MEBIBYTE
-    chunks = [data[at : at + chunk] for at in range(0, len(data), chunk)]
+def test_a_hostile_frame_costs_a_few_times_its_bytes(shape: str, size: int) -> None:
+    data = hostile(shape, size)
+    assert size * 0.98 < len(data) <= size or shape == "open maps of some keys"
+    chunks = [data[at : at + 65_536] for at in range(0, len(data), 65_536)]
     tracemalloc.start()
     try:
-        frames, error = read(chunks, FrameLimits(frame_bytes=MEBIBYTE, nesting=32))
+        frames, error = read(chunks, FrameLimits(frame_bytes=size, nesting=32))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

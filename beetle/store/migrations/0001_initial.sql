@@ -67,6 +67,15 @@ CREATE TABLE message (
 ) STRICT;
 CREATE INDEX message_turn ON message (turn, position);
 
+-- Who spoke in a conversation, by the visibility of what they said: recall tells names from other words by it.
+CREATE TABLE conversation_speaker (
+  conversation_speaker INTEGER PRIMARY KEY,
+  conversation         INTEGER NOT NULL REFERENCES conversation,
+  visibility           TEXT NOT NULL,
+  speaker              TEXT NOT NULL,
+  UNIQUE (conversation, visibility, speaker)
+) STRICT;
+
 CREATE TABLE body (
   message INTEGER PRIMARY KEY REFERENCES message,
   content TEXT NOT NULL

@@ -1,0 +1,88 @@
+"""Which capabilities are visible: what the profile allows, what this build contains, what the caller may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.errors import CapabilityHidden, Forbidden, PrivacyDenied
+from beetle.contracts.fields import ViewName
+from beetle.contracts.memory import Capability
+from beetle.contracts.operations import OPERATIONS, Operation
+from beetle.runtime.caller import Caller
+from beetle.runtime.profile import Profile
+
+VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
+
+
+class Catalog:
+    """The capability catalog of one runtime."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._allowed = frozenset(profile.capabilities.allowed)
+        self._transports = frozenset(profile.transports.allowed)
+        self._by_capability: dict[str, tuple[str, ...]] = {
+            name: tuple(row.name for row in OPERATIONS if row.capability == name) for name in CAPABILITY_NAMES
+        }
+
+    def hidden(self, capability: str) -> str | None:
+        """Why the profile or the build hides a capability, or None."""
+        if capability in VIEW_CAPABILITIES.values() or capability in ("private.read", "admin"):
+            return None
+        if capability not in self._allowed:
+            return "this profile does not allow it"
+        if not self._by_capability.get(capability):
+            return "this build does not contain it"
+        return None
+
+    def check(self, row: Operation, caller: Caller) -> None:
+        """Whether the caller may use an operation.
+
+        Raises:
+            CapabilityHidden: the profile, the build or the transport hides it.
+            Forbidden: this caller was not granted it.
+        """
+        if caller.transport not in row.exposed or caller.transport not in self._transports:
+            raise CapabilityHidden(operation=row.name, reason=f"it is not served over {caller.transport}")
+        if not row.capability:
+            return
+        if (reason := self.hidden(row.capability)) is not None:
+            raise CapabilityHidden(operation=row.name, reason=reason, capability=row.capability)
+        if row.capability not in caller.capabilities:
+            raise Forbidden(
+                reason=f"{row.name} needs the capability {row.capability!r}, which {caller.name} does not have",
+                hint="ask the operator to grant it in [principals.NAME] capabilities",
+                capability=row.capability,
+            )
+
+    def check_view(self, view: ViewName, caller: Caller) -> None:
+        """Whether the caller may ask for a view.
+
+        Raises:
+            PrivacyDenied: it may not.
+        """
+        needed = VIEW_CAPABILITIES.get(view)
+        if view not in caller.views or (needed is not None and needed not in caller.capabilities):
+            raise PrivacyDenied(
+                reason=f"{caller.name} may not see the view {view}",
+                hint=f"views of this caller: {', '.join(caller.views) or 'none'}",
+                view=view,
+            )
+
+    def shown_to(self, caller: Caller) -> dict[str, Capability]:
+        """The catalog as a caller sees it."""
+        return {name: self._entry(name, caller) for name in CAPABILITY_NAMES}
+
+    def visible(self, row: Operation, caller: Caller) -> bool:
+        """Whether `check` would let the caller through."""
+        try:
+            self.check(row, caller)
+        except (CapabilityHidden, Forbidden):
+            return False
+        return True
+
+    def _entry(self, name: str, caller: Caller) -> Capability:
+        reason = self.hidden(name)
+        if reason is None and name not in caller.capabilities:
+            reason = "this caller was not granted it"
+        return Capability(visible=reason is None, reason=reason, operations=self._by_capability[name])

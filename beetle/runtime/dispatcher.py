@@ -1,0 +1,316 @@
+"""One path for every operation and every caller: authorize, admit, handle, reveal, audit."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from beetle.contracts import codec
+from beetle.contracts.common import Lifecycle, Report, WireScope
+from beetle.contracts.control import BatchReport, BatchRequest, SubscribeReport, SubscribeRequest
+from beetle.contracts.errors import (
+    BeetleError,
+    CapabilityHidden,
+    Conflict,
+    Forbidden,
+    Internal,
+    InvalidRequest,
+    PrivacyDenied,
+    Unauthorized,
+    UnknownOperation,
+)
+from beetle.contracts.fields import ViewName
+from beetle.contracts.operations import BY_NAME, Operation
+from beetle.memory.digest import request_digest
+from beetle.runtime import budgets
+from beetle.runtime.caller import Caller, resolve_scope
+from beetle.runtime.capabilities import Catalog
+from beetle.runtime.handlers import HANDLERS
+from beetle.runtime.handling import Apply, Context, Facilities, Handler
+from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
+from beetle.runtime.profile import Profile
+from beetle.runtime.refusals import Refusals
+from beetle.runtime.views import reveal, without_secrets
+from beetle.store import idempotency
+from beetle.store.store import Store
+from beetle.store.writer import WriteTransaction
+
+log = logging.getLogger("beetle.dispatcher")
+
+REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
+"""Errors that leave a row in the event log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as a transport hands it over.
+
+    `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields.
+    """
+
+    operation: str
+    arguments: Any
+    caller: Caller
+    scope: WireScope | None = None
+    idempotency_key: str | None = None
+    deadline_ms: int | None = None
+
+
+class Outcome(NamedTuple):
+    """The report as the caller may see it; `repeated` when it was answered to this idempotency key before."""
+
+    report: Report
+    repeated: bool = False
+
+
+class Dispatcher:
+    """Everything a transport may call."""
+
+    def __init__(self, store: Store, profile: Profile, *, clock: Callable[[], int], version: str) -> None:
+        self.hub = Hub()
+        self.profile = profile
+        self._store = store
+        self._catalog = Catalog(profile)
+        self._refusals = Refusals(store)
+        self._clock = clock
+        self._shared = Facilities(store, profile, self._catalog, clock, version, clock(), lambda: self._refusals.count)
+        store.on_commit(self.hub.publish)
+
+    def dispatch(self, call: Call) -> Outcome:
+        """Run one operation.
+
+        Raises:
+            BeetleError: always one of ours; a defect becomes `internal` with a reference into the log.
+        """
+        try:
+            row, context = self._authorize(call)
+            return self._run(call, row, context)
+        except BeetleError as error:
+            if isinstance(error, REFUSED):
+                self._refusals.note(call.caller, call.operation, error.key)
+            raise
+        except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
+            raise self._defect(call, defect) from None
+
+    def subscribe(self, call: Call) -> tuple[SubscribeReport, Subscription]:
+        """Follow events; the transport delivers what the subscription hands over."""
+        try:
+            row, context = self._authorize(call)
+            request = cast(SubscribeRequest, self._decode(row, call.arguments))
+            for topic in request.topics:
+                needed = TOPIC_CAPABILITIES[topic]
+                if needed not in call.caller.capabilities:
+                    raise Forbidden(reason=f"following {topic} needs the capability {needed!r}", capability=needed)
+        except BeetleError as error:
+            if isinstance(error, REFUSED):
+                self._refusals.note(call.caller, call.operation, error.key)
+            raise
+        subscription = self.hub.open(
+            frozenset(request.topics),
+            context.space_id,
+            call.caller.is_operator,
+            self.profile.budgets.subscription_events,
+        )
+        report = SubscribeReport(sub=subscription.sub, topics=request.topics)
+        return self._stamp(context, report, None), subscription
+
+    def _authorize(self, call: Call) -> tuple[Operation, Context]:
+        """Step 1, before the arguments are decoded: is there such an operation, may this caller, in this scope."""
+        row = BY_NAME.get(call.operation)
+        if row is None:
+            raise _unknown(call.operation)
+        self._catalog.check(row, call.caller)
+        scope = resolve_scope(call.caller, call.scope)
+        budget = self.profile.budgets.default_deadline_ms
+        wait = budget if call.deadline_ms is None else min(call.deadline_ms, budget)
+        context = Context(
+            caller=call.caller,
+            scope=scope,
+            operation=row,
+            view=self._view(row, call.caller),
+            now=self._clock(),
+            deadline=time.monotonic() + wait / 1000,
+            shared=self._shared,
+        )
+        return row, context
+
+    def _view(self, row: Operation, caller: Caller) -> ViewName:
+        """What an operation without a view of its own is seen through."""
+        if row.view == "model":
+            return "model_context"
+        for view in caller.views:
+            if view != "raw_owner":
+                return view
+        return "model_context"
+
+    def _decode(self, row: Operation, arguments: Any) -> Any:
+        if isinstance(arguments, codec.Raw | bytes):
+            return codec.decode_request(arguments, row.request)
+        return codec.convert_request({} if arguments is None else arguments, row.request)
+
+    def _admit(self, row: Operation, context: Context, arguments: Any) -> tuple[Any, bool]:
+        """Step 2: decode strictly, hold the sizes to the budgets, check the view that the request names."""
+        request, clipped = budgets.admit(self._decode(row, arguments), self.profile.budgets)
+        view: ViewName | None = getattr(request, "view", None)
+        if view is not None:
+            self._catalog.check_view(view, context.caller)
+        return request, clipped
+
+    def _run(self, call: Call, row: Operation, context: Context) -> Outcome:
+        if row.effect == "stream":
+            raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
+        request, clipped = self._admit(row, context, call.arguments)
+        if row.name == "batch":
+            return self._batch(call, row, context, request)
+        handler = HANDLERS[row.name]
+        if handler.write is not None:
+            apply = handler.write(context, request)
+            return self._write(call, row, context, request, apply, handler, clipped)
+        if handler.plain is not None:
+            report = handler.plain(context, request)
+        else:
+            assert handler.read is not None
+            with self._store.read(context.deadline) as tx:
+                report = handler.read(context, request, tx)
+        return Outcome(self._reveal(context, request, self._stamp(context, report, None), clipped))
+
+    def _write(
+        self, call: Call, row: Operation, context: Context, request: Any, apply: Apply, handler: Handler, clipped: bool
+    ) -> Outcome:
+        """Steps 3 and 5 of a write: the change, its event-log rows and its first report in one transaction."""
+        digest = b"" if call.idempotency_key is None else self._request_digest(call, context, request)
+
+        def job(tx: WriteTransaction) -> Outcome:
+            if call.idempotency_key is not None:
+                first = idempotency.find(tx, context.caller.name, context.space_id, call.idempotency_key)
+                if first is not None:
+                    return self._repeat(first, digest, row)
+            before = len(tx.logged)
+            report = self._stamp(context, apply(tx), tx, before)
+            if call.idempotency_key is not None:
+                self._keep(tx, call.idempotency_key, context, digest, report)
+            return Outcome(report)
+
+        report, repeated = self._store.write(job, deadline=context.deadline, grows=row.grows)
+        if handler.settle is not None:
+            report = handler.settle(context, report)
+        return Outcome(self._reveal(context, request, report, clipped), repeated)
+
+    def _batch(self, call: Call, row: Operation, context: Context, request: BatchRequest) -> Outcome:
+        """Several operations in one transaction. Each is authorized and admitted before the first one runs."""
+        steps = [self._prepare(call, index, item.op, item.args) for index, item in enumerate(request.requests)]
+        digest = b"" if call.idempotency_key is None else self._request_digest(call, context, request)
+        grows = any(step.grows for step in steps)
+
+        def job(tx: WriteTransaction) -> Outcome:
+            if call.idempotency_key is not None:
+                first = idempotency.find(tx, context.caller.name, context.space_id, call.idempotency_key)
+                if first is not None:
+                    return self._repeat(first, digest, row)
+            before = len(tx.logged)
+            shown = [step.run(tx) for step in steps]
+            report = self._stamp(context, BatchReport(reports=tuple(shown)), tx, before)
+            if call.idempotency_key is not None:
+                # What was read is not kept: an idempotency row never holds content.
+                kept = tuple(each if step.writes else {} for each, step in zip(shown, steps, strict=True))
+                self._keep(tx, call.idempotency_key, context, digest, codec.replace(report, reports=kept))
+            return Outcome(report)
+
+        report, repeated = self._store.write(job, deadline=context.deadline, grows=grows)
+        return Outcome(report, repeated)
+
+    def _prepare(self, call: Call, index: int, name: str, arguments: Any) -> _Step:
+        try:
+            row, context = self._authorize(_with(call, operation=name))
+            if not row.batch:
+                raise InvalidRequest(reason=f"{name} cannot stand in a batch", path=f"$.args.requests[{index}].op")
+            request, clipped = self._admit(row, context, arguments)
+            handler = HANDLERS[name]
+            apply = None if handler.write is None else handler.write(context, request)
+        except BeetleError as error:
+            error.details["index"] = index
+            raise
+
+        def run(tx: WriteTransaction) -> dict[str, Any]:
+            before = len(tx.logged)
+            try:
+                if apply is not None:
+                    report = apply(tx)
+                elif handler.plain is not None:
+                    report = handler.plain(context, request)
+                else:
+                    assert handler.read is not None
+                    report = handler.read(context, request, tx)
+            except BeetleError as error:
+                error.details["index"] = index
+                raise
+            return codec.to_plain(self._reveal(context, request, self._stamp(context, report, tx, before), clipped))
+
+        return _Step(run, apply is not None, row.grows and row.effect == "write")
+
+    def _request_digest(self, call: Call, context: Context, request: Any) -> bytes:
+        scope = context.scope
+        named = (scope.owner_id, scope.agent_id, scope.channel, scope.chat_id, scope.conversation_id)
+        return request_digest(context.key, call.operation, named, request)
+
+    def _repeat(self, first: idempotency.FirstReport, digest: bytes, row: Operation) -> Outcome:
+        if first.request != digest:
+            raise Conflict(
+                reason="this idempotency key was used for another request",
+                hint="use a new key for a new request; the same key only repeats the same request",
+            )
+        return Outcome(codec.unpack(first.report, row.report), repeated=True)
+
+    def _keep(self, tx: WriteTransaction, key: str, context: Context, digest: bytes, report: Report) -> None:
+        first = idempotency.FirstReport(digest, codec.pack(without_secrets(report)))
+        most = self.profile.budgets.idempotency_keys
+        idempotency.keep(tx, context.caller.name, context.space_id, key, first, tx.now, most)
+
+    def _stamp(self, context: Context, report: Any, tx: WriteTransaction | None, before: int = 0) -> Any:
+        """Fill `lifecycle`: changed when the operation logged an event, which is the last one's number."""
+        logged = [] if tx is None else tx.logged[before:]
+        lifecycle = Lifecycle(
+            operation=context.operation.name,
+            changed=bool(logged),
+            at=codec.format_us(context.now if tx is None else tx.now),
+            event_id=logged[-1].seq if logged else None,
+        )
+        return codec.replace(report, lifecycle=lifecycle)
+
+    def _reveal(self, context: Context, request: Any, report: Report, clipped: bool) -> Report:
+        """Step 4: the one gate that every report passes."""
+        viewer = context.viewer(getattr(request, "view", None))
+        shown = reveal(report, viewer, self.profile.budgets.redaction_items)
+        return codec.replace(shown, profile_budget_applied=True) if clipped else shown
+
+    def _defect(self, call: Call, error: Exception) -> Internal:
+        reference = f"E{secrets.token_hex(4)}"
+        import traceback
+
+        # The frames name code, never values; the error's own text might hold content, and is left out.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        log.error("%s: %s in %s\n%s", reference, type(error).__name__, call.operation, frames)
+        return Internal(reference=reference)
+
+
+class _Step(NamedTuple):
+    """One prepared operation of a batch."""
+
+    run: Callable[[WriteTransaction], dict[str, Any]]
+    writes: bool
+    grows: bool
+
+
+def _with(call: Call, *, operation: str) -> Call:
+    return Call(operation, None, call.caller, call.scope, None, call.deadline_ms)
+
+
+def _unknown(name: str) -> UnknownOperation:
+    close = difflib.get_close_matches(name, BY_NAME, n=3)
+    nearest = f"did you mean {', '.join(close)}?" if close else "`hello` lists the operations"
+    return UnknownOperation(operation=name[:128], nearest=nearest)

@@ -1,0 +1,225 @@
+"""memory.recall, memory.project, memory.inspect, memory.capabilities."""
+
+from __future__ import annotations
+
+from beetle.contracts.codec import to_us
+from beetle.contracts.common import ConversationRef
+from beetle.contracts.memory import (
+    EventLogState,
+    MemoryCapabilitiesRequest,
+    MemoryCapabilityCatalog,
+    MemoryInspectionReport,
+    MemoryInspectionRequest,
+    MemoryProjectionReport,
+    MemoryProjectionRequest,
+    MemoryRecallReport,
+    MemoryRecallRequest,
+    OperatorInspection,
+    PlaneCounts,
+    ProjectionAudit,
+    ProjectionSection,
+    RecallHit,
+    StoreState,
+    ToolExperienceStatus,
+)
+from beetle.contracts.refs import format_ref
+from beetle.memory.projection import Block, Item, Section, project
+from beetle.runtime.handling import Context
+from beetle.runtime.search import Answer, Search, current_conversation, find
+from beetle.runtime.views import visible_kinds
+from beetle.store import evidence, skills, state, transcripts
+from beetle.store.event_log import read_head
+from beetle.store.transaction import Reading
+from beetle.store.transcripts import EvidenceRow
+
+PROJECTED_HITS = 40
+"""Hits that a projection chooses from."""
+
+
+def recall(context: Context, request: MemoryRecallRequest, tx: Reading) -> MemoryRecallReport:
+    """The fused list, and the same hits by plane."""
+    answer = find(
+        context,
+        tx,
+        Search(
+            query=request.query,
+            limit=request.limit,
+            viewer=context.viewer(),
+            conversation=request.conversation,
+            planes=request.planes,
+            since=None if request.since is None else to_us(request.since),
+            until=None if request.until is None else to_us(request.until),
+            as_of=None if request.as_of is None else to_us(request.as_of),
+        ),
+    )
+    registries = tuple(ref.registry_id for ref in request.tool_registry_refs)
+    return MemoryRecallReport(
+        hits=answer.hits,
+        runtime_skills=_of(answer.hits, "procedural"),
+        evidence=_of(answer.hits, "evidence"),
+        tool_experience_status=ToolExperienceStatus(registries=registries),
+        working_recall=answer.working,
+        timings_ms=answer.timings,
+    )
+
+
+def _of(hits: tuple[RecallHit, ...], plane: str) -> tuple[RecallHit, ...]:
+    return tuple(hit for hit in hits if hit.plane == plane)
+
+
+def project_memory(context: Context, request: MemoryProjectionRequest, tx: Reading) -> MemoryProjectionReport:
+    """The block, its sections, and what went into it."""
+    block, audit = _project(
+        context, tx, request, request.user_query, request.system_max_len, request.recent_messages_limit
+    )
+    sections = tuple(
+        ProjectionSection(
+            name=each.name,
+            items=len(each.items),
+            characters=each.characters,
+            budget=each.budget,
+            omitted=each.omitted,
+        )
+        for each in block.sections
+    )
+    registries = tuple(ref.registry_id for ref in request.tool_registry_refs)
+    return MemoryProjectionReport(
+        system_memory_block=block.text,
+        sections=sections,
+        audit=audit,
+        tool_experience_status=ToolExperienceStatus(registries=registries),
+    )
+
+
+def _project(
+    context: Context,
+    tx: Reading,
+    request: MemoryProjectionRequest | MemoryInspectionRequest,
+    query: str,
+    bound: int,
+    recent: int,
+) -> tuple[Block, ProjectionAudit]:
+    named = request.conversation if isinstance(request, MemoryProjectionRequest) else None
+    space = evidence.find_space(tx, context.space_id)
+    current = None if space is None else current_conversation(context, tx, space, named)
+    kinds = visible_kinds(context.viewer())
+    last = [] if current is None else transcripts.recent_evidence(tx, current[0], kinds, recent)
+    withheld = 0 if current is None else transcripts.hidden_among_recent(tx, current[0], kinds, recent)
+    hits = _hits(context, tx, query)
+    said = {_message_ref(row) for row in last}
+    block = project(
+        (
+            Section("procedures", _procedures(tx, space, hits)),
+            Section("evidence", [_evidence(hit) for hit in hits if hit.plane == "evidence" and hit.ref not in said]),
+            Section("recent", [_recent(row) for row in last], newest_last=True),
+        ),
+        bound,
+        request.pressure,
+    )
+    chosen = [item.ref for each in block.sections for item in each.items]
+    audit = ProjectionAudit(
+        source_planes=tuple(dict.fromkeys(ref.partition(":")[0] for ref in chosen)),
+        selected=tuple(chosen),
+        characters=len(block.text),
+        budget=bound,
+        pressure=request.pressure,
+        withheld=withheld,
+    )
+    return block, audit
+
+
+def _hits(context: Context, tx: Reading, query: str) -> tuple[RecallHit, ...]:
+    if not query:
+        return ()
+    return find(context, tx, Search(query=query, limit=PROJECTED_HITS, viewer=context.viewer())).hits
+
+
+def _procedures(tx: Reading, space: int | None, hits: tuple[RecallHit, ...]) -> list[Item]:
+    """Skills whole: half a procedure is worse than none."""
+    items: list[Item] = []
+    for hit in hits:
+        if hit.plane != "procedural":
+            continue
+        name = hit.ref.partition(":")[2]
+        skill = skills.find_skill(tx, space, name)
+        if skill is not None:
+            current = skills.revision_of(tx, skill.skill, skill.revision)
+            items.append(Item(hit.ref, f"{current.title}: {current.summary}\n{current.content}"))
+    return items
+
+
+def _evidence(hit: RecallHit) -> Item:
+    speaker = f" {hit.title}" if hit.title else ""
+    return Item(hit.ref, f"[{(hit.at or '')[:10]}{speaker}] {hit.excerpt}")
+
+
+def _recent(row: EvidenceRow) -> Item:
+    return Item(_message_ref(row), f"{row.speaker or row.role}: {row.content}")
+
+
+def _message_ref(row: EvidenceRow) -> str:
+    return format_ref("evidence", row.channel_id, row.conversation_id, row.turn_id, row.message_id)
+
+
+def capabilities(context: Context, request: MemoryCapabilitiesRequest) -> MemoryCapabilityCatalog:
+    """What this caller may do here."""
+    del request
+    shared = context.shared
+    return MemoryCapabilityCatalog(
+        profile=shared.profile.name,
+        backend=shared.store.settings.backend,
+        capabilities=shared.catalog.shown_to(context.caller),
+        views=tuple(context.caller.views),
+    )
+
+
+def inspect(context: Context, request: MemoryInspectionRequest, tx: Reading) -> MemoryInspectionReport:
+    """The store's state, the caller's counts and, with a query, how recall and projection answer it."""
+    space = evidence.find_space(tx, context.space_id)
+    answer: Answer | None = None
+    audit: ProjectionAudit | None = None
+    if request.query:
+        limit = context.shared.profile.budgets.recall_limit
+        answer = find(context, tx, Search(query=request.query, limit=limit, viewer=context.viewer()))
+        _, audit = _project(context, tx, request, request.query, request.system_max_len, 10)
+    current = None if space is None else current_conversation(context, tx, space, None)
+    head = read_head(tx)
+    return MemoryInspectionReport(
+        store=_store_state(context, tx),
+        counts=PlaneCounts(**state.plane_counts(tx, space)),
+        event_log=EventLogState(rows=head.seq, head=head.hash.hex()),
+        operator=_operator(context, None if current is None else current[1]),
+        recall=None if answer is None else answer.working,
+        recall_hits=() if answer is None else answer.hits,
+        projection=audit,
+    )
+
+
+def _store_state(context: Context, tx: Reading) -> StoreState:
+    store = context.shared.store
+    pages = tx.value("PRAGMA page_count")
+    used, wal = store.sizes(pages)
+    return StoreState(
+        path=store.open_report.path,
+        bytes=used,
+        wal_bytes=wal,
+        pages=pages,
+        ceiling_bytes=store.settings.store_bytes,
+        schema=store.schema,
+        backend=store.settings.backend,
+        pending_erasures=store.writer.erasures,
+    )
+
+
+def _operator(context: Context, current: ConversationRef | None) -> OperatorInspection:
+    shared = context.shared
+    return OperatorInspection(
+        principal=context.caller.name,
+        profile=shared.profile.name,
+        uptime_s=round((context.now - shared.started_at) / 1_000_000, 3),
+        current_conversation=current,
+        queued_writes=shared.store.writer.queued,
+        readers=shared.store.settings.readers,
+        refusals=shared.refusals(),
+        findings=shared.store.open_report.findings,
+    )

@@ -1,0 +1,347 @@
+"""Procedural memory: memory.write of skills, and skill.list, detail, edit, set_enabled, delete."""
+
+from __future__ import annotations
+
+import difflib
+from itertools import pairwise
+from typing import NamedTuple
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.common import DerivedMemoryRef
+from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
+from beetle.contracts.memory import MemoryWriteReport, ProceduralWrite
+from beetle.contracts.refs import Ref, format_ref, parse_ref
+from beetle.contracts.skills import (
+    SKILL_PREFIX,
+    RuntimeSkillDeleteRequest,
+    RuntimeSkillDetailReport,
+    RuntimeSkillDetailRequest,
+    RuntimeSkillEditRequest,
+    RuntimeSkillListReport,
+    RuntimeSkillListRequest,
+    RuntimeSkillMutationReport,
+    RuntimeSkillSetEnabledRequest,
+    RuntimeSkillSummary,
+    RuntimeSkillWrite,
+    RuntimeSkillWriteOutcome,
+    SkillCitation,
+    SkillRevision,
+    StrategyDiff,
+)
+from beetle.memory.lexical import skill_fields
+from beetle.runtime.cursor import make_cursor, read_cursor
+from beetle.runtime.handling import Apply, Context
+from beetle.store import evidence, recall_index, skills
+from beetle.store.skills import RevisionRow, SkillRow
+from beetle.store.transaction import Reading
+from beetle.store.writer import WriteTransaction
+
+NAME_LIMIT = 256
+
+
+class _Draft(NamedTuple):
+    """A write with its full name."""
+
+    name: str
+    write: RuntimeSkillWrite
+
+
+def write(context: Context, request: ProceduralWrite) -> Apply:
+    """Create or revise skills; the same content again changes nothing."""
+    drafts = [_draft(each, index) for index, each in enumerate(request.writes)]
+
+    def apply(tx: WriteTransaction) -> MemoryWriteReport:
+        space = evidence.ensure_space(tx, context.space_id, tx.now)
+        outcomes: list[RuntimeSkillWriteOutcome] = []
+        refs: list[DerivedMemoryRef] = []
+        for draft in drafts:
+            outcome, derived = _write_one(context, tx, space, draft, request.source)
+            outcomes.append(outcome)
+            refs.extend(derived)
+        return MemoryWriteReport(accepted=len(outcomes), writes=tuple(outcomes), derived_refs=tuple(refs))
+
+    return apply
+
+
+def _draft(each: RuntimeSkillWrite, index: int) -> _Draft:
+    return _Draft(full_name(each.name, f"$.args.writes[{index}].name"), each)
+
+
+def full_name(name: str, path: str = "$.args.name") -> str:
+    """A skill's stored name: the prefix is added when absent."""
+    full = name if name.startswith(SKILL_PREFIX) else SKILL_PREFIX + name
+    if len(full) > NAME_LIMIT:
+        raise InvalidRequest(reason=f"the name is longer than {NAME_LIMIT - len(SKILL_PREFIX)} characters", path=path)
+    return full
+
+
+def _write_one(
+    context: Context, tx: WriteTransaction, space: int, draft: _Draft, source: str
+) -> tuple[RuntimeSkillWriteOutcome, list[DerivedMemoryRef]]:
+    name, given = draft
+    chat = given.source_chat_id or context.scope.chat_id
+    found = skills.find_skill(tx, space, name)
+    number = 1 if found is None else found.revision + 1
+    revision = RevisionRow(
+        number, source, chat, given.observed_at, tx.now, given.topic, given.title, given.summary, given.content,
+        given.citations, None,
+    )  # fmt: skip
+    if found is not None:
+        before = skills.revision_of(tx, found.skill, found.revision)
+        if _says_the_same(before, revision):
+            return RuntimeSkillWriteOutcome(name=name, outcome="unchanged", revision=found.revision), []
+    skill = skills.add_skill(tx, space, name, tx.now) if found is None else found
+    _revise(tx, space, skill, revision, is_new=found is None)
+    outcome = "created" if found is None else "revised"
+    tx.log(context.event("skill", outcome, name=name, revision=number))
+    derived = _derive(context, tx, space, skill, revision)
+    return RuntimeSkillWriteOutcome(name=name, outcome=outcome, revision=number), derived
+
+
+def _says_the_same(a: RevisionRow, b: RevisionRow) -> bool:
+    return (a.topic, a.title, a.summary, a.content, a.citations) == (
+        b.topic,
+        b.title,
+        b.summary,
+        b.content,
+        b.citations,
+    )
+
+
+def _revise(tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow, is_new: bool) -> None:
+    """Write a revision and bring the recall index in step."""
+    if not is_new:
+        _unindex(tx, space, skill)
+    skills.add_revision(tx, skill.skill, revision)
+    if skill.enabled and not skill.retired:
+        _index(tx, space, skill, revision)
+
+
+def _index(tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow) -> None:
+    recall_index.add(tx, _entry(space, skill), _fields(skill, revision))
+
+
+def _unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
+    """Take the current revision out of the index, if the skill is in it."""
+    if skill.enabled and not skill.retired:
+        current = skills.revision_of(tx, skill.skill, skill.revision)
+        recall_index.remove(tx, _entry(space, skill), _fields(skill, current))
+
+
+def _entry(space: int, skill: SkillRow) -> recall_index.Entry:
+    return recall_index.Entry("procedural", skill.skill, space, None, "shared")
+
+
+def _fields(skill: SkillRow, revision: RevisionRow) -> recall_index.Fields:
+    return skill_fields(
+        title=revision.title,
+        topic=revision.topic,
+        summary=revision.summary,
+        content=revision.content,
+        name=skill.name.removeprefix(SKILL_PREFIX),
+        at_us=revision.at,
+    )
+
+
+def _derive(
+    context: Context, tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow
+) -> list[DerivedMemoryRef]:
+    """Structured refs for the citations that parse as evidence refs."""
+    derived = format_ref("procedural", skill.name, revision.revision)
+    made: list[DerivedMemoryRef] = []
+    for text in dict.fromkeys(revision.citations):
+        cited = parse_ref(text)
+        if cited is None or cited.plane != "evidence":
+            continue
+        turn = skills.turn_of_ref(tx, space, cited.segments)
+        skills.add_derived_ref(tx, space, derived, str(cited), skill.skill, turn, tx.now)
+        made.append(DerivedMemoryRef(derived=derived, evidence=str(cited)))
+    return made
+
+
+def list_skills(context: Context, request: RuntimeSkillListRequest, tx: Reading) -> RuntimeSkillListReport:
+    """By name; the cursor stands at a name."""
+    space = evidence.find_space(tx, context.space_id)
+    total, active, disabled = skills.count_skills(tx, space)
+    bound_to = (
+        context.operation.name, context.space_id, request.query, request.include_disabled, request.include_retired
+    )  # fmt: skip
+    after = "" if request.cursor is None else read_cursor(context.key, bound_to, request.cursor)
+    words = request.query.lower().split()
+    rows = skills.list_skills(
+        tx, space, after, words, request.include_disabled, request.include_retired, request.limit + 1
+    )
+    more = len(rows) > request.limit
+    rows = rows[: request.limit]
+    return RuntimeSkillListReport(
+        total=total,
+        active=active,
+        disabled=disabled,
+        runtime_skills=tuple(_summary(*row) for row in rows),
+        has_more=more,
+        next_cursor=make_cursor(context.key, bound_to, rows[-1][0].name) if more else None,
+    )
+
+
+def _summary(skill: SkillRow, title: str, topic: str, summary: str) -> RuntimeSkillSummary:
+    return RuntimeSkillSummary(
+        name=skill.name,
+        title=title,
+        topic=topic,
+        summary=summary,
+        enabled=skill.enabled,
+        retired=skill.retired,
+        revision=skill.revision,
+        updated_at=format_us(skill.updated_at),
+        ref=format_ref("procedural", skill.name),
+    )
+
+
+def detail(context: Context, request: RuntimeSkillDetailRequest, tx: Reading) -> RuntimeSkillDetailReport:
+    """One skill with its history."""
+    space = evidence.find_space(tx, context.space_id)
+    skill = _existing(tx, space, full_name(request.name))
+    history = skills.revisions(tx, skill.skill)
+    current = history[-1]
+    return RuntimeSkillDetailReport(
+        name=skill.name,
+        title=current.title,
+        topic=current.topic,
+        summary=current.summary,
+        procedure=current.content,
+        enabled=skill.enabled,
+        retired=skill.retired,
+        revision=skill.revision,
+        created_at=format_us(skill.created_at),
+        updated_at=format_us(skill.updated_at),
+        ref=format_ref("procedural", skill.name),
+        citations=tuple(_citation(tx, space, text) for text in current.citations),
+        lineage=tuple(_lineage(each) for each in history),
+        strategy_diffs=tuple(_diff(a, b) for a, b in pairwise(history)),
+        derived_refs=tuple(
+            DerivedMemoryRef(derived=derived, evidence=source, relation=relation)
+            for derived, source, relation, _ in skills.derived_refs_of(tx, skill.skill)
+        ),
+        raw_content=_raw(skill, current),
+    )
+
+
+def _citation(tx: Reading, space: int | None, text: str) -> SkillCitation:
+    cited = parse_ref(text)
+    if cited is None:
+        return SkillCitation(text=text)
+    return SkillCitation(text=text, ref=str(cited), resolves=_resolves(tx, space, cited))
+
+
+def _resolves(tx: Reading, space: int | None, cited: Ref) -> bool:
+    if cited.plane == "evidence":
+        return skills.turn_of_ref(tx, space, cited.segments) is not None
+    return cited.plane == "procedural" and skills.find_skill(tx, space, cited.segments[0]) is not None
+
+
+def _lineage(each: RevisionRow) -> SkillRevision:
+    return SkillRevision(
+        revision=each.revision,
+        at=format_us(each.at),
+        source=each.source,
+        observed_at=each.observed_at,
+        source_chat_id=each.source_chat_id,
+        edit_reason=each.edit_reason,
+    )
+
+
+def _diff(a: RevisionRow, b: RevisionRow) -> StrategyDiff:
+    lines = difflib.unified_diff(
+        a.content.splitlines(),
+        b.content.splitlines(),
+        f"revision {a.revision}",
+        f"revision {b.revision}",
+        lineterm="",
+    )
+    return StrategyDiff(from_revision=a.revision, to_revision=b.revision, diff="\n".join(lines))
+
+
+def _raw(skill: SkillRow, current: RevisionRow) -> str:
+    head = f"# {current.title}\n\nname: {skill.name}\ntopic: {current.topic}\nrevision: {current.revision}\n"
+    cited = "".join(f"- {text}\n" for text in current.citations)
+    tail = f"\n## Citations\n\n{cited}" if cited else ""
+    return f"{head}\n{current.summary}\n\n{current.content}\n{tail}"
+
+
+def edit(context: Context, request: RuntimeSkillEditRequest) -> Apply:
+    """A new revision of an existing skill; what the request leaves out stays."""
+    name = full_name(request.name)
+
+    def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
+        space = evidence.find_space(tx, context.space_id)
+        skill = _existing(tx, space, name)
+        assert space is not None
+        if request.expected_revision not in (None, skill.revision):
+            raise Conflict(
+                reason=f"{name} is at revision {skill.revision}, not {request.expected_revision}",
+                hint=f"read it again (`beetle skill show --name {name}`), then edit that revision",
+                revision=skill.revision,
+            )
+        before = skills.revision_of(tx, skill.skill, skill.revision)
+        after = before._replace(
+            revision=skill.revision + 1,
+            source="edit",
+            at=tx.now,
+            topic=request.topic or before.topic,
+            title=request.title or before.title,
+            summary=request.summary or before.summary,
+            content=request.procedure or before.content,
+            edit_reason=request.edit_reason,
+        )
+        if _says_the_same(before, after):
+            return RuntimeSkillMutationReport(name=name, outcome="unchanged", revision=skill.revision)
+        _revise(tx, space, skill, after, is_new=False)
+        _derive(context, tx, space, skill, after)
+        tx.log(context.event("skill", "edited", name=name, revision=after.revision))
+        return RuntimeSkillMutationReport(name=name, outcome="revised", revision=after.revision)
+
+    return apply
+
+
+def set_enabled(context: Context, request: RuntimeSkillSetEnabledRequest) -> Apply:
+    """Only the enabled state; no new revision."""
+    name = full_name(request.name)
+
+    def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
+        space = evidence.find_space(tx, context.space_id)
+        skill = _existing(tx, space, name)
+        assert space is not None
+        if skill.enabled == request.enabled:
+            return RuntimeSkillMutationReport(name=name, outcome="unchanged", revision=skill.revision)
+        _unindex(tx, space, skill)
+        skills.set_enabled(tx, skill.skill, request.enabled, tx.now)
+        if request.enabled and not skill.retired:
+            _index(tx, space, skill, skills.revision_of(tx, skill.skill, skill.revision))
+        outcome = "enabled" if request.enabled else "disabled"
+        tx.log(context.event("skill", outcome, name=name, revision=skill.revision))
+        return RuntimeSkillMutationReport(name=name, outcome=outcome, revision=skill.revision)
+
+    return apply
+
+
+def delete(context: Context, request: RuntimeSkillDeleteRequest) -> Apply:
+    """Record, revisions, derived refs and index row go; the event log keeps the fact of it."""
+    name = full_name(request.name)
+
+    def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
+        space = evidence.find_space(tx, context.space_id)
+        skill = _existing(tx, space, name)
+        assert space is not None
+        _unindex(tx, space, skill)
+        skills.delete_skill(tx, skill.skill)
+        tx.log(context.event("skill", "deleted", name=name, revision=skill.revision))
+        return RuntimeSkillMutationReport(name=name, outcome="deleted", revision=skill.revision)
+
+    return apply
+
+
+def _existing(tx: Reading, space: int | None, name: str) -> SkillRow:
+    found = skills.find_skill(tx, space, name)
+    if found is None:
+        raise NotFound(kind="runtime skill", name=name, listing="`beetle skill list` shows what is there")
+    return found

@@ -1,0 +1,111 @@
+"""Subscriptions: committed events, handed to whoever follows their topic in their own space."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import NamedTuple
+
+from beetle.store.event_log import Logged
+
+TOPIC_CAPABILITIES: dict[str, str] = {
+    "lifecycle": "inspect",
+    "transcript": "transcript",
+    "skill": "skill",
+    "job": "scheduler",
+    "device": "device",
+    "replication": "replication",
+}
+"""What a caller needs to follow a topic."""
+
+
+class Delivery(NamedTuple):
+    """What a subscription hands over: one event, or how many a slow reader lost."""
+
+    logged: Logged | None
+    dropped: int = 0
+
+
+class Subscription:
+    """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped."""
+
+    def __init__(self, sub: str, topics: frozenset[str], space: str, daemon: bool, most: int) -> None:
+        self.sub = sub
+        self.topics = topics
+        self._space = space
+        self._daemon = daemon
+        self._most = most
+        self._queue: deque[Logged] = deque()
+        self._dropped = 0
+        self._ready = threading.Condition()
+        self._closed = False
+
+    def wants(self, logged: Logged) -> bool:
+        """Whether this subscriber may and would see an event; the daemon's own are for operators."""
+        event = logged.event
+        mine = self._daemon if event.space is None else event.space == self._space
+        return mine and event.topic in self.topics
+
+    def put(self, logged: Logged) -> None:
+        """Queue an event, or count it."""
+        with self._ready:
+            if len(self._queue) >= self._most or self._dropped:
+                self._dropped += 1
+            else:
+                self._queue.append(logged)
+            self._ready.notify()
+
+    def take(self) -> Delivery | None:
+        """The next event; waits for one. None when the subscription has ended.
+
+        What was dropped is told once, behind the events that were queued before it.
+        """
+        with self._ready:
+            while not self._queue and not self._dropped and not self._closed:
+                self._ready.wait()
+            if self._closed:
+                return None
+            if self._queue:
+                return Delivery(self._queue.popleft())
+            dropped, self._dropped = self._dropped, 0
+            return Delivery(None, dropped)
+
+    def close(self) -> None:
+        """End it; a waiting `take` answers None."""
+        with self._ready:
+            self._closed = True
+            self._ready.notify_all()
+
+
+class Hub:
+    """All subscriptions of a runtime."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str, Subscription] = {}
+        self._guard = threading.Lock()
+        self._count = 0
+
+    def publish(self, logged: list[Logged]) -> None:
+        """Hand committed events to those who follow them; called on the writer's thread."""
+        if not self._subscriptions:
+            return
+        with self._guard:
+            followers = list(self._subscriptions.values())
+        for each in logged:
+            for follower in followers:
+                if follower.wants(each):
+                    follower.put(each)
+
+    def open(self, topics: frozenset[str], space: str, daemon: bool, most: int) -> Subscription:
+        """A new subscription; `most` bounds its queue."""
+        with self._guard:
+            self._count += 1
+            subscription = Subscription(f"sub-{self._count}", topics, space, daemon, most)
+            self._subscriptions[subscription.sub] = subscription
+        return subscription
+
+    def close(self, subscription: Subscription) -> None:
+        """End a subscription."""
+        with self._guard:
+            self._subscriptions.pop(subscription.sub, None)
+        subscription.close()

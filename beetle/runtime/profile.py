@@ -1,0 +1,472 @@
+"""Profiles: the budgets and permissions of one kind of machine, read from TOML, and the choice of one for `auto`.
+
+The rest of the code receives the values of a profile, never its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.errors import InvalidRequest
+
+Backend = Literal["in-memory", "sqlite", "file", "embedded"]
+Transport = Literal["in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"]
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+CountOrNone = Annotated[int, Meta(ge=0, le=2**53)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+Text = Annotated[str, Meta(min_length=1, max_length=400)]
+AnyStruct = TypeVar("AnyStruct", bound=Struct)
+
+TOML_LIMIT = 1024 * 1024
+"""Most bytes read from one TOML file: a mistyped path may lead to a device or a database."""
+
+
+class Backends(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ways a store may be opened here, and the one taken when none is asked for."""
+
+    allowed: Annotated[tuple[Backend, ...], Meta(min_length=1)]
+    default: Backend
+
+    def __post_init__(self) -> None:
+        if self.default not in self.allowed:
+            raise ValueError(f"the default {self.default!r} is not among the allowed backends")
+
+
+class Transports(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ways a request may come in here."""
+
+    allowed: Annotated[tuple[Transport, ...], Meta(min_length=1)]
+
+
+class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of the capability catalog that this profile leaves visible."""
+
+    allowed: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.allowed:
+            if name not in CAPABILITY_NAMES:
+                raise ValueError(f"there is no capability {name!r}; {nearest(name, CAPABILITY_NAMES)}")
+
+
+class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ceilings. The unit is in the name; a name without one counts things."""
+
+    frame_bytes: Count
+    nesting: Count
+    query_chars: Count
+    message_content_bytes: Count
+    skill_text_bytes: Count
+    key_bytes: Count
+    commit_turns: Count
+    batch_requests: Count
+    recall_limit: Count
+    page_limit: Count
+    transcript_page_turns: Count
+    projection_chars: Count
+    host_refs_per_turn: Count
+    redaction_items: Count
+    derived_refs: Count
+    repair_issues: Count
+    store_bytes: Count
+    wal_bytes: Count
+    page_cache_kib: Count
+    mmap_bytes: CountOrNone
+    readers: Count
+    write_queue: Count
+    write_group: Count
+    connections: Count
+    subscription_events: Count
+    idempotency_keys: Count
+    import_bytes: Count
+    export_bytes: Count
+    background_share_percent: Percent
+    first_frame_seconds: Count
+    begun_frame_seconds: Count
+    default_deadline_ms: Count
+
+    def __post_init__(self) -> None:
+        for part, whole in (
+            ("message_content_bytes", "frame_bytes"),
+            ("skill_text_bytes", "frame_bytes"),
+            ("write_group", "write_queue"),
+            ("wal_bytes", "store_bytes"),
+            ("export_bytes", "import_bytes"),
+        ):
+            if getattr(self, part) > getattr(self, whole):
+                raise ValueError(f"{part} is over {whole}")
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One profile as its file states it.
+
+    `memory_ceiling_mib` is what the daemon's RSS stays under with 100,000 turns, after 1,000 recalls.
+    """
+
+    name: Text
+    description: Text
+    target: Text
+    role: Text
+    memory_ceiling_mib: Count
+    backends: Backends
+    transports: Transports
+    capabilities: Capabilities
+    budgets: Budgets
+
+
+COMPACT = "profile-linux-device-compact-memory"
+STANDALONE = "profile-linux-device-standalone-memory"
+DESKTOP = "profile-desktop-linux-embedded-sdk"
+GATEWAY = "profile-server-linux-memory-gateway"
+DEV_FULL = "profile-server-linux-dev-full"
+ALIASES: dict[str, str] = {
+    "compact": COMPACT,
+    "standalone": STANDALONE,
+    "desktop": DESKTOP,
+    "gateway": GATEWAY,
+    "dev-full": DEV_FULL,
+}
+
+
+def profiles_folder(package: Path) -> Path:
+    """The folder of TOML files of the package at `package`: inside it when installed, beside it in a checkout."""
+    inside = package / "profiles"
+    return inside if inside.is_dir() else package.parent / "profiles"
+
+
+def profile_names() -> tuple[str, ...]:
+    """Full names of the profiles that this build carries, sorted."""
+    return tuple(sorted(file.stem for file in _shipped().glob("profile-*.toml")))
+
+
+def load_profile(name: str) -> Profile:
+    """The profile of a full name, of a short alias, or at a path (anything with a slash in it).
+
+    Raises InvalidRequest: no such name (the nearest in the hint), an unreadable file, an unknown key, a wrong value.
+    """
+    if "/" in name:
+        return decode_table(read_toml(Path(name)), Profile, Path(name))
+    check_profile_name(name)
+    full = ALIASES.get(name, name)
+    file = _shipped() / f"{full}.toml"
+    profile = decode_table(read_toml(file), Profile, file)
+    if profile.name != full:
+        raise InvalidRequest(reason=f"{file}: the name inside is {profile.name!r}", path="$.name", file=str(file))
+    return profile
+
+
+def check_profile_name(name: str, *also: str) -> None:
+    """Raises InvalidRequest, with the nearest names in the hint, unless `name` is a profile, an alias or in `also`."""
+    known = (*ALIASES, *profile_names(), *also)
+    if name not in known:
+        raise InvalidRequest(reason=f"there is no profile {name!r}", profile=name, hint=nearest(name, known))
+
+
+def _shipped() -> Path:
+    return profiles_folder(Path(__file__).parent.parent)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint: the known words most like `word`, or all of them when none is alike."""
+    from difflib import get_close_matches
+
+    words = tuple(known)
+    close = get_close_matches(word[:200], words, n=3)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "known are: " + ", ".join(words)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The file as plain values. Raises InvalidRequest with the file and, for a syntax error, its place."""
+    import tomllib
+
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(TOML_LIMIT + 1)
+        if len(content) > TOML_LIMIT:
+            raise InvalidRequest(reason=f"{file}: over {TOML_LIMIT} bytes, so not a file of ours", file=str(file))
+        return tomllib.loads(content.decode())
+    except OSError as error:
+        reason = f"{file}: {error.strerror or 'unreadable'}"
+        raise InvalidRequest(reason=reason, file=str(file), hint="check the path and its permissions") from None
+    except (ValueError, RecursionError) as error:
+        reason = f"{file}: not TOML: {error}"
+        raise InvalidRequest(reason=reason, file=str(file), hint="see https://toml.io for the syntax") from None
+
+
+def decode_table(table: object, into: type[AnyStruct], file: Path, at: str = "$") -> AnyStruct:
+    """`table`, which stands at the path `at` of `file`, as a struct.
+
+    Raises InvalidRequest with `file` and `path`; for an unknown key the hint holds the nearest known ones.
+    """
+    _refuse_unknown_keys(table, into, file, at)
+    try:
+        return msgspec.convert(table, into)
+    except msgspec.ValidationError as error:
+        text, _, inner = str(error).partition(" - at `$")
+        path = at + inner.removesuffix("`")
+        hint = "correct that value; nothing was changed"
+        raise InvalidRequest(reason=f"{file}: {path}: {text}", path=path, file=str(file), hint=hint) from None
+
+
+def _refuse_unknown_keys(table: object, into: type[Struct], file: Path, at: str) -> None:
+    if not isinstance(table, dict):
+        return
+    fields = {field.name: field.type for field in msgspec.structs.fields(into)}
+    for key, value in cast("dict[str, object]", table).items():
+        path = f"{at}.{key}"
+        if key not in fields:
+            hint = nearest(key, fields)
+            raise InvalidRequest(reason=f"{file}: unknown key {path}", path=path, file=str(file), hint=hint)
+        inner = fields[key]
+        if isinstance(inner, type) and issubclass(inner, Struct):
+            _refuse_unknown_keys(value, inner, file, path)
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What bounds a daemon on a machine. None is a limit that is not set, or a figure that could not be read.
+
+    `memory_limit_bytes` and `cpu_limit` (in cores) are the tightest of the process's control groups. `disk_room_bytes`
+    is what is free for this user at the store's folder and what the database files in that folder already take.
+    """
+
+    memory_total_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    cores: int | None = None
+    cpu_limit: float | None = None
+    disk_room_bytes: int | None = None
+
+
+class Choice(NamedTuple):
+    """A profile's full name, and why it was chosen, the deciding figure first."""
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+class Need(NamedTuple):
+    name: str
+    memory_bytes: int
+    cores: int
+    disk_bytes: int
+    unread_passes: bool
+
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+NEEDS: tuple[Need, ...] = (
+    # 1,024 connections may each hold a begun frame of 16 MiB: 16 GiB, with half as much again for everything else;
+    # 16 readers, with as many cores left over for the rest of a server.
+    Need(GATEWAY, 24 * GIB, 32, 64 * GIB, False),
+    # Its memory ceiling is an eighth of this: on a desktop the memory of agents is a guest.
+    Need(DESKTOP, 4 * GIB, 2, 8 * GIB, False),
+    # Twice its memory ceiling, which also parts boards of 128 MB from boards of 256 MB, whatever their kernels take.
+    Need(STANDALONE, 192 * MIB, 1, 2 * GIB, True),
+)
+"""What `auto` asks of a machine, largest profile first; below the last it is compact. The disk must hold the whole
+store that the profile allows. A figure that cannot be read counts against all but the device's default profile."""
+
+
+def choose_profile(machine: Machine) -> Choice:
+    """The largest profile whose needs the machine meets, for `--profile auto`: never dev-full. Never raises."""
+    short: tuple[str, ...] = ()
+    for need in NEEDS:
+        lacking = tuple(_shortfalls(machine, need))
+        if not lacking:
+            return Choice(need.name, (*short, f"{need.name} fits: {_figures(machine)}"))
+        short = lacking
+    return Choice(COMPACT, (*short, f"{COMPACT} is the smallest there is: {_figures(machine)}"))
+
+
+def _shortfalls(machine: Machine, need: Need) -> Iterator[str]:
+    memory, cores, room = _memory(machine), _cores(machine), machine.disk_room_bytes
+    for value, wanted, has, asks in (
+        (memory, need.memory_bytes, _memory_text(machine), _size(need.memory_bytes)),
+        (cores, need.cores, _cores_text(machine), f"{need.cores} cores"),
+        (room, need.disk_bytes, _room_text(machine), _size(need.disk_bytes)),
+    ):
+        if (value is None and not need.unread_passes) or (value is not None and value < wanted):
+            yield f"not {need.name}: {has}, and it asks for {asks}"
+
+
+def _figures(machine: Machine) -> str:
+    return f"{_memory_text(machine)}; {_cores_text(machine)}; {_room_text(machine)}"
+
+
+def _smallest(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _memory(machine: Machine) -> float | None:
+    return _smallest((machine.memory_total_bytes, machine.memory_limit_bytes))
+
+
+def _cores(machine: Machine) -> float | None:
+    return _smallest((machine.cores, machine.cpu_limit))
+
+
+def _memory_text(machine: Machine) -> str:
+    total, limit = machine.memory_total_bytes, machine.memory_limit_bytes
+    if limit is not None and (total is None or limit < total):
+        return f"memory {_size(limit)} (control group; the machine has {_size(total)})"
+    return f"memory {_size(total)}"
+
+
+def _cores_text(machine: Machine) -> str:
+    cores, limit = machine.cores, machine.cpu_limit
+    there = "unknown" if cores is None else str(cores)
+    if limit is not None and (cores is None or limit < cores):
+        return f"cores {limit:g} (control group; the process may run on {there})"
+    return f"cores {there}"
+
+
+def _room_text(machine: Machine) -> str:
+    return f"disk room {_size(machine.disk_room_bytes)}"
+
+
+def _size(amount: int | None) -> str:
+    if amount is None:
+        return "unknown"
+    if amount < GIB:
+        return f"{amount >> 20} MiB"
+    tenths = amount * 10 >> 30
+    return f"{tenths // 10}.{tenths % 10} GiB"
+
+
+UNLIMITED = 1 << 60
+"""From here on a v1 limit means none: the kernel writes the largest page-aligned number instead of `max`."""
+
+
+def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
+    """The figures of this machine and process, from /proc and /sys under `root`. Reads only, and never raises OSError.
+
+    `store_folder` is taken as it is, not under `root`, and need not exist yet.
+    """
+    tree = Path(root)
+    total = re.search(r"^MemTotal:\s+(\d+) kB", _read(tree / "proc/meminfo"), re.MULTILINE)
+    limits = [
+        _whole_number(folder / name)
+        for folder in _groups(tree, "memory")
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes")
+    ]
+    limit = min((value for value in limits if value is not None and value < UNLIMITED), default=None)
+    return Machine(
+        memory_total_bytes=int(total[1]) * 1024 if total else None,
+        memory_limit_bytes=limit,
+        cores=_cores_allowed(tree),
+        cpu_limit=_smallest(_cpu_quota(folder) for folder in _groups(tree, "cpu")),
+        disk_room_bytes=_disk_room(store_folder),
+    )
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _whole_number(file: Path) -> int | None:
+    text = _read(file).strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,30}", text) else None
+
+
+def _cores_allowed(tree: Path) -> int | None:
+    # The same figure as sched_getaffinity, which answers for this process on this machine whatever `root` is.
+    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", _read(tree / "proc/self/status"), re.MULTILINE)
+    online = _core_numbers(_read(tree / "sys/devices/system/cpu/online").strip())
+    mine = _core_numbers(allowed[1]) if allowed else set[int]()
+    both = mine & online if mine and online else mine or online
+    return len(both) or None
+
+
+def _core_numbers(ranges: str) -> set[int]:
+    found: set[int] = set()
+    for part in ranges.split(","):
+        ends = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+        if ends:
+            found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return found
+
+
+def _cpu_quota(folder: Path) -> float | None:
+    words = _read(folder / "cpu.max").split()
+    if len(words) != 2:
+        words = [_read(folder / f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
+    if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
+        return None
+    quota, period = (int(word) for word in words)
+    return quota / period if period else None
+
+
+UNIFIED = ""
+"""What v2, whose one hierarchy has every controller, is called in /proc/self/cgroup: nothing."""
+
+
+class _Mount(NamedTuple):
+    controllers: tuple[str, ...]
+    group: str
+    folder: Path
+
+
+def _groups(tree: Path, controller: str) -> Iterator[Path]:
+    """Folders of the process's control groups that bound `controller`, v2 and v1, each from its own up to the mount."""
+    mounts = tuple(_cgroup_mounts(tree))
+    for line in _read(tree / "proc/self/cgroup").splitlines():
+        named, _, group = line.partition(":")[2].partition(":")
+        controllers = tuple(named.split(",")) if named else ()
+        if controllers and controller not in controllers:
+            continue
+        wanted = controller if controllers else UNIFIED
+        usual = tree / "sys/fs/cgroup" / wanted
+        for mount in [each for each in mounts if wanted in each.controllers] or [_Mount((wanted,), "/", usual)]:
+            yield from _upwards(mount, group)
+
+
+def _cgroup_mounts(tree: Path) -> Iterator[_Mount]:
+    for line in _read(tree / "proc/self/mountinfo").splitlines():
+        place, _, kind = line.partition(" - ")
+        words, described = place.split(), kind.split()
+        if len(words) > 4 and len(described) > 2 and described[0] in ("cgroup", "cgroup2"):
+            controllers = tuple(described[2].split(",")) if described[0] == "cgroup" else (UNIFIED,)
+            yield _Mount(controllers, words[3], tree / words[4].lstrip("/"))
+
+
+def _upwards(mount: _Mount, group: str) -> Iterator[Path]:
+    # A container may be told a group that lies outside what is mounted there: then the mount itself is its group.
+    above, mine = mount.group.strip("/"), group.strip("/")
+    inside = not above or f"{mine}/".startswith(f"{above}/")
+    parts = [part for part in mine.removeprefix(above).split("/") if part] if inside else []
+    if ".." in parts:
+        parts = []
+    for depth in range(len(parts), -1, -1):
+        yield mount.folder.joinpath(*parts[:depth])
+
+
+def _disk_room(folder: Path) -> int | None:
+    there = folder.absolute()
+    try:
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        disk = os.statvfs(there)
+        return disk.f_bavail * disk.f_frsize + _database_bytes(folder)
+    except OSError:
+        return None
+
+
+def _database_bytes(folder: Path) -> int:
+    # What the store takes counts as room, or a store that has grown would get a smaller profile at the next start.
+    if not folder.is_dir():
+        return 0
+    with os.scandir(folder) as entries:
+        databases = [each for each in entries if ".db" in each.name and each.is_file(follow_symlinks=False)]
+        return sum(each.stat(follow_symlinks=False).st_blocks * 512 for each in databases)

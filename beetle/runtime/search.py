@@ -1,0 +1,220 @@
+"""Finding memory for a query: the recall index, the neighbouring turns, the ranking."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.common import Conversation, ConversationRef
+from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
+from beetle.contracts.refs import format_ref
+from beetle.memory.lexical import BM25_WEIGHTS, ParsedQuery, match_expression, parse_query
+from beetle.memory.ranking import POOL, Candidate, Ranked, excerpt, neighbours_wanted, rank
+from beetle.runtime.handling import Context
+from beetle.runtime.views import Viewer, visible_kinds
+from beetle.store import evidence, recall_index, skills, transcripts
+from beetle.store.recall_index import Found, SearchScope
+from beetle.store.skills import RevisionRow, SkillRow
+from beetle.store.transaction import Reading
+from beetle.store.transcripts import EvidenceRow
+
+SEARCHED = ("evidence", "procedural")
+"""Planes that have index rows."""
+
+
+class Search(NamedTuple):
+    """What to look for, where, and for whose eyes. Times in microseconds, both ends included."""
+
+    query: str
+    limit: int
+    viewer: Viewer
+    conversation: Conversation | None = None
+    planes: tuple[str, ...] | None = None
+    since: int | None = None
+    until: int | None = None
+    as_of: int | None = None
+
+
+class Answer(NamedTuple):
+    hits: tuple[RecallHit, ...]
+    working: WorkingRecall
+    timings: RecallTimings
+
+
+class _Skill(NamedTuple):
+    row: SkillRow
+    revision: RevisionRow
+
+
+class _Loaded(NamedTuple):
+    """Candidates with what they stand for."""
+
+    candidates: list[Candidate]
+    messages: dict[int, EvidenceRow]
+    skills: dict[int, _Skill]
+
+
+def find(context: Context, tx: Reading, search: Search) -> Answer:
+    """The best hits for a query that the viewer may see."""
+    started = time.perf_counter()
+    parsed = parse_query(search.query)
+    space = evidence.find_space(tx, context.space_id)
+    planes = tuple(p for p in SEARCHED if search.planes is None or p in search.planes)
+    current = None if space is None else current_conversation(context, tx, space, search.conversation)
+    working = WorkingRecall(
+        current_conversation=None if current is None else current[1], planes=planes, terms=len(parsed.terms)
+    )
+    if space is None or not planes:
+        return Answer((), working, RecallTimings())
+    found = _search(tx, parsed, search, space, planes)
+    searched = time.perf_counter()
+    loaded = _load(tx, found, search)
+    ready = time.perf_counter()
+    here = None if current is None else current[0]
+    ranked = rank(parsed, loaded.candidates, current_conversation=here)
+    hits = tuple(_hit(each, loaded, parsed) for each in ranked[: search.limit])
+    done = time.perf_counter()
+    timings = RecallTimings(
+        search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
+    )
+    return Answer(hits, _with_candidates(working, len(loaded.candidates)), timings)
+
+
+def current_conversation(
+    context: Context, tx: Reading, space: int, named: Conversation | None
+) -> tuple[int, ConversationRef] | None:
+    """The conversation that a request names, else the one its scope names, else the one last committed to."""
+    scope = context.scope
+    where = None if named is None else (named.channel_id, named.conversation_id)
+    if where is None and scope.conversation_id is not None:
+        where = (scope.channel, scope.conversation_id)
+    if where is None:
+        last = transcripts.remembered(tx, context.remembered_by(space))
+        if last is not None:
+            return last[0], ConversationRef(channel_id=last[1], conversation_id=last[2])
+        where = (scope.channel, scope.chat_id)
+    row = evidence.find_conversation(tx, space, *where)
+    return None if row is None else (row.conversation, ConversationRef(channel_id=where[0], conversation_id=where[1]))
+
+
+def _search(tx: Reading, parsed: ParsedQuery, search: Search, space: int, planes: tuple[str, ...]) -> list[Found]:
+    conversation: int | None = None
+    if search.conversation is not None:
+        row = evidence.find_conversation(tx, space, search.conversation.channel_id, search.conversation.conversation_id)
+        # A conversation that is not there holds no evidence; what belongs to no conversation is still in view.
+        conversation = -1 if row is None else row.conversation
+    speakers = transcripts.speakers(tx, space, conversation, visible_kinds(search.viewer))
+    expression = match_expression(parsed, speakers)
+    if expression is None:
+        return []
+    until = search.until
+    if search.as_of is not None:
+        until = search.as_of if until is None else min(until, search.as_of)
+    scope = SearchScope(
+        space=space,
+        conversation=conversation,
+        private="private" in visible_kinds(search.viewer),
+        planes=planes,
+        since=search.since,
+        until=until,
+    )
+    return recall_index.search(tx, expression, scope, BM25_WEIGHTS[:3], POOL)
+
+
+def _load(tx: Reading, found: list[Found], search: Search) -> _Loaded:
+    """The records behind the index hits, and the neighbouring turns that lend to them or borrow from them."""
+    scores = {(each.plane, each.key): each.score for each in found}
+    kinds = visible_kinds(search.viewer)
+    messages: dict[int, EvidenceRow] = {}
+    candidates: list[Candidate] = []
+    for row in transcripts.evidence_by_key(tx, [each.key for each in found if each.plane == "evidence"]):
+        if row.visibility in kinds:
+            messages[row.message] = row
+            candidates.append(_evidence(row, scores["evidence", row.message]))
+    for row in transcripts.evidence_by_place(tx, neighbours_wanted(candidates)):
+        if row.visibility in kinds and row.message not in messages and _in_time(row.at, search):
+            messages[row.message] = row
+            candidates.append(_evidence(row, 0.0))
+    shown: dict[int, _Skill] = {}
+    for skill in skills.skills_by_key(tx, [each.key for each in found if each.plane == "procedural"]):
+        revision = (
+            skills.revision_of(tx, skill.skill, skill.revision)
+            if search.as_of is None
+            else skills.revision_as_of(tx, skill.skill, search.as_of)
+        )
+        if revision is not None:
+            shown[skill.skill] = _Skill(skill, revision)
+            candidates.append(_procedural(skill, revision, scores["procedural", skill.skill]))
+    return _Loaded(candidates, messages, shown)
+
+
+def _in_time(at: int, search: Search) -> bool:
+    ends = [end for end in (search.until, search.as_of) if end is not None]
+    return (search.since is None or at >= search.since) and all(at <= end for end in ends)
+
+
+def _evidence(row: EvidenceRow, score: float) -> Candidate:
+    return Candidate(
+        plane="evidence",
+        source_id=str(row.message),
+        text=row.content,
+        at_us=row.at,
+        bm25=score,
+        conversation=row.conversation,
+        sequence=row.sequence,
+        speaker=row.speaker,
+    )
+
+
+def _procedural(skill: SkillRow, revision: RevisionRow, score: float) -> Candidate:
+    text = f"{revision.summary}\n{revision.content}"
+    return Candidate(
+        plane="procedural",
+        source_id=str(skill.skill),
+        text=text,
+        at_us=skill.updated_at,
+        bm25=score,
+        title=revision.title,
+    )
+
+
+def _hit(ranked: Ranked, loaded: _Loaded, parsed: ParsedQuery) -> RecallHit:
+    candidate = ranked.candidate
+    score = round(ranked.score, 4)
+    if candidate.plane == "procedural":
+        skill = loaded.skills[int(candidate.source_id)]
+        return RecallHit(
+            plane="procedural",
+            ref=format_ref("procedural", skill.row.name),
+            score=score,
+            excerpt=excerpt(candidate.text, parsed),
+            why=ranked.why,
+            at=format_us(skill.row.updated_at),
+            title=skill.revision.title,
+        )
+    row = loaded.messages[int(candidate.source_id)]
+    return RecallHit(
+        plane="evidence",
+        ref=format_ref("evidence", row.channel_id, row.conversation_id, row.turn_id, row.message_id),
+        score=score,
+        excerpt=excerpt(row.content, parsed),
+        why=ranked.why,
+        at=format_us(row.at),
+        title=row.speaker,
+        conversation=ConversationRef(channel_id=row.channel_id, conversation_id=row.conversation_id),
+        turn_id=row.turn_id,
+        message_id=row.message_id,
+        visibility=row.visibility,  # type: ignore[arg-type] - the column is checked by the schema
+        state=row.state,  # type: ignore[arg-type] - likewise
+    )
+
+
+def _with_candidates(working: WorkingRecall, count: int) -> WorkingRecall:
+    return WorkingRecall(
+        current_conversation=working.current_conversation, planes=working.planes, candidates=count, terms=working.terms
+    )
+
+
+def _ms(start: float, end: float) -> float:
+    return round((end - start) * 1000, 3)

@@ -1,0 +1,30 @@
+"""First reports by idempotency key, written in the transaction of what they report."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beetle.store.transaction import Reading, Writing
+
+FIND_SQL = "SELECT request, report FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
+KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at) VALUES (?, ?, ?, ?, ?, ?)"
+DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
+
+
+class FirstReport(NamedTuple):
+    """Keyed digest of the first request, and its report as MessagePack."""
+
+    request: bytes
+    report: bytes
+
+
+def find(tx: Reading, principal: str, space: str, key: str) -> FirstReport | None:
+    """What was answered to this key first."""
+    found = tx.row(FIND_SQL, principal, space, key)
+    return None if found is None else FirstReport(*found)
+
+
+def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, now: int, most: int) -> None:
+    """Keep a first report; the oldest beyond `most` go."""
+    row = tx.insert(KEEP_SQL, principal, space, key, first.request, first.report, now)
+    tx.run(DROP_OLD_SQL, row - most)

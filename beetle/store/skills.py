@@ -1,0 +1,182 @@
+"""Runtime skills: current state, every revision, derived refs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from beetle.store.transaction import Reading, Row, Writing
+
+
+class SkillRow(NamedTuple):
+    """A skill as it stands. Times in microseconds."""
+
+    skill: int
+    name: str
+    enabled: bool
+    retired: bool
+    revision: int
+    created_at: int
+    updated_at: int
+
+
+class RevisionRow(NamedTuple):
+    """One revision. `observed_at` in epoch seconds as given, `at` in microseconds."""
+
+    revision: int
+    source: str
+    source_chat_id: str | None
+    observed_at: int | None
+    at: int
+    topic: str
+    title: str
+    summary: str
+    content: str
+    citations: tuple[str, ...]
+    edit_reason: str | None
+
+
+SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, updated_at FROM skill "
+FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
+BY_KEYS_SQL = SKILL_COLUMNS + "WHERE skill IN (SELECT value FROM json_each(?)) AND enabled = 1 AND retired = 0"  # noqa: S608 - constants
+NEW_SKILL_SQL = "INSERT INTO skill (space, name, revision, created_at, updated_at) VALUES (?, ?, 1, ?, ?)"
+REVISE_SQL = "UPDATE skill SET revision = ?, updated_at = ? WHERE skill = ?"
+ENABLE_SQL = "UPDATE skill SET enabled = ?, updated_at = ? WHERE skill = ?"
+NEW_REVISION_SQL = """
+INSERT INTO skill_revision (skill, revision, source, source_chat_id, observed_at, at, topic, title, summary, content,
+  citations, edit_reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+REVISION_COLUMNS = """
+SELECT revision, source, source_chat_id, observed_at, at, topic, title, summary, content, citations, edit_reason
+FROM skill_revision
+"""
+REVISIONS_SQL = REVISION_COLUMNS + "WHERE skill = ? ORDER BY revision"
+REVISION_SQL = REVISION_COLUMNS + "WHERE skill = ? AND revision = ?"
+REVISION_AS_OF_SQL = REVISION_COLUMNS + "WHERE skill = ? AND at <= ? ORDER BY revision DESC LIMIT 1"
+LIST_SQL = """
+SELECT s.skill, s.name, s.enabled, s.retired, s.revision, s.created_at, s.updated_at, r.title, r.topic, r.summary
+FROM skill s JOIN skill_revision r ON r.skill = s.skill AND r.revision = s.revision
+WHERE s.space = ? AND s.name > ? AND (? OR s.enabled = 1) AND (? OR s.retired = 0)
+  AND NOT EXISTS (
+    SELECT 1 FROM json_each(?) w
+    WHERE NOT instr(lower(s.name || ' ' || r.title || ' ' || r.topic || ' ' || r.summary), w.value)
+  )
+ORDER BY s.name LIMIT ?
+"""
+COUNT_SQL = """
+SELECT count(*), coalesce(sum(enabled AND NOT retired), 0), coalesce(sum(NOT enabled), 0) FROM skill WHERE space = ?
+"""
+NEW_DERIVED_SQL = """
+INSERT INTO derived_ref (space, derived, evidence, relation, skill, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+DERIVED_OF_SKILL_SQL = "SELECT derived, evidence, relation, turn FROM derived_ref WHERE skill = ? ORDER BY derived_ref"
+DELETE_SQLS = (
+    "DELETE FROM derived_ref WHERE skill = ?",
+    "DELETE FROM skill_revision WHERE skill = ?",
+    "DELETE FROM skill WHERE skill = ?",
+)
+TURN_OF_REF_SQL = """
+SELECT t.turn FROM conversation c JOIN turn t ON t.conversation = c.conversation
+WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND t.turn_id = ?
+"""
+MESSAGE_OF_REF_SQL = "SELECT 1 FROM message WHERE turn = ? AND message_id = ?"
+
+
+def find_skill(tx: Reading, space: int | None, name: str) -> SkillRow | None:
+    """The skill of that full name."""
+    found = tx.row(FIND_SQL, space, name)
+    return None if found is None else _skill(found)
+
+
+def skills_by_key(tx: Reading, keys: Iterable[int]) -> list[SkillRow]:
+    """The enabled, unretired skills with these keys."""
+    return [_skill(row) for row in tx.rows(BY_KEYS_SQL, json.dumps(list(keys)))]
+
+
+def add_skill(tx: Writing, space: int, name: str, now: int) -> SkillRow:
+    """A new skill, enabled, at revision 1 (which the caller writes)."""
+    return SkillRow(tx.insert(NEW_SKILL_SQL, space, name, now, now), name, True, False, 1, now, now)
+
+
+def add_revision(tx: Writing, skill: int, revision: RevisionRow) -> None:
+    """Write one revision and make it the current one."""
+    *head, citations, edit_reason = revision
+    number, *rest = head
+    tx.run(NEW_REVISION_SQL, skill, number, *rest, json.dumps(citations, ensure_ascii=False), edit_reason)
+    tx.run(REVISE_SQL, number, revision.at, skill)
+
+
+def set_enabled(tx: Writing, skill: int, enabled: bool, now: int) -> None:
+    """Enable or disable."""
+    tx.run(ENABLE_SQL, int(enabled), now, skill)
+
+
+def delete_skill(tx: Writing, skill: int) -> None:
+    """Remove the skill, its revisions and its derived refs."""
+    for sql in DELETE_SQLS:
+        tx.run(sql, skill)
+
+
+def revision_of(tx: Reading, skill: int, revision: int) -> RevisionRow:
+    """One revision."""
+    found = tx.row(REVISION_SQL, skill, revision)
+    assert found is not None
+    return _revision(found)
+
+
+def revision_as_of(tx: Reading, skill: int, at: int) -> RevisionRow | None:
+    """The revision that was current at a time."""
+    found = tx.row(REVISION_AS_OF_SQL, skill, at)
+    return None if found is None else _revision(found)
+
+
+def revisions(tx: Reading, skill: int) -> list[RevisionRow]:
+    """Every revision, the first one first."""
+    return [_revision(row) for row in tx.rows(REVISIONS_SQL, skill)]
+
+
+def list_skills(
+    tx: Reading, space: int | None, after: str, words: list[str], disabled: bool, retired: bool, limit: int
+) -> list[tuple[SkillRow, str, str, str]]:
+    """(skill, title, topic, summary) by name, behind the name `after`, holding every one of `words` (lower case)."""
+    rows = tx.rows(LIST_SQL, space, after, int(disabled), int(retired), json.dumps(words), limit)
+    return [(_skill(row[:7]), row[7], row[8], row[9]) for row in rows]
+
+
+def count_skills(tx: Reading, space: int | None) -> tuple[int, int, int]:
+    """Total, active and disabled skills of a space."""
+    found = tx.row(COUNT_SQL, space)
+    assert found is not None
+    return (found[0], found[1], found[2])
+
+
+def add_derived_ref(
+    tx: Writing, space: int, derived: str, evidence: str, skill: int, turn: int | None, now: int
+) -> None:
+    """Join a skill's revision to evidence."""
+    tx.run(NEW_DERIVED_SQL, space, derived, evidence, "cites", skill, turn, now)
+
+
+def derived_refs_of(tx: Reading, skill: int) -> list[Row]:
+    """(derived, evidence, relation, turn)."""
+    return list(tx.rows(DERIVED_OF_SKILL_SQL, skill))
+
+
+def turn_of_ref(tx: Reading, space: int | None, segments: tuple[str, ...]) -> int | None:
+    """The key of the turn that an evidence ref's segments name, None when it, or its message, is not there."""
+    channel, conversation, turn_id, *message = segments
+    turn = tx.value(TURN_OF_REF_SQL, space, channel, conversation, turn_id)
+    if turn is None or (message and tx.value(MESSAGE_OF_REF_SQL, turn, message[0]) is None):
+        return None
+    return turn
+
+
+def _skill(row: Row) -> SkillRow:
+    skill, name, enabled, retired, revision, created_at, updated_at = row
+    return SkillRow(skill, name, bool(enabled), bool(retired), revision, created_at, updated_at)
+
+
+def _revision(row: Row) -> RevisionRow:
+    return RevisionRow._make((*row[:9], tuple(json.loads(row[9])), row[10]))

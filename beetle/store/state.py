@@ -1,0 +1,28 @@
+"""Counts over a space."""
+
+from __future__ import annotations
+
+import json
+
+from beetle.store.transaction import Reading
+
+COUNTS_SQL = """
+SELECT json_object(
+  'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
+  'turns', (SELECT coalesce(sum(turns), 0) FROM conversation WHERE space = ?1),
+  'messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation) WHERE c.space = ?1),
+  'masked_messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation)
+    WHERE c.space = ?1 AND m.state = 'masked'),
+  'deleted_messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation)
+    WHERE c.space = ?1 AND m.state = 'deleted'),
+  'runtime_skills', (SELECT count(*) FROM skill WHERE space = ?1),
+  'skill_revisions', (SELECT count(*) FROM skill s JOIN skill_revision r USING (skill) WHERE s.space = ?1),
+  'derived_refs', (SELECT count(*) FROM derived_ref WHERE space = ?1)
+)
+"""
+
+
+def plane_counts(tx: Reading, space: int | None) -> dict[str, int]:
+    """Rows of a space by plane; zeros when nothing was ever written to it."""
+    counts: dict[str, int] = json.loads(tx.value(COUNTS_SQL, space))
+    return counts

@@ -1,0 +1,276 @@
+"""Reading evidence. What comes back is raw: the redaction gate decides what a view may see of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+from beetle.contracts.codec import UNSET, format_us
+from beetle.contracts.transcript import (
+    ActorView,
+    AttrView,
+    ConversationSummary,
+    DeletedContent,
+    HostRefView,
+    TranscriptMessage,
+    TranscriptTurn,
+)
+from beetle.store.transaction import Reading, Row
+
+TURNS_SQL = """
+SELECT turn, turn_id, sequence, at, archived FROM turn
+WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?
+"""
+TURNS_BACK_SQL = """
+SELECT turn, turn_id, sequence, at, archived FROM turn
+WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence DESC LIMIT ?
+"""
+MESSAGES_SQL = """
+SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.length, m.digest,
+  m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
+  b.content, l.at, l.principal
+FROM turn t
+JOIN message m ON m.turn = t.turn
+LEFT JOIN body b ON b.message = m.message
+LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle AND m.state = 'deleted'
+WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, m.position
+"""
+REFS_SQL = """
+SELECT t.turn, r.kind, r.ref_id, r.relation, l.label, r.visibility
+FROM turn t JOIN host_ref r ON r.turn = t.turn LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref
+WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, r.position
+"""
+ATTRS_SQL = """
+SELECT t.turn, a.key, a.value, m.message_id, a.visibility, a.export_allowed
+FROM turn t JOIN attr a ON a.turn = t.turn LEFT JOIN message m ON m.message = a.message
+WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, a.position
+"""
+EDGES_SQL = "SELECT min(sequence), max(sequence) FROM turn WHERE conversation = ?"
+FIRST_AT_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND at >= ? ORDER BY sequence LIMIT 1"
+FIRST_IN_SQL = "SELECT min(sequence) FROM turn WHERE conversation = ? AND at BETWEEN ? AND ?"
+
+
+def turns_forward(tx: Reading, conversation: int, first: int, last: int, limit: int) -> list[TranscriptTurn]:
+    """Up to `limit` turns with a sequence from `first` to `last`, in sequence order."""
+    return _complete(tx, conversation, list(tx.rows(TURNS_SQL, conversation, first, last, limit)))
+
+
+def turns_backward(tx: Reading, conversation: int, first: int, last: int, limit: int) -> list[TranscriptTurn]:
+    """The last `limit` turns with a sequence from `first` to `last`, in sequence order."""
+    return _complete(tx, conversation, list(tx.rows(TURNS_BACK_SQL, conversation, first, last, limit))[::-1])
+
+
+def edges(tx: Reading, conversation: int) -> tuple[int, int] | None:
+    """Sequence of the first and the last turn, or None when there is none."""
+    found = tx.row(EDGES_SQL, conversation)
+    return None if found is None or found[0] is None else (found[0], found[1])
+
+
+def first_at(tx: Reading, conversation: int, at: int) -> int | None:
+    """Sequence of the first turn at or after a time."""
+    return tx.value(FIRST_AT_SQL, conversation, at)
+
+
+def first_in(tx: Reading, conversation: int, begin: int, end: int) -> int | None:
+    """Sequence of the first turn within a stretch of time, both ends included."""
+    return tx.value(FIRST_IN_SQL, conversation, begin, end)
+
+
+def _complete(tx: Reading, conversation: int, rows: list[Row]) -> list[TranscriptTurn]:
+    if not rows:
+        return []
+    span = (conversation, rows[0][2], rows[-1][2])
+    messages = _grouped(tx.rows(MESSAGES_SQL, *span), _message)
+    refs = _grouped(tx.rows(REFS_SQL, *span), _ref)
+    attrs = _grouped(tx.rows(ATTRS_SQL, *span), _attr)
+    return [
+        TranscriptTurn(
+            turn_id=turn_id,
+            sequence=sequence,
+            at=format_us(at),
+            archived=bool(archived),
+            messages=tuple(messages.get(turn, ())),
+            host_refs=tuple(refs.get(turn, ())),
+            attrs=tuple(attrs.get(turn, ())),
+        )
+        for turn, turn_id, sequence, at, archived in rows
+    ]
+
+
+def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
+    groups: dict[int, list[Any]] = {}
+    for turn, *rest in rows:
+        groups.setdefault(turn, []).append(build(*rest))
+    return groups
+
+
+def _message(
+    _message: int,
+    message_id: str,
+    role: Any,
+    at: int,
+    visibility: Any,
+    state: Any,
+    length: int,
+    digest: bytes,
+    *rest: Any,
+) -> TranscriptMessage:
+    *actor, content, deleted_at, deleted_by = rest
+    deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
+    return TranscriptMessage(
+        message_id=message_id,
+        role=role,
+        at=format_us(at),
+        visibility=visibility,
+        state=state,
+        actor=ActorView(**dict(zip(ActorView.__struct_fields__, actor, strict=True))) if any(actor) else None,
+        content=UNSET if content is None else content,
+        length=length,
+        digest=digest.hex(),
+        deletion=deletion,
+    )
+
+
+def _ref(kind: str, ref_id: str, relation: str | None, label: str | None, visibility: str) -> HostRefView:
+    return HostRefView(kind=kind, ref_id=ref_id, relation=relation, label=label, visibility=_names(visibility))
+
+
+def _attr(key: str, value: str, message_id: str | None, visibility: str, export_allowed: int) -> AttrView:
+    return AttrView(
+        key=key, value=value, message_id=message_id, visibility=_names(visibility), export_allowed=bool(export_allowed)
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+CONVERSATIONS_SQL = """
+SELECT conversation, channel_id, conversation_id, turns, first_at, last_at FROM conversation
+WHERE space = ? AND conversation < ?
+  AND (? IS NULL OR instr(lower(channel_id || '/' || conversation_id), lower(?)))
+  AND last_at >= ? AND first_at <= ?
+ORDER BY conversation DESC LIMIT ?
+"""
+SPEAKERS_SQL = """
+SELECT DISTINCT speaker FROM conversation_speaker
+WHERE conversation = ? AND visibility IN (SELECT value FROM json_each(?)) ORDER BY speaker LIMIT ?
+"""
+SPACE_SPEAKERS_SQL = """
+SELECT DISTINCT s.speaker FROM conversation c JOIN conversation_speaker s ON s.conversation = c.conversation
+WHERE c.space = ? AND s.visibility IN (SELECT value FROM json_each(?)) LIMIT ?
+"""
+SPEAKERS_SHOWN = 16
+SPEAKERS_KNOWN = 512
+"""Most speakers that recall tells from other words."""
+
+
+def conversations(
+    tx: Reading, space: int, below: int, query: str | None, since: int, until: int, limit: int
+) -> list[Row]:
+    """(key, channel, id, turns, first_at, last_at), the most recently begun first, with keys below `below`."""
+    return list(tx.rows(CONVERSATIONS_SQL, space, below, query, query, since, until, limit))
+
+
+def conversation_summary(tx: Reading, row: Row, visible: Sequence[str]) -> ConversationSummary:
+    """One row of `conversations` with the speakers of the messages that the caller may see."""
+    key, channel, conversation_id, turns, first, last = row
+    return ConversationSummary(
+        channel_id=channel,
+        conversation_id=conversation_id,
+        turns=turns,
+        first_at=None if first is None else format_us(first),
+        last_at=None if last is None else format_us(last),
+        speakers=tuple(r[0] for r in tx.rows(SPEAKERS_SQL, key, json.dumps(visible), SPEAKERS_SHOWN)),
+    )
+
+
+def speakers(tx: Reading, space: int, conversation: int | None, visible: Sequence[str]) -> list[str]:
+    """Who spoke, in a conversation or in the whole space, in messages that the caller may see."""
+    if conversation is not None:
+        rows = tx.rows(SPEAKERS_SQL, conversation, json.dumps(visible), SPEAKERS_KNOWN)
+    else:
+        rows = tx.rows(SPACE_SPEAKERS_SQL, space, json.dumps(visible), SPEAKERS_KNOWN)
+    return [row[0] for row in rows]
+
+
+class EvidenceRow(NamedTuple):
+    """A message as recall ranks it. Times in microseconds."""
+
+    message: int
+    conversation: int
+    channel_id: str
+    conversation_id: str
+    turn_id: str
+    sequence: int
+    message_id: str
+    role: str
+    at: int
+    visibility: str
+    state: str
+    speaker: str | None
+    content: str
+
+
+EVIDENCE_COLUMNS = """
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.sequence, m.message_id, m.role, m.at,
+  m.visibility, m.state, m.speaker, b.content
+FROM message m JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
+JOIN body b ON b.message = m.message
+"""
+BY_KEY_SQL = (
+    EVIDENCE_COLUMNS + "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"  # noqa: S608 - constants
+)
+BY_PLACE_SQL = """
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.sequence, m.message_id, m.role, m.at,
+  m.visibility, m.state, m.speaker, b.content
+FROM json_each(?) j
+CROSS JOIN turn t ON t.conversation = j.value ->> 0 AND t.sequence = j.value ->> 1
+JOIN message m ON m.turn = t.turn JOIN conversation c ON c.conversation = m.conversation
+JOIN body b ON b.message = m.message
+WHERE m.state = 'live'
+"""
+RECENT_SQL = (
+    EVIDENCE_COLUMNS  # noqa: S608 - constants
+    + """
+WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
+ORDER BY t.sequence DESC, m.position DESC LIMIT ?
+"""
+)
+HIDDEN_SQL = """
+SELECT count(*) FROM (
+  SELECT m.visibility, m.state FROM turn t JOIN message m ON m.turn = t.turn
+  WHERE t.conversation = ? ORDER BY t.sequence DESC, m.position DESC LIMIT ?
+) WHERE state <> 'live' OR visibility NOT IN (SELECT value FROM json_each(?))
+"""
+REMEMBERED_SQL = """
+SELECT c.conversation, c.channel_id, c.conversation_id FROM remembered_conversation r
+JOIN conversation c ON c.conversation = r.conversation
+WHERE r.principal = ? AND r.space = ? AND r.agent_id = ? AND r.channel = ? AND r.chat_id = ?
+"""
+
+
+def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
+    """The live messages with these keys."""
+    return [EvidenceRow(*row) for row in tx.rows(BY_KEY_SQL, json.dumps(list(keys)))]
+
+
+def evidence_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[EvidenceRow]:
+    """The live messages of these (conversation, sequence) turns."""
+    return [EvidenceRow(*row) for row in tx.rows(BY_PLACE_SQL, json.dumps(list(places)))]
+
+
+def recent_evidence(tx: Reading, conversation: int, visible: Sequence[str], limit: int) -> list[EvidenceRow]:
+    """The newest live messages of a conversation that the caller may see, newest first."""
+    return [EvidenceRow(*row) for row in tx.rows(RECENT_SQL, conversation, json.dumps(visible), limit)]
+
+
+def hidden_among_recent(tx: Reading, conversation: int, visible: Sequence[str], limit: int) -> int:
+    """How many of the newest messages of a conversation the caller may not see."""
+    return tx.value(HIDDEN_SQL, conversation, limit, json.dumps(visible))
+
+
+def remembered(tx: Reading, who: tuple[str, int, str, str, str]) -> tuple[int, str, str] | None:
+    """Key, channel and id of the conversation that (principal, space, agent, channel, chat) last committed to."""
+    return cast("tuple[int, str, str] | None", tx.row(REMEMBERED_SQL, *who))
