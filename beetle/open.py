@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beetle import __version__
-from beetle.contracts.capabilities import CAPABILITIES
 from beetle.contracts.common import MemoryIdentity, MemoryScope, WireScope
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.store import StoreOpenReport
@@ -17,12 +16,10 @@ from beetle.memory.chain import chain_hash
 from beetle.runtime.caller import Caller
 from beetle.runtime.config import read_config, store_path
 from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
+from beetle.runtime.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
 from beetle.store.store import Store
-
-ORDINARY = frozenset(each.name for each in CAPABILITIES) | {"admin"}
-"""What an operator may do unless the config says otherwise: all but transcript.raw and private.read."""
 
 
 def clock() -> int:
@@ -147,7 +144,7 @@ def open_embedded(
     caller = Caller(
         name=f"embedded:{identity.agent_id}",
         kind="embedded",
-        capabilities=ORDINARY | {"transcript.raw", "private.read"},
+        capabilities=OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
         views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
         transport=transport,
         owner_id=identity.owner_id,

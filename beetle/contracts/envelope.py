@@ -56,11 +56,13 @@ class WireAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WireEvent(Struct, frozen=True, kw_only=True):
-    """One event frame of a subscription; `seq` is the event-log row, `dropped` how many a slow reader lost."""
+    """One event frame of a subscription; `seq` is the event-log row.
+
+    `event` holds ids and kinds. A slow reader gets one frame without topic and seq, whose event is `{dropped: N}`.
+    """
 
     v: int = PROTOCOL
     sub: str
     topic: str | UnsetType = UNSET
-    event: dict[str, Any] | UnsetType = UNSET
+    event: dict[str, Any]
     seq: int | UnsetType = UNSET
-    dropped: int | UnsetType = UNSET

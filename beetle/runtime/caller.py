@@ -9,14 +9,15 @@ from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT
 from beetle.contracts.errors import Forbidden
 from beetle.contracts.fields import ViewName
 
-CallerKind = Literal["operator", "principal", "device", "embedded"]
+CallerKind = Literal["operator", "principal", "device", "embedded", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """An authenticated caller. `owner_id` and `agent_id` are set where the principal is bound to them.
 
-    `views` is in order of preference: the first one is used where an operation takes no view.
+    `views` is in order of preference: the first one is used where an operation takes no view. An unknown caller may do
+    nothing, and is named so that its refusals can be logged.
     """
 
     name: str

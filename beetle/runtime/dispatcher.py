@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from beetle.contracts import codec
 from beetle.contracts.common import Lifecycle, Report, WireScope
 from beetle.contracts.control import BatchReport, BatchRequest, SubscribeReport, SubscribeRequest
+from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import (
     BeetleError,
     CapabilityHidden,
@@ -59,6 +60,7 @@ class Call:
     scope: WireScope | None = None
     idempotency_key: str | None = None
     deadline_ms: int | None = None
+    auth: DeviceAuth | None = None
 
 
 class Outcome(NamedTuple):
@@ -121,6 +123,10 @@ class Dispatcher:
 
     def _authorize(self, call: Call) -> tuple[Operation, Context]:
         """Step 1, before the arguments are decoded: is there such an operation, may this caller, in this scope."""
+        if call.auth is not None:
+            raise Unauthorized(reason=f"no device {call.auth.device_id!r} is known here", hint="`beetle device list`")
+        if call.caller.kind == "unknown":
+            raise Unauthorized(reason=f"{call.caller.name} is no principal of this daemon")
         row = BY_NAME.get(call.operation)
         if row is None:
             raise _unknown(call.operation)
@@ -211,7 +217,7 @@ class Dispatcher:
             if call.idempotency_key is not None:
                 first = idempotency.find(tx, context.caller.name, context.space_id, call.idempotency_key)
                 if first is not None:
-                    return self._repeat(first, digest, row)
+                    return self._repeat_batch(tx, steps, self._repeat(first, digest, row))
             before = len(tx.logged)
             shown = [step.run(tx) for step in steps]
             report = self._stamp(context, BatchReport(reports=tuple(shown)), tx, before)
@@ -223,6 +229,12 @@ class Dispatcher:
 
         report, repeated = self._store.write(job, deadline=context.deadline, grows=grows)
         return Outcome(report, repeated)
+
+    def _repeat_batch(self, tx: WriteTransaction, steps: list[_Step], first: Outcome) -> Outcome:
+        """What was written is answered as it was; what was read was not kept, and is read again."""
+        kept = cast(BatchReport, first.report).reports or ()
+        shown = tuple(each if step.writes else step.run(tx) for each, step in zip(kept, steps, strict=True))
+        return Outcome(codec.replace(first.report, reports=shown), repeated=True)
 
     def _prepare(self, call: Call, index: int, name: str, arguments: Any) -> _Step:
         try:

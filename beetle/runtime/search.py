@@ -162,8 +162,9 @@ def _evidence(row: EvidenceRow, score: float) -> Candidate:
         at_us=row.at,
         bm25=score,
         conversation=row.conversation,
-        sequence=row.sequence,
+        sequence=row.ordinal,
         speaker=row.speaker,
+        archived=bool(row.archived),
     )
 
 

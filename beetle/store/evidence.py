@@ -54,13 +54,13 @@ class PreparedTurn(NamedTuple):
 SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
 NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
 CONVERSATION_SQL = """
-SELECT conversation, last_sequence FROM conversation WHERE space = ? AND channel_id = ? AND conversation_id = ?
+SELECT conversation, last_sequence, messages FROM conversation WHERE space = ? AND channel_id = ? AND conversation_id = ?
 """
 NEW_CONVERSATION_SQL = """
 INSERT INTO conversation (space, channel_id, conversation_id, created_at) VALUES (?, ?, ?, ?)
 """
 GROW_CONVERSATION_SQL = """
-UPDATE conversation SET turns = turns + ?, last_sequence = ?,
+UPDATE conversation SET turns = turns + ?, last_sequence = ?, messages = ?,
   first_at = min(coalesce(first_at, ?), ?), last_at = max(coalesce(last_at, ?), ?)
 WHERE conversation = ?
 """
@@ -69,9 +69,9 @@ NEW_TURN_SQL = """
 INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 NEW_MESSAGE_SQL = """
-INSERT INTO message (turn, conversation, position, message_id, role, at, visibility, length, digest,
+INSERT INTO message (turn, conversation, position, ordinal, message_id, role, at, visibility, length, digest,
   speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
 NEW_SPEAKER_SQL = "INSERT OR IGNORE INTO conversation_speaker (conversation, visibility, speaker) VALUES (?, ?, ?)"
@@ -88,10 +88,11 @@ ON CONFLICT DO UPDATE SET conversation = excluded.conversation WHERE conversatio
 
 
 class ConversationRow(NamedTuple):
-    """`last_sequence` is the sequence of the newest turn, 0 when there is none."""
+    """`last_sequence` is the sequence of the newest turn, `messages` the ordinal of the newest message; 0 for none."""
 
     conversation: int
     last_sequence: int
+    messages: int
 
 
 def ensure_space(tx: Writing, memory_space_id: str, now: int) -> int:
@@ -109,7 +110,7 @@ def ensure_conversation(tx: Writing, space: int, channel: str, conversation_id: 
     """The conversation, made on first use."""
     found = find_conversation(tx, space, channel, conversation_id)
     if found is None:
-        return ConversationRow(tx.insert(NEW_CONVERSATION_SQL, space, channel, conversation_id, now), 0)
+        return ConversationRow(tx.insert(NEW_CONVERSATION_SQL, space, channel, conversation_id, now), 0, 0)
     return found
 
 
@@ -126,18 +127,19 @@ def known_turn(tx: Reading, conversation: int, turn_id: str) -> tuple[int, bytes
 
 
 def add_turn(
-    tx: Writing, conversation: int, sequence: int, turn: PreparedTurn, door: str, now: int
-) -> list[tuple[int, PreparedMessage]]:
-    """Write one turn; returns each message with its key.
+    tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int
+) -> tuple[ConversationRow, list[tuple[int, PreparedMessage]]]:
+    """Write one turn behind the conversation's last; returns the conversation as it is then, and each message's key.
 
     Raises:
         Conflict: a message id is taken in this conversation.
     """
+    conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
     key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest)
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
         row = (
-            key, conversation, position, message.message_id, message.role, message.at, message.visibility,
+            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.at, message.visibility,
             len(message.content), message.digest, *message.actor,
         )  # fmt: skip
         try:
@@ -160,13 +162,14 @@ def add_turn(
     for position, attr in enumerate(turn.attrs):
         target = None if attr.message is None else written[attr.message][0]
         tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
-    return written
+    return ConversationRow(conversation, sequence, ordinal + len(written)), written
 
 
-def grow_conversation(tx: Writing, conversation: int, last_sequence: int, times: Sequence[int]) -> None:
+def grow_conversation(tx: Writing, grown: ConversationRow, times: Sequence[int]) -> None:
     """Count the turns that were added; `times` are theirs."""
     first, last = min(times), max(times)
-    tx.run(GROW_CONVERSATION_SQL, len(times), last_sequence, first, first, last, last, conversation)
+    row = (len(times), grown.last_sequence, grown.messages, first, first, last, last, grown.conversation)
+    tx.run(GROW_CONVERSATION_SQL, *row)
 
 
 def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:

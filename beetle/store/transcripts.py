@@ -203,7 +203,8 @@ class EvidenceRow(NamedTuple):
     channel_id: str
     conversation_id: str
     turn_id: str
-    sequence: int
+    archived: int
+    ordinal: int
     message_id: str
     role: str
     at: int
@@ -214,8 +215,8 @@ class EvidenceRow(NamedTuple):
 
 
 EVIDENCE_COLUMNS = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.sequence, m.message_id, m.role, m.at,
-  m.visibility, m.state, m.speaker, b.content
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id, m.role,
+  m.at, m.visibility, m.state, m.speaker, b.content
 FROM message m JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
@@ -223,11 +224,11 @@ BY_KEY_SQL = (
     EVIDENCE_COLUMNS + "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"  # noqa: S608 - constants
 )
 BY_PLACE_SQL = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.sequence, m.message_id, m.role, m.at,
-  m.visibility, m.state, m.speaker, b.content
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id, m.role,
+  m.at, m.visibility, m.state, m.speaker, b.content
 FROM json_each(?) j
-CROSS JOIN turn t ON t.conversation = j.value ->> 0 AND t.sequence = j.value ->> 1
-JOIN message m ON m.turn = t.turn JOIN conversation c ON c.conversation = m.conversation
+CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
+JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 WHERE m.state = 'live'
 """
@@ -235,13 +236,12 @@ RECENT_SQL = (
     EVIDENCE_COLUMNS  # noqa: S608 - constants
     + """
 WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
-ORDER BY t.sequence DESC, m.position DESC LIMIT ?
+ORDER BY m.ordinal DESC LIMIT ?
 """
 )
 HIDDEN_SQL = """
 SELECT count(*) FROM (
-  SELECT m.visibility, m.state FROM turn t JOIN message m ON m.turn = t.turn
-  WHERE t.conversation = ? ORDER BY t.sequence DESC, m.position DESC LIMIT ?
+  SELECT visibility, state FROM message WHERE conversation = ? ORDER BY ordinal DESC LIMIT ?
 ) WHERE state <> 'live' OR visibility NOT IN (SELECT value FROM json_each(?))
 """
 REMEMBERED_SQL = """
@@ -257,7 +257,7 @@ def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
 
 
 def evidence_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[EvidenceRow]:
-    """The live messages of these (conversation, sequence) turns."""
+    """The live messages at these (conversation, ordinal) places."""
     return [EvidenceRow(*row) for row in tx.rows(BY_PLACE_SQL, json.dumps(list(places)))]
 
 

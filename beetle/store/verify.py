@@ -32,9 +32,10 @@ SELECT m.message FROM message m JOIN body b ON b.message = m.message
 WHERE m.length <> length(b.content) AND instr(b.content, char(0)) = 0 LIMIT 100
 """
 COUNTERS_SQL = """
-SELECT c.conversation, c.turns, count(t.turn), c.last_sequence, coalesce(max(t.sequence), 0)
+SELECT c.conversation, c.turns, count(t.turn), c.last_sequence, coalesce(max(t.sequence), 0), c.messages,
+  (SELECT count(*) FROM message m WHERE m.conversation = c.conversation) AS held
 FROM conversation c LEFT JOIN turn t ON t.conversation = c.conversation GROUP BY c.conversation
-HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) LIMIT 100
+HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) OR c.messages <> held LIMIT 100
 """
 EMPTY_TURNS_SQL = """
 SELECT turn FROM turn WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = turn.turn) LIMIT 100
@@ -96,8 +97,8 @@ def _bodies(tx: Reading) -> Iterator[Finding]:
 
 
 def _counters(tx: Reading) -> Iterator[Finding]:
-    for conversation, turns, counted, last, highest in tx.rows(COUNTERS_SQL):
-        problem = f"says {turns} turns up to {last}, holds {counted} up to {highest}"
+    for conversation, turns, counted, last, highest, messages, held in tx.rows(COUNTERS_SQL):
+        problem = f"says {turns} turns up to {last} and {messages} messages, holds {counted} up to {highest} and {held}"
         yield Finding("evidence", f"conversation {conversation}", problem)
 
 

@@ -54,19 +54,19 @@ def commit(context: Context, request: MemoryTranscriptCommitRequest) -> Apply:
         conversation = evidence.ensure_conversation(tx, space, where.channel_id, where.conversation_id, tx.now)
         outcomes: list[CommittedTurn] = []
         fresh: list[PreparedTurn] = []
-        sequence = conversation.last_sequence
         for turn in turns:
             known = evidence.known_turn(tx, conversation.conversation, turn.turn_id)
             if known is not None:
                 outcomes.append(_unchanged(turn, known))
                 continue
-            sequence += 1
-            for key, message in evidence.add_turn(tx, conversation.conversation, sequence, turn, "transcript", tx.now):
+            conversation, written = evidence.add_turn(tx, conversation, turn, "transcript", tx.now)
+            for key, message in written:
                 _index(tx, space, conversation.conversation, key, message)
             fresh.append(turn)
+            sequence = conversation.last_sequence
             outcomes.append(CommittedTurn(turn_id=turn.turn_id, sequence=sequence, outcome="committed"))
         if fresh:
-            _count(tx, context, space, conversation, sequence, fresh, where)
+            _count(tx, context, space, conversation, fresh, where)
         return MemoryTranscriptCommitReport(
             committed=len(fresh), unchanged=len(outcomes) - len(fresh), turns=tuple(outcomes)
         )
@@ -79,12 +79,11 @@ def _count(
     context: Context,
     space: int,
     conversation: ConversationRow,
-    last: int,
     fresh: list[PreparedTurn],
     where: Conversation,
 ) -> None:
-    key = conversation.conversation
-    evidence.grow_conversation(tx, key, last, [turn.at for turn in fresh])
+    key, last, _ = conversation
+    evidence.grow_conversation(tx, conversation, [turn.at for turn in fresh])
     spoke = {(m.visibility, m.actor[0]) for turn in fresh for m in turn.messages if m.actor[0] is not None}
     evidence.add_speakers(tx, key, sorted((visibility, name or "") for visibility, name in spoke))
     evidence.remember_conversation(tx, context.remembered_by(space), key)

@@ -21,6 +21,7 @@ CREATE TABLE conversation (
   conversation_id TEXT NOT NULL,
   turns           INTEGER NOT NULL DEFAULT 0,
   last_sequence   INTEGER NOT NULL DEFAULT 0,
+  messages        INTEGER NOT NULL DEFAULT 0,
   first_at        INTEGER,
   last_at         INTEGER,
   created_at      INTEGER NOT NULL,
@@ -41,12 +42,14 @@ CREATE TABLE turn (
   UNIQUE (conversation, turn_id)
 ) STRICT;
 
+-- ordinal counts the messages of a conversation one by one: neighbours in it lend to each other in recall.
 -- lifecycle: the step that last changed the state. Content lives in body, by integer key, so that it can be erased.
 CREATE TABLE message (
   message            INTEGER PRIMARY KEY,
   turn               INTEGER NOT NULL REFERENCES turn,
   conversation       INTEGER NOT NULL REFERENCES conversation,
   position           INTEGER NOT NULL,
+  ordinal            INTEGER NOT NULL,
   message_id         TEXT NOT NULL,
   role               TEXT NOT NULL
     CHECK (role IN ('user', 'assistant', 'system', 'tool', 'tool_use', 'tool_result', 'other')),
@@ -63,7 +66,8 @@ CREATE TABLE message (
   agent_id           TEXT,
   trigger_source     TEXT,
   lifecycle          INTEGER REFERENCES transcript_lifecycle,
-  UNIQUE (conversation, message_id)
+  UNIQUE (conversation, message_id),
+  UNIQUE (conversation, ordinal)
 ) STRICT;
 CREATE INDEX message_turn ON message (turn, position);
 

@@ -1,0 +1,159 @@
+"""The daemon: one store, its socket, its signals."""
+
+from __future__ import annotations
+
+import grp
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+
+from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.open import Opened, open_store
+from beetle.runtime.config import Config, read_config
+from beetle.runtime.principals import Principals
+from beetle.store.event_log import Event
+from beetle.transports.unix_socket import SocketServer
+
+log = logging.getLogger("beetle.daemon")
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def serve(
+    *,
+    config: Config,
+    config_path: str | None,
+    socket_path: str,
+    store: str,
+    profile: str,
+    backend: str | None = None,
+    env: Mapping[str, str],
+) -> int:
+    """Run in the foreground until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+
+    Raises:
+        BeetleError: the store or the socket could not be opened.
+    """
+    _start_log(config.daemon.log)
+    # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    opened = open_store(store, profile, backend)
+    try:
+        _say_what_was_opened(opened)
+        principals = Principals(os.getuid(), config.principals)
+        server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
+        server.start()
+        try:
+            opened.store.announce(socket_path)
+            _record(opened, "daemon_started")
+            log.info("listening at %s (pid %d)", socket_path, os.getpid())
+            _notify(env, "READY=1")
+            watchdog = _Watchdog(env)
+            _wait(config_path, env, principals)
+            watchdog.stop()
+            _notify(env, "STOPPING=1")
+        finally:
+            server.stop()
+        _record(opened, "daemon_stopped")
+    finally:
+        opened.store.close()
+    log.info("stopped")
+    return 0
+
+
+def _wait(config_path: str | None, env: Mapping[str, str], principals: Principals) -> None:
+    """Until a signal that ends the daemon."""
+    while True:
+        received = signal.sigwait(SIGNALS)
+        if received != signal.SIGHUP:
+            log.info("received %s", signal.Signals(received).name)
+            return
+        try:
+            principals.replace(read_config(config_path, env, os.getuid()).principals)
+        except BeetleError as error:
+            # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
+            log.error("the configuration was not taken: %s; %s", error.message, error.hint)
+        else:
+            log.info("configuration read again")
+
+
+def _say_what_was_opened(opened: Opened) -> None:
+    report = opened.store.open_report
+    log.info("profile %s: %s", opened.profile.name, "; ".join(opened.reasons))
+    log.info(
+        "store %s (%s, schema %d, %d bytes)%s",
+        report.path or "in memory",
+        report.backend,
+        report.schema,
+        report.bytes,
+        ", created" if report.created else "",
+    )
+    for finding in report.findings:
+        log.warning("%s", finding)
+
+
+def _record(opened: Opened, event: str) -> None:
+    """A lifecycle row of the daemon's own; a store that cannot be written still serves reads."""
+    try:
+        row = Event("lifecycle", event, "serve", "daemon", None, {"pid": os.getpid()})
+        opened.store.write(lambda tx: tx.log(row), grows=False)
+    except BeetleError as error:
+        log.warning("%s could not be logged: %s", event, error.message)
+
+
+def _group(name: str | None) -> int | None:
+    if name is None:
+        return None
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise InvalidRequest(
+            reason=f"there is no group {name!r} on this machine",
+            hint="create it, or name another group in [daemon] group",
+            path="$.daemon.group",
+        ) from None
+
+
+def _start_log(place: str) -> None:
+    handler: logging.Handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("beetle")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    root.propagate = False
+
+
+def _notify(env: Mapping[str, str], state: str) -> None:
+    """Tell systemd (sd_notify(3)): one datagram to $NOTIFY_SOCKET."""
+    address = env.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notifier:
+        try:
+            notifier.connect("\0" + address[1:] if address.startswith("@") else address)
+            notifier.send(state.encode())
+        except OSError as error:
+            log.warning("systemd could not be told %s: %s", state, error.strerror)
+
+
+class _Watchdog:
+    """Pings systemd at half of $WATCHDOG_USEC while the daemon lives."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._end = threading.Event()
+        period = env.get("WATCHDOG_USEC", "")
+        if period.isdigit() and int(period):
+            args = (int(period) / 2_000_000,)
+            threading.Thread(target=self._ping, args=args, name="beetle-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        self._end.set()
+
+    def _ping(self, seconds: float) -> None:
+        while not self._end.wait(seconds):
+            _notify(self._env, "WATCHDOG=1")

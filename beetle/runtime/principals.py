@@ -1,0 +1,73 @@
+"""Who a peer of the Unix socket is: its credentials from the kernel, mapped by the configuration."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from beetle.contracts.capabilities import CAPABILITIES
+from beetle.runtime.caller import Caller
+from beetle.runtime.config import Principal
+
+OPERATOR_CAPABILITIES = frozenset(each.name for each in CAPABILITIES) | {"admin"}
+"""All but transcript.raw and private.read, which only the configuration gives."""
+
+
+class Peer(NamedTuple):
+    """What the kernel says of the other end: its user, its groups (the first is its primary one), its process."""
+
+    uid: int
+    gids: tuple[int, ...]
+    pid: int
+
+
+class Principals:
+    """The principals of a daemon. `replace` takes effect on the next request of connections that are open."""
+
+    def __init__(self, own_uid: int, configured: Mapping[str, Principal]) -> None:
+        self._own_uid = own_uid
+        self._guard = threading.Lock()
+        self.replace(configured)
+
+    def replace(self, configured: Mapping[str, Principal]) -> None:
+        """Use another configuration from now on."""
+        callers = {name: _caller(name, principal) for name, principal in configured.items()}
+        by_uid = {p.uid: callers[name] for name, p in configured.items() if p.uid is not None}
+        by_gid = {p.gid: callers[name] for name, p in configured.items() if p.gid is not None}
+        with self._guard:
+            self._by_uid, self._by_gid = by_uid, by_gid
+
+    def identify(self, peer: Peer) -> Caller:
+        """The principal of a peer: a configured uid first, then the operator's own uids, then a configured gid."""
+        with self._guard:
+            by_uid, by_gid = self._by_uid, self._by_gid
+        if peer.uid in by_uid:
+            return by_uid[peer.uid]
+        if peer.uid in (0, self._own_uid):
+            return OPERATOR
+        for gid in peer.gids:
+            if gid in by_gid:
+                return by_gid[gid]
+        return Caller(f"uid:{peer.uid}", "unknown", frozenset(), (), "unix_socket")
+
+
+OPERATOR = Caller(
+    name="operator",
+    kind="operator",
+    capabilities=OPERATOR_CAPABILITIES,
+    views=("host_ui", "model_context", "operator_audit", "export"),
+    transport="unix_socket",
+)
+
+
+def _caller(name: str, principal: Principal) -> Caller:
+    return Caller(
+        name=name,
+        kind="principal",
+        capabilities=frozenset(principal.capabilities),
+        views=principal.views,
+        transport="unix_socket",
+        owner_id=principal.owner_id,
+        agent_id=principal.agent_id,
+    )
