@@ -7,12 +7,15 @@ only as the rows of the earlier ones are read, so a pragma behind another can st
 from __future__ import annotations
 
 import os
+import urllib.parse
 from typing import Any, Literal, NamedTuple
 
 import apsw
 
-from beetle.contracts.errors import SchemaMismatch, StoreReadOnly
+from beetle.contracts.errors import SchemaMismatch, StoreCorrupt, StoreReadOnly
 
+MAGIC = b"SQLite format 3\0"
+HEADER_BYTES = 100
 APPLICATION_ID = 0x42544C31  # "BTL1"
 PAGE_SIZE = 4096
 BUSY_MS = 5000
@@ -24,7 +27,7 @@ class StoreSettings(NamedTuple):
     """Where and how to open a store. Sizes in bytes unless the name says otherwise.
 
     `store_bytes` is the ceiling that writes respect; `write_queue` and `write_group` bound waiting writes and the
-    writes of one commit.
+    writes of one commit. `sealed` says that the media cannot be written: the file is read as one that never changes.
     """
 
     path: str
@@ -38,6 +41,7 @@ class StoreSettings(NamedTuple):
     write_group: int = 64
     idempotency_keys: int = 10_000
     vfs: str | None = None
+    sealed: bool = False
 
     @property
     def walled(self) -> bool:
@@ -45,36 +49,100 @@ class StoreSettings(NamedTuple):
         return self.backend in ("sqlite", "embedded")
 
 
-def open_writer(settings: StoreSettings) -> apsw.Connection:
-    """The one connection that writes.
+def connect_writer(settings: StoreSettings) -> apsw.Connection:
+    """The one connection that writes, before it has changed anything: `prepare_writer` comes next.
 
     Raises:
         SchemaMismatch: the file is a database of another program.
+        StoreCorrupt: the file is no database, or not a whole one.
+        StoreReadOnly: it is no file at all.
+    """
+    if settings.backend != "in-memory":
+        check_file(settings.path)
+    connection = _connect(settings, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    try:
+        # A store that is refused keeps its write-ahead log as it is; the writer folds it in by itself when it closes.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_timeout(BUSY_MS)
+        _refuse_foreign(connection, settings)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare_writer(connection: apsw.Connection, settings: StoreSettings) -> None:
+    """Claim a new file and set every pragma.
+
+    Raises:
         StoreReadOnly: a pragma that durability needs did not take.
     """
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = _connect(settings, flags)
-    connection.set_busy_timeout(BUSY_MS)
-    _own(connection, settings)
+    if connection.pragma("application_id") != APPLICATION_ID:
+        _set(connection, settings, "page_size", PAGE_SIZE)
+        _set(connection, settings, "application_id", APPLICATION_ID)
     for name, value in _writer_pragmas(settings):
         _set(connection, settings, name, value)
-    return connection
 
 
 def open_reader(settings: StoreSettings) -> apsw.Connection:
     """A connection that can only read."""
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(BUSY_MS)
-    for name, value in _shared_pragmas(settings):
-        _set(connection, settings, name, value)
-    _set(connection, settings, "query_only", 1)
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        for name, value in _shared_pragmas(settings):
+            _set(connection, settings, name, value)
+        _set(connection, settings, "query_only", 1)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def check_file(path: str) -> None:
+    """Refuse what cannot be a store of ours by the bytes of its header, before SQLite writes anything beside it.
+
+    Where a journal or a write-ahead log stands beside the file, what SQLite makes of both counts, not the file alone.
+
+    Raises:
+        SchemaMismatch, StoreCorrupt, StoreReadOnly: as `connect_writer`.
+    """
+    try:
+        with open(path, "rb") as file:
+            header = file.read(HEADER_BYTES)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        header, size = b"", 0
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"it cannot be opened as a file ({error.strerror})") from error
+    beside = _size(path + "-wal") + _size(path + "-journal")
+    if not size:
+        # An empty file is what a crash in the first moments leaves. SQLite would drop a log that stands beside it.
+        if _size(path + "-wal"):
+            raise StoreCorrupt(path=path, reason="the file is missing or empty, but its write-ahead log is there")
+        return
+    owner = int.from_bytes(header[68:72], "big")
+    if header[:16] == MAGIC and owner not in (0, APPLICATION_ID):
+        raise _foreign(path)
+    if beside:
+        return
+    if header[:16] != MAGIC or len(header) < HEADER_BYTES:
+        raise StoreCorrupt(path=path, reason="it is no SQLite database")
+    if owner == 0:
+        raise _foreign(path)
+    # 1 stands for 65,536. Bytes 24 and 92 agree when the page count in the header is to be trusted.
+    page = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    if header[24:28] == header[92:96] and pages * (65_536 if page == 1 else page) > size:
+        raise StoreCorrupt(path=path, reason=f"the file is cut short: {size} bytes of {pages} pages")
 
 
 def _connect(settings: StoreSettings, flags: int) -> apsw.Connection:
     if settings.backend == "in-memory":
         # A path of its own per store, with a leading slash, is what lets several connections share one memory database.
         connection = apsw.Connection(f"file:/{settings.path}?vfs=memdb", flags=flags | apsw.SQLITE_OPEN_URI)
+    elif settings.sealed:
+        name = urllib.parse.quote(os.path.abspath(settings.path))
+        connection = apsw.Connection(f"file:{name}?immutable=1", flags=flags | apsw.SQLITE_OPEN_URI)
     elif settings.vfs is None:
         connection = apsw.Connection(settings.path, flags=flags)
     else:
@@ -87,19 +155,20 @@ def _connect(settings: StoreSettings, flags: int) -> apsw.Connection:
     return connection
 
 
-def _own(connection: apsw.Connection, settings: StoreSettings) -> None:
-    """Claim a new file, accept our own, refuse another program's."""
-    found = connection.pragma("application_id")
-    if found == APPLICATION_ID:
+def _refuse_foreign(connection: apsw.Connection, settings: StoreSettings) -> None:
+    """Accept our own file and a new one."""
+    if connection.pragma("application_id") == APPLICATION_ID:
         return
-    if found != 0 or connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise SchemaMismatch(
-            path=settings.path,
-            reason="this database belongs to another program",
-            advice="give another --store; nothing was changed",
-        )
-    _set(connection, settings, "page_size", PAGE_SIZE)
-    _set(connection, settings, "application_id", APPLICATION_ID)
+    if connection.pragma("application_id") or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise _foreign(settings.path)
+
+
+def _foreign(path: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        path=path,
+        reason="this database belongs to another program",
+        advice="give another --store; nothing was changed",
+    )
 
 
 def _shared_pragmas(settings: StoreSettings) -> list[tuple[str, Any]]:
@@ -110,6 +179,9 @@ def _shared_pragmas(settings: StoreSettings) -> list[tuple[str, Any]]:
         *([] if settings.backend == "in-memory" else [("mmap_size", settings.mmap_bytes)]),
         # A malformed cell is reported when it is read, instead of being followed.
         ("cell_size_check", 1),
+        # What a savepoint must be able to undo, and what a sort spills, would go to files in the temp folder: content
+        # outside the store, which no erasure reaches, and a second disk that can be full.
+        ("temp_store", 2),
     ]
 
 
@@ -139,7 +211,7 @@ def _set(connection: apsw.Connection, settings: StoreSettings, name: str, value:
         return  # answers through the hook that it installs, not as a value
     found = connection.pragma(name)
     if name == "max_page_count":
-        return  # never below what the file has already
+        value = max(value, connection.pragma("page_count"))  # never below what the file has already
     if found != value and not (settings.backend == "in-memory" and name in ("mmap_size", "synchronous")):
         raise StoreReadOnly(path=settings.path, reason=f"SQLite kept {name} at {found!r} instead of {value!r}")
 

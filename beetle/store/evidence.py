@@ -54,7 +54,8 @@ class PreparedTurn(NamedTuple):
 SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
 NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
 CONVERSATION_SQL = """
-SELECT conversation, last_sequence, messages FROM conversation WHERE space = ? AND channel_id = ? AND conversation_id = ?
+SELECT conversation, last_sequence, messages FROM conversation
+WHERE space = ? AND channel_id = ? AND conversation_id = ?
 """
 NEW_CONVERSATION_SQL = """
 INSERT INTO conversation (space, channel_id, conversation_id, created_at) VALUES (?, ?, ?, ?)
@@ -139,8 +140,8 @@ def add_turn(
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
         row = (
-            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.at, message.visibility,
-            len(message.content), message.digest, *message.actor,
+            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.at,
+            message.visibility, len(message.content), message.digest, *message.actor,
         )  # fmt: skip
         try:
             message_key = tx.insert(NEW_MESSAGE_SQL, *row)
@@ -214,7 +215,6 @@ STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
 ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
 ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
 ERASE_ATTRS_SQL = "DELETE FROM attr WHERE turn = ?"
-PENDING_SQL = "INSERT INTO pending_erasure VALUES (?, ?)"
 DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? ORDER BY derived_ref"
 REFS_OF_TURN_SQL = "SELECT kind, ref_id, relation, visibility FROM host_ref WHERE turn = ? ORDER BY position"
 
@@ -268,8 +268,3 @@ def add_lifecycle(
 ) -> int:
     """The record of a lifecycle step; its key."""
     return tx.insert(NEW_LIFECYCLE_SQL, conversation, action, reason, principal, now, turns, messages)
-
-
-def expect_erasure(tx: Writing, lifecycle: int, now: int) -> None:
-    """Keep, across a crash, that the write-ahead log still has to be cut."""
-    tx.run(PENDING_SQL, lifecycle, now)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+
 import apsw
 
 from beetle.contracts import errors
 
 
-def translate(error: apsw.Error, path: str) -> errors.BeetleError:
-    """The typed error for an error of SQLite; by class, never by text."""
-    if isinstance(error, apsw.FullError):
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.BeetleError:
+    """The typed error for an error of SQLite; by class and number, never by text.
+
+    Args:
+        system_errno: what the operating system said last on that connection: SQLite calls a quota that is used up, a
+            shared-memory file that cannot grow and a disk that went read-only all I/O errors.
+    """
+    failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
+    if isinstance(error, apsw.FullError) or (failed_io and system_errno in NO_SPACE) or _no_room(error):
         return errors.StorageFull(path=path)
-    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError) or (failed_io and system_errno == errno.EROFS):
         return errors.StoreReadOnly(path=path, reason="the file or its folder is read-only")
     if isinstance(error, apsw.CantOpenError):
         return errors.StoreReadOnly(path=path, reason="the file or a journal beside it cannot be opened")
@@ -28,3 +39,8 @@ def translate(error: apsw.Error, path: str) -> errors.BeetleError:
     if isinstance(error, apsw.NoMemError):
         return errors.Overloaded(what="SQLite is out of memory", maximum="its page cache", retry_after_ms=1000)
     raise error
+
+
+def _no_room(error: apsw.Error) -> bool:
+    """The shared-memory file is grown by writing to it; nothing but a full disk fails that."""
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 
-from beetle.contracts.errors import DeadlineExceeded, Overloaded
+from beetle.contracts.errors import DeadlineExceeded, Overloaded, StoreReadOnly
 from beetle.store.connection import StoreSettings, open_reader
 from beetle.store.failures import translate
 from beetle.store.transaction import Reading
@@ -51,27 +51,34 @@ class Readers:
         Raises:
             Overloaded: every connection stayed busy until the deadline.
             DeadlineExceeded: the deadline passed while reading.
+            StoreReadOnly: the store was closed.
         """
+        if self._closed:
+            raise StoreReadOnly(path=self._settings.path, reason="the store was closed")
         wait = 30.0 if deadline is None else max(0.0, deadline - time.monotonic())
         if not self._slots.acquire(timeout=wait):
             raise Overloaded(
                 what="every reader is busy", maximum=f"{self._settings.readers} at once", retry_after_ms=100
             )
         try:
+            yield from self._read(deadline)
+        except apsw.InterruptError:
+            raise DeadlineExceeded(what="the read was done", deadline_ms="given") from None
+        except apsw.Error as error:
+            raise translate(error, self._settings.path) from error
+        finally:
+            self._slots.release()
+
+    def _read(self, deadline: float | None) -> Iterator[Reading]:
+        # Opening waits at the gate too: without a WAL, SQLite would meet the writer's lock.
+        with self._gate:
             reader = self._take()
             reader.deadline = deadline
             try:
-                with self._gate:
-                    yield from _transaction(reader.connection)
-            except apsw.InterruptError:
-                raise DeadlineExceeded(what="the read was done", deadline_ms="given") from None
-            except apsw.Error as error:
-                raise translate(error, self._settings.path) from error
+                yield from _transaction(reader.connection)
             finally:
                 reader.deadline = None
                 self._put(reader)
-        finally:
-            self._slots.release()
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when their read ends."""
@@ -100,5 +107,6 @@ def _transaction(connection: apsw.Connection) -> Iterator[Reading]:
     try:
         yield Reading(connection)
     finally:
+        # After an error SQLite may have ended the transaction by itself; a ROLLBACK would hide that error.
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.writer import WriteTransaction
 
 
 class SkillRow(NamedTuple):
@@ -113,10 +114,11 @@ def set_enabled(tx: Writing, skill: int, enabled: bool, now: int) -> None:
     tx.run(ENABLE_SQL, int(enabled), now, skill)
 
 
-def delete_skill(tx: Writing, skill: int) -> None:
-    """Remove the skill, its revisions and its derived refs."""
+def delete_skill(tx: WriteTransaction, skill: int) -> None:
+    """Remove the skill, its revisions and its derived refs; their bytes leave the write-ahead log soon after."""
     for sql in DELETE_SQLS:
         tx.run(sql, skill)
+    tx.expect_erasure()
 
 
 def revision_of(tx: Reading, skill: int, revision: int) -> RevisionRow:

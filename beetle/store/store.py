@@ -55,7 +55,7 @@ class Store:
         gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
         connection: apsw.Connection | None = None
         try:
-            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            created = settings.backend == "in-memory" or _create_private(settings.path)
             connection = open_writer(settings)
             applied = migrate.migrate(connection, settings.path, clock(), version)
             self.store_id, self.key = _identity(connection)
@@ -156,6 +156,17 @@ def _lock(path: str) -> StoreLock:
     except OSError as error:
         raise StoreReadOnly(path=path, reason=f"its folder cannot be made ({error.strerror})") from error
     return StoreLock.acquire(path)
+
+
+def _create_private(path: str) -> bool:
+    """Make an empty file that only its owner can read, whose mode the WAL takes over; false when one was there."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"the file cannot be made ({error.strerror})") from error
+    return True
 
 
 def _identity(connection: apsw.Connection) -> tuple[str, bytes]:

@@ -215,8 +215,8 @@ class EvidenceRow(NamedTuple):
 
 
 EVIDENCE_COLUMNS = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id, m.role,
-  m.at, m.visibility, m.state, m.speaker, b.content
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
+  m.role, m.at, m.visibility, m.state, m.speaker, b.content
 FROM message m JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
@@ -224,8 +224,8 @@ BY_KEY_SQL = (
     EVIDENCE_COLUMNS + "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"  # noqa: S608 - constants
 )
 BY_PLACE_SQL = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id, m.role,
-  m.at, m.visibility, m.state, m.speaker, b.content
+SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
+  m.role, m.at, m.visibility, m.state, m.speaker, b.content
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
 JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation

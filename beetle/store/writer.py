@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -33,19 +34,22 @@ log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
 CHECKPOINT_BUSY_MS = 20
+EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
+PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
 CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
 
 
 class WriteTransaction(Writing):
-    """What a write runs in: changes, and the events that tell of them."""
+    """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
 
-    __slots__ = ("_chain_hash", "_head", "logged", "now")
+    __slots__ = ("_chain_hash", "_head", "erasures", "logged", "now")
 
     def __init__(self, connection: apsw.Connection, head: Head, chain_hash: ChainHash) -> None:
         super().__init__(connection)
         self._head = head
         self._chain_hash = chain_hash
         self.logged: list[Logged] = []
+        self.erasures = 0
         self.now = 0
 
     def log(self, event: Event) -> int:
@@ -54,14 +58,19 @@ class WriteTransaction(Writing):
         self.logged.append(logged)
         return logged.seq
 
-    def mark(self) -> tuple[Head, int]:
-        """A point to go back to when a savepoint is rolled back."""
-        return self._head, len(self.logged)
+    def expect_erasure(self) -> None:
+        """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
+        self.run(EXPECT_ERASURE_SQL, self.now)
+        self.erasures += 1
 
-    def reset(self, mark: tuple[Head, int]) -> None:
-        """Forget what was logged since the mark."""
-        self._head = mark[0]
-        del self.logged[mark[1] :]
+    def mark(self) -> tuple[Head, int, int]:
+        """A point to go back to when a savepoint is rolled back."""
+        return self._head, len(self.logged), self.erasures
+
+    def reset(self, mark: tuple[Head, int, int]) -> None:
+        """Forget what was logged and expected since the mark."""
+        self._head, logged, self.erasures = mark
+        del self.logged[logged:]
 
     @property
     def head(self) -> Head:
@@ -104,13 +113,16 @@ class Writer:
         self._queue: deque[_Write] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._stopped = False
+        # Set when a commit failed: whether it is on disk is known only from the store itself.
+        self._doubtful = False
         self._wal_pages = 0
         self._erasures = pending_erasures
         self._erased = threading.Condition()
         self.on_commit: Callable[[list[Logged]], None] | None = None
         if settings.walled:
             connection.set_wal_hook(self._count_wal)
-        self._thread = threading.Thread(target=self._loop, name="beetle-writer", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
 
     def write(
@@ -133,6 +145,8 @@ class Writer:
         with self._wake:
             if self._closing:
                 raise StoreReadOnly(path=self._settings.path, reason="the store is being closed")
+            if self._stopped:
+                raise RuntimeError("the writer thread has ended")
             if len(self._queue) >= self._settings.write_queue:
                 raise Overloaded(
                     what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50
@@ -165,13 +179,9 @@ class Writer:
         with self._wake:
             self._wake.notify()
         with self._erased:
-            while self._erasures and (left := end - time.monotonic()) > 0:
+            while self._erasures and not self._stopped and (left := end - time.monotonic()) > 0:
                 self._erased.wait(left)
         return not self._erasures
-
-    def expect_erasure(self) -> None:
-        """Called inside a write that erases: the log must be cut before it is done."""
-        self._erasures += 1
 
     def close(self) -> None:
         """Commit what is queued, fold the write-ahead log into the database, and end the thread."""
@@ -183,6 +193,25 @@ class Writer:
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
+
+    def _work(self) -> None:
+        """The thread: whatever ends it, no caller is left waiting and the connection is closed."""
+        try:
+            self._loop()
+        except Exception as defect:  # noqa: BLE001 - the last stop of this thread
+            log.critical("the writer ends: %s\n%s", type(defect).__name__, _frames(defect))
+        with self._wake:
+            self._stopped = True
+            left, self._queue = self._queue, deque()
+        _settle(left, RuntimeError("the writer thread has ended"))
+        with self._erased:
+            self._erased.notify_all()
+        try:
+            if self._settings.walled:
+                self._truncate_wal()
+        finally:
+            # After an error nothing may be finalized twice; what is on disk is what counts.
+            self._connection.close(True)
 
     def _loop(self) -> None:
         while True:
@@ -202,26 +231,41 @@ class Writer:
                 with self._wake:
                     if not self._queue and not self._closing:
                         self._wake.wait(ERASURE_RETRY_S)
-        if self._settings.walled:
-            self._truncate_wal()
-        self._connection.close()
 
     def _run_group(self, group: list[_Write]) -> None:
-        live = [job for job in group if not self._refused(job)]
-        if not live:
-            return
+        """Answer every job of a group, whatever happens."""
+        try:
+            live = [job for job in group if not self._refused(job)]
+            if live:
+                self._commit(live)
+        except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
+            log.error("a group of writes failed: %s\n%s", type(defect).__name__, _frames(defect))
+            self._doubtful = True
+            for job in group:
+                if not job.done.is_set():
+                    job.result, job.error = None, defect
+        _settle(group, None)
+
+    def _commit(self, live: list[_Write]) -> None:
+        head = self._head
         lost = self._attempt(live)
-        if lost is not None and len(live) > 1:
-            # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail
-            # that cannot be written.
-            for job in live:
-                alone = self._attempt([job])
-                if alone is not None:
-                    job.error = alone
-        elif lost is not None:
-            live[0].error = lost
+        if lost is None:
+            return
+        # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail that
+        # cannot be written. Not so when the commit reached the file before it failed: no write is made twice.
+        again = len(live) > 1 and self._undone(head)
         for job in live:
-            job.done.set()
+            error = self._attempt([job]) if again else lost
+            if error is not None:
+                job.result, job.error = None, error
+
+    def _undone(self, head: Head) -> bool:
+        """Whether the store stands where it stood before a commit that failed."""
+        with self._gate:
+            try:
+                return read_head(Writing(self._connection)) == head
+            except apsw.Error:
+                return False
 
     def _refused(self, job: _Write) -> bool:
         if job.deadline is not None and time.monotonic() > job.deadline:
@@ -234,36 +278,68 @@ class Writer:
         return True
 
     def _over_ceiling(self) -> bool:
-        used = self._connection.pragma("page_count") - self._connection.pragma("freelist_count")
+        try:
+            used = self._connection.pragma("page_count") - self._connection.pragma("freelist_count")
+        except apsw.Error:
+            return False  # a store that cannot be read will say so itself when it is written
         return used * PAGE_SIZE >= self._settings.store_bytes
 
     def _attempt(self, jobs: list[_Write]) -> BaseException | None:
         """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
-        erasures = self._erasures
-        tx = WriteTransaction(self._connection, self._head, self._chain_hash)
         with self._gate:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
+                if self._doubtful:
+                    self._catch_up()
+                tx = WriteTransaction(self._connection, self._head, self._chain_hash)
                 tx.now = self._clock()
                 for job in jobs:
                     job.error = None
                     if (lost := self._run_one(job, tx)) is not None:
-                        self._erasures = erasures
+                        self._doubtful = True
                         return lost
                 self._connection.execute("COMMIT")
             except apsw.Error as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                self._erasures = erasures
-                return self._own_error(error)
+                self._doubtful = True
+                typed = self._own_error(error)
+                self._roll_back()
+                return typed
+            except BaseException:
+                self._doubtful = True
+                self._roll_back()
+                raise
         self._head = tx.head
-        if self.on_commit is not None and tx.logged:
-            self.on_commit(tx.logged)
+        self._erasures += tx.erasures
+        self._tell(tx.logged)
         return None
+
+    def _catch_up(self) -> None:
+        """Read the head and the erasures from the store: what failed before may be there all the same."""
+        tx = Writing(self._connection)
+        self._head = read_head(tx)
+        self._erasures = tx.value(PENDING_ERASURES_SQL)
+        self._doubtful = False
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            # In rollback mode a failed write may leave a hot journal, which read-only connections cannot play back.
+            self._connection.pragma("schema_version")
+        except apsw.Error as error:
+            log.warning("a failed write could not be undone yet: %s", type(error).__name__)
+
+    def _tell(self, logged: list[Logged]) -> None:
+        if self.on_commit is None or not logged:
+            return
+        try:
+            self.on_commit(logged)
+        except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
+            log.error("a follower of events failed: %s\n%s", type(defect).__name__, _frames(defect))
 
     def _run_one(self, job: _Write, tx: WriteTransaction) -> BaseException | None:
         """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
-        mark, erasures = tx.mark(), self._erasures
+        mark = tx.mark()
         tx.connection.execute("SAVEPOINT job")
         try:
             job.result = job.run(tx)
@@ -275,7 +351,6 @@ class Writer:
             tx.connection.execute("ROLLBACK TO job")
             tx.connection.execute("RELEASE job")
             tx.reset(mark)
-            self._erasures = erasures
             job.error = failure
             job.result = None
         return None
@@ -283,7 +358,7 @@ class Writer:
     def _own_error(self, error: apsw.Error) -> BaseException:
         """The typed error; a full database that still has room on its disk is at its ceiling."""
         try:
-            typed: BeetleError = translate(error, self._settings.path)
+            typed: BeetleError = translate(error, self._settings.path, self._connection.system_errno)
         except apsw.Error as defect:
             return defect
         if isinstance(typed, StorageFull) and self._over_ceiling():
@@ -301,7 +376,7 @@ class Writer:
         except apsw.BusyError:
             pass  # a reader holds an old state: the next commit tries again
         except apsw.Error as error:
-            log.warning("checkpoint failed, the write-ahead log grows: %s", translate(error, self._settings.path).key)
+            log.warning("checkpoint failed, the write-ahead log grows: %s", type(error).__name__)
         finally:
             self._connection.set_busy_timeout(5000)
 
@@ -312,7 +387,7 @@ class Writer:
         except apsw.BusyError:
             return False
         except apsw.Error as error:
-            log.warning("checkpoint failed, an erasure is pending: %s", translate(error, self._settings.path).key)
+            log.warning("checkpoint failed, an erasure is pending: %s", type(error).__name__)
             return False
         finally:
             self._connection.set_busy_timeout(5000)
@@ -320,6 +395,7 @@ class Writer:
         return True
 
     def _try_erasures(self) -> None:
+        """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
         if self._settings.walled and not self._truncate_wal():
             return
         clear = _Write(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
@@ -330,3 +406,16 @@ class Writer:
         with self._erased:
             self._erasures = 0
             self._erased.notify_all()
+
+
+def _settle(jobs: Iterable[_Write], error: BaseException | None) -> None:
+    """Wake whoever waits for these jobs; `error` is for those that have none of their own."""
+    for job in jobs:
+        if not job.done.is_set():
+            job.error = job.error or error
+            job.done.set()
+
+
+def _frames(defect: BaseException) -> str:
+    """Where it happened; never the error's own text, which may hold content."""
+    return "".join(traceback.format_tb(defect.__traceback__))

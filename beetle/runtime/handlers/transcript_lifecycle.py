@@ -67,8 +67,7 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
                 )
             )
             if erased:
-                evidence.expect_erasure(tx, step, tx.now)
-                context.shared.store.writer.expect_erasure()
+                tx.expect_erasure()
             report = _report(context, request, impact, changed)
             return replace(report, audit_event_id=seq, erasure="pending" if erased else None)
         return _report(context, request, impact, changed)

@@ -125,10 +125,10 @@ CREATE TABLE transcript_lifecycle (
   messages     INTEGER NOT NULL
 ) STRICT;
 
--- Erasures whose bytes may still stand in the write-ahead log.
+-- Writes that took content out whose bytes may still stand in the write-ahead log.
 CREATE TABLE pending_erasure (
-  lifecycle INTEGER PRIMARY KEY REFERENCES transcript_lifecycle,
-  since     INTEGER NOT NULL
+  pending_erasure INTEGER PRIMARY KEY,
+  since           INTEGER NOT NULL
 ) STRICT;
 
 -- The conversation that a principal last committed to, by scope.

@@ -1,0 +1,316 @@
+"""The ways in, behind one interface: `door.call(op, args)` answers the report as builtins or raises a BeetleError."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgpack
+import pytest
+
+from beetle.contracts.codec import from_plain, to_plain
+from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, WireScope
+from beetle.contracts.errors import ERRORS, STATUS, BeetleError
+from beetle.contracts.fields import ViewName
+from beetle.open import ORDINARY, Embedded, Opened, open_store
+from beetle.runtime.caller import Caller
+from beetle.runtime.dispatcher import Outcome
+from beetle.runtime.profile import Budgets, load_profile
+from beetle.sdk import MemoryRuntime
+
+REPOSITORY = Path(__file__).parents[2]
+PROFILE = "profile-linux-device-standalone-memory"
+START_S = 30.0
+ANSWER_S = 60.0
+
+Plain = dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """A report and whether it was answered to this idempotency key before; None where a door does not say."""
+
+    report: Plain
+    repeated: bool | None
+
+
+class Door(ABC):
+    """One way in, for one owner whom no other case shares."""
+
+    name: str
+    own_agent: bool
+    """Whether the caller is the space's own agent, who may see private material."""
+    views: tuple[ViewName, ...]
+    principal: str
+    budgets: Budgets = load_profile(PROFILE).budgets
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+    @abstractmethod
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Answer:
+        """Run one operation as this door's owner, unless the scope names another."""
+
+    def call(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Plain:
+        """The report alone."""
+        return self.ask(op, args, scope, idempotency_key, deadline_ms).report
+
+    def prepare(self, op: str, args: Mapping[str, Any], scope: Mapping[str, str] | None = None) -> Plain:
+        """What a case needs before it begins; a slow door may take a quicker way to the same store."""
+        return self.call(op, args, scope)
+
+    def refused(
+        self,
+        key: str,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> BeetleError:
+        """The error, which must have this key."""
+        with pytest.raises(BeetleError) as caught:
+            self.ask(op, args, scope, **more)
+        assert caught.value.key == key, caught.value
+        assert isinstance(caught.value, ERRORS[key])
+        return caught.value
+
+    def wire_scope(self, scope: Mapping[str, str] | None) -> dict[str, str]:
+        return {"owner_id": self.owner, **(scope or {})}
+
+
+def plain(report: Any) -> Plain:
+    """A report as JSON would have it: lists for tuples."""
+    return json.loads(json.dumps(to_plain(report)))
+
+
+def embedded_caller(owner: str, name: str = f"embedded:{DEFAULT_AGENT}", agent: str = DEFAULT_AGENT) -> Caller:
+    """The owner who runs this process, as `open_embedded` makes it."""
+    return Caller(
+        name=name,
+        kind="embedded",
+        capabilities=ORDINARY | {"transcript.raw", "private.read"},
+        views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
+        transport="in_process",
+        owner_id=owner,
+        agent_id=agent,
+    )
+
+
+class InProcess(Door):
+    """`MemoryRuntime`, one for each owner, over one open store."""
+
+    name = "in_process"
+    own_agent = True
+    views = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")
+    principal = f"embedded:{DEFAULT_AGENT}"
+
+    def __init__(self, owner: str, path: Path) -> None:
+        super().__init__(owner)
+        self.path = path
+        self.opened: Opened = open_store(str(path), PROFILE)
+
+    def embedded(self, owner: str, caller: Caller | None = None) -> Embedded:
+        where = WireScope(owner_id=owner, channel=DEFAULT_CHANNEL, chat_id=DEFAULT_CHAT)
+        return Embedded(self.opened, caller or embedded_caller(owner), where)
+
+    def outcome(self, owner: str, *call: Any, caller: Caller | None = None) -> Outcome:
+        return self.embedded(owner, caller).call(*call)
+
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+        caller: Caller | None = None,
+    ) -> Answer:
+        where = from_plain(self.wire_scope(scope), WireScope)
+        owner = where.owner_id or self.owner
+        if caller is None and idempotency_key is None:
+            runtime = MemoryRuntime(self.embedded(owner))
+            return Answer(plain(runtime.call(op, args, scope=where, deadline_ms=deadline_ms)), None)
+        found = self.outcome(owner, op, args, where, idempotency_key, deadline_ms, caller=caller)
+        return Answer(plain(found.report), found.repeated)
+
+    def restart(self) -> None:
+        """Close the store and open it again."""
+        self.opened.store.close()
+        self.opened = open_store(str(self.path), PROFILE)
+
+    def close(self) -> None:
+        self.opened.store.close()
+
+
+class Daemon:
+    """A real `beetle serve`, ended by its own signal handler."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "beetle.db"
+        self.socket = folder / "b.sock"
+        self.log = folder / "serve.log"
+        self._log = self.log.open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "beetle", "--store", str(self.store), "--socket", str(self.socket)]
+            + ["--profile", PROFILE, "serve"],
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait(self) -> None:
+        """Readiness is that it answers a connection; the pause only paces the tries."""
+        deadline = time.monotonic() + START_S
+        while True:
+            with socket.socket(socket.AF_UNIX) as probe:
+                try:
+                    probe.connect(str(self.socket))
+                except OSError:
+                    ended = self._process.poll()
+                    if ended is not None or time.monotonic() > deadline:
+                        raise AssertionError(f"the daemon ({ended}) said: {self.log.read_text()}") from None
+                else:
+                    return
+            try:
+                self._process.wait(0.01)
+            except subprocess.TimeoutExpired:
+                continue
+
+    def stop(self) -> int:
+        """Ask it to end; its exit code."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        try:
+            return self._process.wait(START_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+        finally:
+            self._log.close()
+
+
+def remake(key: str, message: str, hint: str, details: dict[str, Any]) -> BeetleError:
+    """The error class of a key, with what a door said."""
+    kind = ERRORS[key]
+    error = kind.__new__(kind)
+    Exception.__init__(error, f"{key}: {message}")
+    error.message, error.hint, error.details = message, hint, details
+    return error
+
+
+class Socket(Door):
+    """`beetle.client.Client` over the socket of a running daemon."""
+
+    name = "socket"
+    own_agent = False
+    views = ("model_context", "host_ui", "operator_audit", "export")
+    principal = "operator"
+
+    def __init__(self, owner: str, daemon: Daemon) -> None:
+        from beetle.client import Client
+
+        super().__init__(owner)
+        self.daemon = daemon
+        self.client = Client(str(daemon.socket))
+
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Answer:
+        where = from_plain(self.wire_scope(scope), WireScope)
+        report = self.client.call(
+            op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms
+        )
+        return Answer(plain(report), None)
+
+    def frame(self, op: str, args: Any, *, unicode_errors: str = "strict", **more: Any) -> Plain:
+        """One answer to one frame that a typed client would not send."""
+        request = {"v": 1, "id": 1, "op": op, "args": args, "scope": {"owner_id": self.owner}, **more}
+        with socket.socket(socket.AF_UNIX) as wire:
+            wire.settimeout(ANSWER_S)
+            wire.connect(str(self.daemon.socket))
+            wire.sendall(msgpack.packb(request, unicode_errors=unicode_errors))
+            return read_frame(wire, msgpack.Unpacker())
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def read_frame(wire: socket.socket, unpacker: msgpack.Unpacker) -> Plain:
+    """The next frame of a connection."""
+    while True:
+        for found in unpacker:
+            return found
+        data = wire.recv(65536)
+        if not data:
+            raise AssertionError("the connection ended before a frame was whole")
+        unpacker.feed(data)
+
+
+class CommandLine(Socket):
+    """`beetle --json call OP -`, a process for each request; what a case needs beforehand goes over the socket."""
+
+    name = "cli"
+
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Answer:
+        command = [sys.executable, "-m", "beetle", "--socket", str(self.daemon.socket), "--json", "call", op, "-"]
+        command += ["--scope", json.dumps(self.wire_scope(scope))]
+        if idempotency_key is not None:
+            command += ["--idempotency-key", idempotency_key]
+        if deadline_ms is not None:
+            command += ["--deadline-ms", str(deadline_ms)]
+        done = subprocess.run(
+            command, cwd=REPOSITORY, input=json.dumps(args or {}), capture_output=True, text=True, timeout=ANSWER_S
+        )
+        if done.returncode == 0:
+            assert done.stderr == "", done.stderr
+            return Answer(json.loads(done.stdout), None)
+        raise self._error(done)
+
+    def _error(self, done: subprocess.CompletedProcess[str]) -> BeetleError:
+        first, _, hint = done.stderr.partition("\n")
+        program, key, message = (first.split(": ", 2) + ["", ""])[:3]
+        assert program == "beetle" and key in ERRORS, done.stderr
+        assert done.returncode == STATUS[key].exit_code, done.stderr
+        assert done.stdout == "", done.stdout
+        return remake(key, message, hint.rstrip("\n"), {})
+
+    def prepare(self, op: str, args: Mapping[str, Any], scope: Mapping[str, str] | None = None) -> Plain:
+        return Socket.ask(self, op, args, scope).report

@@ -1,0 +1,108 @@
+"""A daemon of the tests' and benchmarks' own, and what they read of it."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from beetle.client import Client
+
+ROOT = Path(__file__).parents[1]
+
+
+class Daemon:
+    """A daemon on a fresh store in a folder of its own. `ready` is told through the notify socket, not by waiting."""
+
+    def __init__(self, *, profile: str, command: str | None = None, folder: str | None = None) -> None:
+        self._made = None if folder else tempfile.TemporaryDirectory(prefix="beetle-bench-")
+        self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
+        self.socket = str(self.folder / "b.sock")
+        self.store = str(self.folder / "b.db")
+        self.command = shlex.split(command) if command else [sys.executable, "-m", "beetle"]
+        self.profile = profile
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        import socket
+
+        notify = str(self.folder / "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            listener.bind(notify)
+            options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile]
+            log = open(self.folder / "log", "ab")  # noqa: SIM115 - the child keeps it
+            self.process = subprocess.Popen(
+                [*self.command, *options, "serve"],
+                cwd=ROOT,
+                env={**os.environ, "NOTIFY_SOCKET": notify},
+                stdout=log,
+                stderr=log,
+            )
+            log.close()
+            child = os.pidfd_open(self.process.pid)
+            ready, _, _ = select.select([listener, child], [], [], 60)
+            os.close(child)
+            os.unlink(notify)
+            if listener not in ready:
+                raise RuntimeError((self.folder / "log").read_text())
+
+    def client(self, **options: Any) -> Client:
+        return Client(self.socket, **options)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
+    def __enter__(self) -> Daemon:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        if self._made is not None:
+            self._made.cleanup()
+
+
+def _kib(pid: int, name: str, file: str) -> float:
+    for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return float(line.split()[1])
+    raise LookupError(name)
+
+
+def rss_mib(pid: int) -> float:
+    """Resident memory."""
+    return _kib(pid, "VmRSS", "status") / 1024
+
+
+def pss_mib(pid: int) -> float:
+    """Resident memory, shared pages divided by who shares them."""
+    return _kib(pid, "Pss", "smaps_rollup") / 1024
+
+
+def quantiles(times: list[float]) -> tuple[float, float]:
+    """p50 and p99."""
+    ordered = sorted(times)
+    return ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
