@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -25,6 +26,10 @@ INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_PLACE = re.compile(r" - at `\$([^`]*)`\Z")
+_NAMED_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
+_FIELD_SHOWN = 128
+"""Most characters of a field's name that an error repeats: the caller made it up."""
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -73,28 +78,35 @@ def decode_request(data: bytes | msgspec.Raw, kind: type[T], root: str = "$.args
 def convert_request(value: Any, kind: type[T], root: str = "$.args") -> T:
     """Validate an in-process request: a struct of that type, or a mapping of its fields.
 
-    A struct's constructor validates nothing, so a struct goes through builtins and back.
+    A struct's constructor validates nothing, so a struct goes through builtins and MessagePack and back, as a request
+    over the wire does.
 
     Raises:
         InvalidRequest: as `decode_request`.
     """
     try:
-        plain = msgspec.to_builtins(value, str_keys=True)
-        result = msgspec.convert(plain, kind, str_keys=True)
-    except msgspec.ValidationError as error:
-        _refuse(error, root)
-    except (TypeError, UnicodeEncodeError, OverflowError) as error:
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_open_raw, builtin_types=(bytes,))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidRequest(reason=f"the arguments cannot be read: {error}", path=root) from None
-    check_values(result, root)
-    return result
+    # Before they are encoded: MessagePack holds no lone surrogate and no integer beyond 64 bits.
+    check_values(plain, root)
+    return decode_request(pack(plain), kind, root)
+
+
+def _open_raw(value: Any) -> Any:
+    if isinstance(value, msgspec.Raw):
+        return unpack_any(value)
+    raise TypeError(f"{type(value).__name__} is no value of a request")
 
 
 def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
     text = str(error)
-    reason, _, path = text.rpartition(" - at `")
-    if not reason:
-        raise InvalidRequest(reason=text, path=root) from None
-    path = root + path.rstrip("`").removeprefix("$")
+    place = _PLACE.search(text)
+    reason = text if place is None else text[: place.start()]
+    path = root if place is None else root + place[1]
+    if (named := _NAMED_FIELD.fullmatch(reason)) is not None:
+        path = f"{path}.{named[1][:_FIELD_SHOWN]}"
+        reason = reason.partition("`")[0].rstrip()
     raise InvalidRequest(reason=f"{reason} - at {path}", path=path) from None
 
 

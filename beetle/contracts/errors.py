@@ -44,7 +44,7 @@ STATUS: Mapping[str, Status] = {
 }
 
 MESSAGE_LIMIT = 600
-"""Longest message sent, in characters: a decoder may quote the caller's own input, which can be a megabyte."""
+"""Longest message, hint or text among the details, in characters: a decoder may quote the caller's own input, which can be a megabyte."""
 
 
 class BeetleError(Exception):
@@ -60,16 +60,21 @@ class BeetleError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, *, hint: str | None = None, **details: Any) -> None:
-        self.details: dict[str, Any] = {k: v for k, v in details.items() if v is not None}
-        message = self.template.format_map(_Blank(details))
-        self.message = message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
-        self.hint = self.hint_template.format_map(_Blank(details)) if hint is None else hint
+        self.details: dict[str, Any] = {k: _bounded(v) for k, v in details.items() if v is not None}
+        self.message: str = _bounded(self.template.format_map(_Blank(details)))
+        self.hint: str = _bounded(self.hint_template.format_map(_Blank(details)) if hint is None else hint)
         super().__init__(f"{self.key}: {self.message}")
 
     @property
     def exit_code(self) -> int:
         """The command line's exit code for this error."""
         return STATUS[self.key].exit_code
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > MESSAGE_LIMIT:
+        return value[: MESSAGE_LIMIT - 1] + "…"
+    return value
 
 
 class _Blank(dict[str, Any]):

@@ -53,7 +53,9 @@ def withheld(visibility: str, state: str, viewer: Viewer) -> str | None:
     if state != "live":
         return "masked"
     if view == "operator_audit":
-        return None if visibility in ("backend", "operator") else "digest_only"
+        if visibility in ("backend", "operator"):
+            return None
+        return "soul" if visibility == "soul" else "digest_only"
     if visibility == "shared":
         return None
     if view == "model_context" and visibility == "private" and viewer.own_agent:
@@ -139,14 +141,15 @@ def _message(
     taken.messages += 1
     taken.add(turn_id, "content", reason, message.message_id)
     audit = viewer.view == "operator_audit"
-    told = audit and message.state != "deleted"
-    deletion = message.deletion
+    # Soul material tells nothing of itself, masked or not; only what is shared tells its length as well.
+    told = audit and message.state != "deleted" and message.visibility != "soul"
+    deletion = message.deletion if audit else UNSET
     marker = Redacted(
         reason=reason,
         digest=message.digest if told else UNSET,
-        length=message.length if told else UNSET,
+        length=message.length if told and (message.visibility, message.state) == ("shared", "live") else UNSET,
         deleted_at=UNSET if deletion is UNSET else deletion.at,
-        deleted_by=deletion.by if audit and deletion is not UNSET else UNSET,
+        deleted_by=UNSET if deletion is UNSET else deletion.by,
     )
     return replace(message, content=UNSET, redacted=marker, actor=None, length=UNSET, digest=UNSET, deletion=UNSET)
 

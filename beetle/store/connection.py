@@ -82,6 +82,7 @@ def prepare_writer(connection: apsw.Connection, settings: StoreSettings) -> None
         _set(connection, settings, "application_id", APPLICATION_ID)
     for name, value in _writer_pragmas(settings):
         _set(connection, settings, name, value)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def open_reader(settings: StoreSettings) -> apsw.Connection:

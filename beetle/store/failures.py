@@ -8,7 +8,6 @@ import apsw
 
 from beetle.contracts import errors
 
-
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 

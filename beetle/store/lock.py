@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 from typing import Any, NamedTuple
 
-from beetle.contracts.errors import StoreLocked, StoreReadOnly
+from beetle.contracts.errors import BeetleError, StorageFull, StoreLocked, StoreReadOnly
 
 
 class Holder(NamedTuple):
@@ -20,11 +21,13 @@ class Holder(NamedTuple):
 class StoreLock:
     """`flock` on `<store>.lock`: the kernel releases it when the process dies, so a kill -9 leaves nothing to clean.
 
-    The file itself stays: removing it would let two processes lock two different files of that name.
+    The file itself stays: removing it would let two processes lock two different files of that name. `sealed` says that
+    it stands on read-only media; where it is there, the lock still holds against who writes through another mount.
     """
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int | None, sealed: bool = False) -> None:
         self.path = path
+        self.sealed = sealed
         self._descriptor: int | None = descriptor
 
     @classmethod
@@ -34,35 +37,52 @@ class StoreLock:
         Raises:
             StoreLocked: another process has it; details name its pid and socket.
             StoreReadOnly: the lock file cannot be made.
+            StorageFull: no room to write in it who holds the store.
         """
         path = store + ".lock"
+        sealed = False
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreReadOnly(path=store, reason=f"its lock file cannot be made ({error.strerror})") from error
+            sealed = error.errno == errno.EROFS
+            if not sealed:
+                raise StoreReadOnly(path=store, reason=f"its lock file cannot be made ({error.strerror})") from error
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return cls(path, None, sealed)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = _parse(os.pread(descriptor, 4096, 0))
             os.close(descriptor)
             raise _locked(store, holder) from None
-        lock = cls(path, descriptor)
-        lock.announce(socket)
+        lock = cls(path, descriptor, sealed)
+        try:
+            lock.announce(socket)
+        except OSError as error:
+            lock.release()
+            raise _unwritten(store, error) from error
         return lock
 
     def announce(self, socket: str | None) -> None:
         """Write this process's pid and the socket to use."""
-        assert self._descriptor is not None
+        if self._descriptor is None or self.sealed:
+            return
         text = json.dumps({"pid": os.getpid(), "socket": socket}).encode()
-        os.ftruncate(self._descriptor, 0)
+        # Written first, cut afterwards: whoever reads in between finds the whole text.
         os.pwrite(self._descriptor, text, 0)
+        os.ftruncate(self._descriptor, len(text))
 
     def release(self) -> None:
         """Give the store up; a second call does nothing."""
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
-            os.close(self._descriptor)
-            self._descriptor = None
+            try:
+                if not self.sealed:
+                    os.ftruncate(self._descriptor, 0)
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = None
 
 
 def holder_of(store: str) -> Holder | None:
@@ -79,6 +99,12 @@ def holder_of(store: str) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def _unwritten(store: str, error: OSError) -> BeetleError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(path=store)
+    return StoreReadOnly(path=store, reason=f"its lock file cannot be written ({error.strerror})")
 
 
 def _parse(data: bytes) -> Holder:

@@ -15,18 +15,18 @@ import apsw
 from beetle.contracts.errors import StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import migrate
-from beetle.store.connection import PAGE_SIZE, StoreSettings, open_writer, store_bytes
+from beetle.store.connection import PAGE_SIZE, StoreSettings, connect_writer, prepare_writer, store_bytes
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.failures import translate
 from beetle.store.lock import StoreLock
 from beetle.store.readers import Readers
+from beetle.store.sealed import REASON, SealedWriter, open_sealed, sealed_writer
 from beetle.store.transaction import Reading, transaction
-from beetle.store.writer import Writer, WriteTransaction
+from beetle.store.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
 
 LOW_SPACE_BYTES = 32 * 2**20
 GET_META_SQL = "SELECT value FROM meta WHERE key = ?"
 PUT_META_SQL = "INSERT INTO meta VALUES (?, ?)"
-PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
 
 
 class Store:
@@ -49,28 +49,35 @@ class Store:
         """
         if settings.backend == "in-memory":
             settings = settings._replace(path=f"beetle-{secrets.token_hex(8)}")
-        self.settings = settings
         self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
+        if self._lock is not None and self._lock.sealed:
+            settings = settings._replace(sealed=True)
+        self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
         connection: apsw.Connection | None = None
         try:
-            created = settings.backend == "in-memory" or _create_private(settings.path)
-            connection = open_writer(settings)
-            applied = migrate.migrate(connection, settings.path, clock(), version)
+            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            connection = open_sealed(settings) if settings.sealed else connect_writer(settings)
+            applied = [] if settings.sealed else self._prepare(connection, clock(), version)
             self.store_id, self.key = _identity(connection)
             self.schema = migrate.schema_number(connection)
             pending = connection.execute(PENDING_ERASURES_SQL).get
             self.open_report = self._report(connection, created, applied, pending)
+            self.writer: Writer | SealedWriter
+            if settings.sealed:
+                self.writer = sealed_writer(settings, connection, pending)
+            else:
+                self.writer = Writer(
+                    settings, connection, clock=clock, chain_hash=chain_hash, gate=gate, pending_erasures=pending
+                )
         except apsw.Error as error:
+            known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             self._abandon(connection)
-            raise translate(error, settings.path) from error
+            raise known from error
         except BaseException:
             self._abandon(connection)
             raise
-        self.writer = Writer(
-            settings, connection, clock=clock, chain_hash=chain_hash, gate=gate, pending_erasures=pending
-        )
         self.readers = Readers(settings, gate)
         self._closed = False
 
@@ -110,16 +117,27 @@ class Store:
             return
         self._closed = True
         # Readers first: an open reader would keep the writer from cutting the write-ahead log.
-        self.readers.close()
-        self.writer.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            self.readers.close()
+            self.writer.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
+        """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
+        known = migrate.available()
+        migrate.pending(connection, self.settings.path, known)
+        prepare_writer(connection, self.settings)
+        return migrate.migrate(connection, self.settings.path, now, version, known)
 
     def _abandon(self, connection: apsw.Connection | None) -> None:
-        if connection is not None:
-            connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            if connection is not None:
+                connection.close(True)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def _report(self, connection: apsw.Connection, created: bool, applied: list[str], pending: int) -> StoreOpenReport:
         settings = self.settings
@@ -132,7 +150,9 @@ class Store:
             findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
         if free is not None and free < LOW_SPACE_BYTES:
             findings.append(f"the disk has {free} bytes left")
-        if pending:
+        if settings.sealed:
+            findings.append(f"the store cannot be written: {REASON}")
+        elif pending:
             findings.append(f"{pending} erasures were pending; they are finished now")
         return StoreOpenReport(
             path=None if settings.backend == "in-memory" else settings.path,

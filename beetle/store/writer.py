@@ -297,6 +297,7 @@ class Writer:
                     job.error = None
                     if (lost := self._run_one(job, tx)) is not None:
                         self._doubtful = True
+                        self._roll_back()
                         return lost
                 self._connection.execute("COMMIT")
             except apsw.Error as error:

@@ -13,7 +13,7 @@ PACKAGE = REPOSITORY / "beetle"
 OPEN_DOORS = ["in_process"]
 if (PACKAGE / "client.py").exists() and (PACKAGE / "daemon.py").exists():
     OPEN_DOORS.append("socket")
-    if (PACKAGE / "transports" / "cli").exists():
+    if (PACKAGE / "transports" / "cli" / "app.py").exists():
         OPEN_DOORS.append("cli")
 
 

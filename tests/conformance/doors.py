@@ -19,9 +19,10 @@ from beetle.contracts.codec import from_plain, to_plain
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, WireScope
 from beetle.contracts.errors import ERRORS, STATUS, BeetleError
 from beetle.contracts.fields import ViewName
-from beetle.open import ORDINARY, Embedded, Opened, open_store
+from beetle.open import Embedded, Opened, open_store
 from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Outcome
+from beetle.runtime.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Budgets, load_profile
 from beetle.sdk import MemoryRuntime
 
@@ -108,7 +109,7 @@ def embedded_caller(owner: str, name: str = f"embedded:{DEFAULT_AGENT}", agent: 
     return Caller(
         name=name,
         kind="embedded",
-        capabilities=ORDINARY | {"transcript.raw", "private.read"},
+        capabilities=OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
         views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
         transport="in_process",
         owner_id=owner,

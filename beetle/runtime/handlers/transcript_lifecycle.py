@@ -53,7 +53,7 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
         impact = _impact(context, tx, request, space, found.conversation)
         if request.dry_run or not impact.turns:
             return _report(context, request, impact, changed=0)
-        changed, step = _change(context, tx, request, impact, found.conversation)
+        changed = _change(context, tx, request, impact, found.conversation)
         erased = request.action == "delete_raw" and changed > 0
         if changed or request.action == "review":
             seq = tx.log(
@@ -122,18 +122,18 @@ FROM_STATES: dict[str, tuple[str, ...]] = {
 
 def _change(
     context: Context, tx: WriteTransaction, request: MemoryTranscriptLifecycleRequest, impact: Impact, conversation: int
-) -> tuple[int, int]:
-    """Carry the action out: how many rows it changed, and the record of the step, 0 when it changed none."""
+) -> int:
+    """Carry the action out: how many rows it changed. A step that changes none leaves no record."""
     todo = [m for m in impact.messages if m.state in FROM_STATES.get(request.action, ())]
     archived = sum(evidence.archive_turn(tx, turn) for turn in impact.turns) if request.action == "archive" else 0
     if not todo and not archived:
-        return 0, 0
+        return 0
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, context.caller.name, tx.now, len(impact.turns), len(todo)
     )
     if todo:
         ACTIONS[request.action](tx, impact.space, todo, step)
-    return len(todo) or archived, step
+    return len(todo) or archived
 
 
 def _mask(tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:

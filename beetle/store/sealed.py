@@ -1,0 +1,80 @@
+"""A store on media that cannot be written: it is read as a file that never changes, and every write is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import apsw
+
+from beetle.contracts.errors import StoreReadOnly
+from beetle.store import migrate
+from beetle.store.connection import StoreSettings, check_file, open_reader
+from beetle.store.event_log import Head, Logged, read_head
+from beetle.store.transaction import Reading
+
+REASON = "it is on read-only media; reads go on"
+
+
+class SealedWriter:
+    """Stands where the writer stands."""
+
+    queued = 0
+
+    def __init__(self, path: str, head: Head, pending_erasures: int) -> None:
+        self._path = path
+        self.head = head
+        self.erasures = pending_erasures
+        self.on_commit: Callable[[list[Logged]], None] | None = None
+
+    def write(self, run: Callable[..., Any], *, deadline: float | None = None, grows: bool = True) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            StoreReadOnly: always.
+        """
+        del run, deadline, grows
+        raise StoreReadOnly(path=self._path, reason=REASON)
+
+    def finish_erasures(self, wait: float) -> bool:
+        """Whether none is pending; waiting would not change it."""
+        del wait
+        return not self.erasures
+
+    def close(self) -> None:
+        """Nothing is queued and nothing was changed."""
+
+
+def open_sealed(settings: StoreSettings) -> apsw.Connection:
+    """A connection to a store that was closed cleanly before its media became read-only.
+
+    SQLite may read such a file without a lock and without its write-ahead log only because nothing is in that log.
+
+    Raises:
+        StoreReadOnly: there is no store, its log still holds commits, or its schema would have to be migrated.
+        SchemaMismatch, StoreCorrupt: as for any store.
+    """
+    path = settings.path
+    if not os.path.exists(path):
+        raise StoreReadOnly(path=path, reason="its folder is on read-only media, and no store is there")
+    for log in (path + "-wal", path + "-journal"):
+        if os.path.exists(log) and os.path.getsize(log):
+            raise StoreReadOnly(path=path, reason=f"its media is read-only, and {log} holds commits to be folded in")
+    check_file(path)
+    connection = open_reader(settings)
+    try:
+        if todo := migrate.pending(connection, path, migrate.available()):
+            reason = f"its media is read-only, and migration {todo[0].name} is still to be applied"
+            raise StoreReadOnly(path=path, reason=reason)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def sealed_writer(settings: StoreSettings, connection: apsw.Connection, pending_erasures: int) -> SealedWriter:
+    """The writer that refuses; `connection` is closed, for readers open their own."""
+    head = read_head(Reading(connection))
+    connection.close()
+    return SealedWriter(settings.path, head, pending_erasures)

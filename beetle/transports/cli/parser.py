@@ -1,0 +1,190 @@
+"""What was typed, taken apart: the command's words, the options that every command takes, the command's own."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import SUPPRESS, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, NoReturn
+
+from beetle.contracts.errors import InvalidRequest
+from beetle.transports.cli.flags import options_of
+
+Words = tuple[str, ...]
+
+
+class GlobalOption(NamedTuple):
+    """An option of every command, before or after it. Without `metavar` it takes no value."""
+
+    option: str
+    metavar: str | None
+    help: str
+
+    @property
+    def dest(self) -> str:
+        """Its name among the parsed values."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+
+GLOBALS: tuple[GlobalOption, ...] = (
+    GlobalOption("--socket", "PATH", "speak to the daemon at this socket, and to nothing else"),
+    GlobalOption("--store", "PATH", "work with this store: through its daemon, or opened here when it has none"),
+    GlobalOption("--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"),
+    GlobalOption("--config", "FILE", "configuration file"),
+    GlobalOption("--auth-file", "FILE", 'a device\'s credentials: JSON {"device_id": …, "app_key": …}'),
+    GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
+    GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
+    GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),
+    GlobalOption("--chat", "ID", "chat of the scope (chat-1)"),
+    GlobalOption("--json", None, "print the report as JSON on one line"),
+)
+BY_OPTION: Mapping[str, GlobalOption] = {each.option: each for each in GLOBALS}
+
+
+class Command(NamedTuple):
+    """One command: its words, one line of help, what adds its options, and what runs it.
+
+    `arguments` is how its usage line goes on after the words.
+    """
+
+    words: Words
+    help: str
+    fill: Callable[[Parser], None]
+    run: Callable[[Namespace], int]
+    arguments: str = "[OPTION]…"
+    examples: tuple[str, ...] = ()
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """The words as one text."""
+        return " ".join(self.words)
+
+
+class Typed(NamedTuple):
+    """A command line taken apart: how far its words led, and what is left for the command's own parser."""
+
+    words: Words
+    command: Command | None
+    options: tuple[str, ...]
+    help: bool
+    version: bool
+
+
+class Parser(argparse.ArgumentParser):
+    """Of one command. What is wrong is raised, not printed."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        examples = "".join(f"\n  {each}" for each in command.examples)
+        super().__init__(
+            prog=f"beetle {command.name}",
+            usage=f"beetle {command.name} {command.arguments}".rstrip(),
+            description=command.description or command.help[:1].upper() + command.help[1:] + ".",
+            epilog=(f"examples:{examples}\n\n" if examples else "")
+            + "Global options (--json, --socket, --store, …) may stand here too: see `beetle --help`.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for each in GLOBALS:
+            if each.metavar is None:
+                self.add_argument(each.option, action="store_true", default=SUPPRESS, help=SUPPRESS)
+            else:
+                self.add_argument(each.option, default=SUPPRESS, help=SUPPRESS)
+        command.fill(self)
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidRequest(
+            reason=f"{self.command.name}: {message}", hint=f"see `beetle {self.command.name} --help`"
+        )
+
+    def read(self, tokens: Sequence[str]) -> Namespace:
+        """The typed values.
+
+        Raises:
+            InvalidRequest: an unknown option, one too many words, an option without its value.
+        """
+        typed, left = self.parse_known_args(self._joined(tokens))
+        if left:
+            self._refuse(left[0])
+        return typed
+
+    def _joined(self, tokens: Sequence[str]) -> list[str]:
+        """`--text -5` as `--text=-5`: argparse would take the value for an option."""
+        known = options_of(self)
+        joined: list[str] = []
+        waiting = False
+        for index, token in enumerate(tokens):
+            if waiting and token.partition("=")[0] not in known:
+                joined[-1] += f"={token}"
+                waiting = False
+                continue
+            if token == "--":
+                return [*joined, *tokens[index:]]
+            action = known.get(token)
+            waiting = action is not None and token.startswith("--") and action.nargs is None
+            joined.append(token)
+        return joined
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"{word!r} is one word too many; quote a text that has several")
+        name = word.partition("=")[0]
+        close = get_close_matches(name, options_of(self), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"see `beetle {self.command.name} --help`"
+        raise InvalidRequest(reason=f"{self.command.name}: there is no option {name}", hint=hint)
+
+
+def take_apart(tokens: Sequence[str], commands: Mapping[Words, Command]) -> Typed:
+    """Find the command's words, with global options before and between them.
+
+    Raises:
+        InvalidRequest: no such command or option, with the nearest in the hint.
+    """
+    words: Words = ()
+    options: list[str] = []
+    wants_help = wants_version = False
+    left = list(tokens)
+    while left:
+        token = left.pop(0)
+        if token in ("-h", "--help") or (token == "help" and not words):
+            wants_help = True
+        elif token == "--version":
+            wants_version = True
+        elif token.startswith("-"):
+            options.append(token)
+            if _takes_next(token):
+                if not left:
+                    raise InvalidRequest(reason=f"{token} needs a value", hint="see `beetle --help`")
+                options[-1] += f"={left.pop(0)}"
+        else:
+            words = _further(words, token, commands)
+            if words in commands:
+                return Typed(words, commands[words], (*options, *left), wants_help, wants_version)
+    return Typed(words, None, tuple(options), wants_help, wants_version)
+
+
+def _takes_next(token: str) -> bool:
+    name, equals, _ = token.partition("=")
+    option = BY_OPTION.get(name)
+    if option is None:
+        close = get_close_matches(name, BY_OPTION, n=1)
+        hint = f"did you mean {close[0]}?" if close else "options of a command stand after it; see `beetle --help`"
+        raise InvalidRequest(reason=f"there is no global option {name}", hint=hint)
+    return option.metavar is not None and not equals
+
+
+def _further(words: Words, token: str, commands: Mapping[Words, Command]) -> Words:
+    known = {each[len(words)] for each in commands if each[: len(words)] == words and len(each) > len(words)}
+    if token in known:
+        return (*words, token)
+    close = get_close_matches(token, known, n=2)
+    where = " ".join(("beetle", *words))
+    hint = f"did you mean {' or '.join(close)}?" if close else f"see `{where} --help`"
+    raise InvalidRequest(reason=f"{where} has no command {token!r}", hint=hint)
+
+
+def typed_option(typed: Namespace, name: str) -> Any:
+    """A value that was typed, or None."""
+    return getattr(typed, name, None)

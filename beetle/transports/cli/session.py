@@ -1,0 +1,264 @@
+"""Whom a command speaks to: a daemon that answers, or the store opened in this process under the same lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
+from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.errors import BeetleError, DeadlineExceeded, Forbidden, InvalidRequest, NotFound, UnknownOperation
+from beetle.contracts.operations import BY_NAME, Operation
+from beetle.transports.cli.flags import read_json
+from beetle.transports.cli.parser import typed_option
+
+if TYPE_CHECKING:
+    from beetle.client import Client
+    from beetle.open import Embedded
+    from beetle.runtime.config import Config
+
+CALL_SECONDS = 30.0
+WALK_SECONDS = 24 * 3600.0
+"""How long `verify` may take: it reads every page of the store."""
+
+
+class Unreachable(BeetleError):
+    """No daemon answers where one was expected."""
+
+    key = "services_unavailable"
+    template = "{reason}"
+    hint_template = "start one with `beetle start`, or see who holds the store with `beetle status`"
+
+
+class NoStore(NotFound):
+    """A command that only reads does not make a store."""
+
+    template = "there is no store at {path} yet"
+    hint_template = "`beetle start` makes it, and so does the first write; another one is named with --store"
+
+
+class Target(NamedTuple):
+    """Where to look: at these sockets, in order; then at `store`, None when it must not be opened.
+
+    `named` says that the user chose the socket, so that nobody answering there is an error when there is no store.
+    """
+
+    sockets: tuple[str, ...]
+    store: str | None
+    named: bool
+
+
+def find_target(typed: Namespace, env: Mapping[str, str], config: Config, uid: int) -> Target:
+    """Flags outrank the environment, and that the configuration and the defaults, as a pair.
+
+    So that `--store` alone never reaches the daemon of another store through $BEETLE_SOCKET, and `--socket` alone
+    never opens the store of $BEETLE_STORE.
+    """
+    from beetle.runtime.config import default_sockets_to_probe, socket_path, store_path
+
+    flags = (typed_option(typed, "socket"), typed_option(typed, "store"))
+    for socket, store in (flags, (env.get("BEETLE_SOCKET") or None, env.get("BEETLE_STORE") or None)):
+        if socket is not None or store is not None:
+            sockets = () if socket is None else (os.path.abspath(socket_path(socket, env, config, uid)),)
+            path = None if store is None else os.path.abspath(store_path(store, env, config, uid))
+            return Target(sockets, path, socket is not None)
+    probes = tuple(str(each) for each in default_sockets_to_probe(None, env, config, uid))
+    return Target(probes, os.path.abspath(store_path(None, env, config, uid)), False)
+
+
+def read_configuration(typed: Namespace) -> Config:
+    """The configuration file that `--config`, the environment or the usual place names."""
+    from beetle.runtime.config import read_config
+
+    return read_config(typed_option(typed, "config"), os.environ, os.getuid())
+
+
+class Session:
+    """An open way to run operations; a context manager. `place` says in words where they run."""
+
+    def __init__(self, place: str, client: Client | None, embedded: Embedded | None, scope: WireScope) -> None:
+        self.place = place
+        self.client = client
+        self.embedded = embedded
+        self._scope = scope
+
+    def call(self, operation: str, arguments: Any, key: str | None = None, deadline_ms: int | None = None) -> Report:
+        """Run one operation.
+
+        Raises:
+            BeetleError: what it answered, or that the daemon went away.
+        """
+        if self.embedded is not None:
+            return self.embedded.call(operation, arguments, self._scope, key, deadline_ms).report
+        assert self.client is not None
+        try:
+            return self.client.call(operation, arguments, idempotency_key=key, deadline_ms=deadline_ms)
+        except TimeoutError:
+            hint = "it may still do the work; look at its log, or give --deadline-ms"
+            raise _NoAnswer(place=self.place, hint=hint) from None
+        except ConnectionError as error:
+            raise Unreachable(reason=f"{self.place} went away: {error}") from None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.client is not None:
+            self.client.close()
+        if self.embedded is not None:
+            self.embedded.close()
+
+
+class _NoAnswer(DeadlineExceeded):
+    template = "{place} did not answer in time"
+
+
+def open_session(typed: Namespace, operation: str) -> Session:
+    """A session for one operation.
+
+    Raises:
+        BeetleError: nobody answers and the store may not be opened here; the store is in use; no such operation.
+    """
+    row = BY_NAME.get(operation)
+    if row is None:
+        from beetle.runtime.profile import nearest
+
+        raise UnknownOperation(operation=operation, nearest=nearest(operation, BY_NAME))
+    config = read_configuration(typed)
+    target = find_target(typed, os.environ, config, os.getuid())
+    client = find_daemon(typed, target, _patience(typed, operation))
+    scope = wanted_scope(typed)
+    if client is not None:
+        return Session(f"the daemon at {client.path}", client, None, scope)
+    return _open_here(typed, target, config, row)
+
+
+def wanted_scope(typed: Namespace) -> WireScope:
+    """The scope of the request as the flags name it."""
+    return WireScope(
+        owner_id=typed_option(typed, "owner"),
+        agent_id=typed_option(typed, "agent"),
+        channel=typed_option(typed, "channel"),
+        chat_id=typed_option(typed, "chat"),
+    )
+
+
+def _patience(typed: Namespace, operation: str) -> float:
+    deadline = typed_option(typed, "deadline_ms")
+    if operation == "store.verify":
+        return WALK_SECONDS
+    return CALL_SECONDS if deadline is None else max(CALL_SECONDS, deadline / 1000 + 5)
+
+
+def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS) -> Client | None:
+    """A connected client, or None when the store is free to be opened here.
+
+    Raises:
+        Unreachable: nobody answers at the one socket that was named, or at the one in the store's lock file.
+    """
+    from beetle.client import Client, NoDaemon
+    from beetle.store.lock import holder_of
+
+    scope = wanted_scope(typed)
+    auth = read_auth(typed_option(typed, "auth_file"))
+    reason = ""
+    for path in target.sockets:
+        try:
+            client = Client(path, scope=scope, auth=auth, timeout=timeout)
+        except NoDaemon as error:
+            reason = str(error)
+            continue
+        _refuse_another_store(target, path, client)
+        return client
+    if target.store is None:
+        raise Unreachable(reason=reason, hint=f"start one with `beetle --socket {target.sockets[0]} start`")
+    holder = holder_of(target.store)
+    if holder is None or holder.socket is None:
+        return None
+    try:
+        return Client(holder.socket, scope=scope, auth=auth, timeout=timeout)
+    except NoDaemon as error:
+        held = f"process {holder.pid} holds {target.store}, but {error}"
+        raise Unreachable(reason=held, hint="it may be starting or ending: try again, or look at its log") from None
+
+
+def _refuse_another_store(target: Target, path: str, client: Client) -> None:
+    """Where both were named, the daemon at the socket must be the store's own."""
+    from beetle.store.lock import holder_of
+
+    if not target.named or target.store is None:
+        return
+    lock = target.store + ".lock"
+    holder = holder_of(target.store)
+    elsewhere = holder is not None and holder.socket is not None and not _same(holder.socket, path)
+    free = holder is None and os.access(lock, os.R_OK)
+    if elsewhere or free:
+        client.close()
+        raise InvalidRequest(
+            reason=f"the daemon at {path} does not hold the store {target.store}",
+            hint="give --socket or --store alone",
+        )
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _open_here(typed: Namespace, target: Target, config: Config, row: Operation) -> Session:
+    assert target.store is not None
+    if typed_option(typed, "auth_file") is not None:
+        raise Forbidden(
+            reason="a device's credentials are checked by a daemon, and none answers",
+            hint="start one with `beetle start`, or leave --auth-file out",
+        )
+    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
+        raise NoStore(path=target.store)
+    from beetle.open import open_embedded
+
+    scope = wanted_scope(typed)
+    embedded = open_embedded(
+        store=target.store,
+        profile=typed_option(typed, "profile") or config.daemon.profile or "auto",
+        backend=None,
+        identity=_present(MemoryIdentity, owner_id=scope.owner_id, agent_id=scope.agent_id),
+        scope=_present(MemoryScope, channel=scope.channel, chat_id=scope.chat_id),
+        transport="cli",
+    )
+    return Session(f"the store {target.store}", None, embedded, scope)
+
+
+def _present(kind: Any, **given: str | None) -> Any:
+    """A struct from what was given; its own defaults for the rest."""
+    from beetle.contracts.codec import convert_request
+
+    return convert_request({name: value for name, value in given.items() if value is not None}, kind, "$.scope")
+
+
+def read_auth(path: str | None) -> DeviceAuth | None:
+    """A device's credentials from a file that only its owner may read.
+
+    Raises:
+        InvalidRequest: it is no such file, or others may read it.
+    """
+    from beetle.contracts.codec import convert_request
+
+    if path is None:
+        return None
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        mode = 0
+    if mode & 0o077:
+        reason = f"--auth-file: {path} may be read by others (mode {mode:04o})"
+        raise InvalidRequest(reason=reason, hint=f"chmod 600 {path}")
+    found = read_json(path, "--auth-file")
+    try:
+        return convert_request(found, DeviceAuth, "$")
+    except InvalidRequest:
+        # The decoder may quote what it found, and what it found is a secret.
+        shape = json.dumps({"device_id": "…", "app_key": "…"}, ensure_ascii=False)
+        raise InvalidRequest(reason=f"--auth-file: {path} does not hold {shape}", hint=f"write {shape}") from None

@@ -1,0 +1,138 @@
+"""Shared by the store's tests: a runtime over settings of one's own, plain requests, and the bytes of a store."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beetle import MemoryRuntime, __version__
+from beetle.contracts.common import WireScope
+from beetle.memory.chain import chain_hash
+from beetle.open import ORDINARY, Embedded, Opened, clock, store_settings
+from beetle.runtime.caller import Caller
+from beetle.runtime.dispatcher import Dispatcher
+from beetle.runtime.profile import load_profile
+from beetle.store.store import Store
+
+PROFILE = "profile-server-linux-dev-full"
+DISK_BACKENDS = ("sqlite", "embedded", "file")
+CONVERSATION = {"channel_id": "local", "conversation_id": "c1"}
+AT = "2024-03-09T12:00:00Z"
+
+
+def open_runtime(
+    path: str | Path, backend: str = "sqlite", *, now: Callable[[], int] = clock, owner: str = "owner-a", **settings: Any
+) -> MemoryRuntime:
+    """A runtime for the owner of this process; `settings` replace fields of StoreSettings."""
+    profile = load_profile(PROFILE)
+    chosen = store_settings(str(path), profile, backend)._replace(**settings)
+    store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
+    opened = Opened(store, Dispatcher(store, profile, clock=now, version=__version__), profile, ())
+    caller = Caller(
+        name="embedded:test",
+        kind="embedded",
+        capabilities=ORDINARY | {"transcript.raw", "private.read"},
+        views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
+        transport="in_process",
+        agent_id="agent-a",
+    )
+    return MemoryRuntime(Embedded(opened, caller, WireScope(owner_id=owner, channel="local", chat_id="chat")))
+
+
+def store_of(memory: MemoryRuntime) -> Store:
+    return memory._opened._opened.store
+
+
+def ticking(start: int = 1_700_000_000_000_000) -> Callable[[], int]:
+    """A clock that moves by one millisecond a look, so that a run can be repeated byte for byte."""
+    count = itertools.count(start, 1000)
+    return lambda: next(count)
+
+
+def turn(turn_id: str, *contents: str, at: str = AT, **more: Any) -> dict[str, Any]:
+    messages = [
+        {"message_id": f"{turn_id}-m{place}", "role": "user", "content": content}
+        for place, content in enumerate(contents)
+    ]
+    return {"turn_id": turn_id, "at": at, "messages": messages, **more}
+
+
+def commit(memory: MemoryRuntime, *turns: dict[str, Any], conversation: dict[str, str] = CONVERSATION) -> Any:
+    return memory.commit_transcript(conversation=conversation, turns=turns)
+
+
+def lifecycle(memory: MemoryRuntime, action: str, *turn_ids: str, conversation: dict[str, str] = CONVERSATION) -> Any:
+    return memory.request_transcript_lifecycle(
+        conversation=conversation, action=action, turn_ids=turn_ids, reason="a test asks"
+    )
+
+
+def write_skill(memory: MemoryRuntime, name: str, content: str, title: str = "How to", **more: Any) -> Any:
+    skill = {"name": name, "topic": "work", "title": title, "summary": "when needed", "content": content, **more}
+    return memory.write(source="manual", writes=[skill])
+
+
+def delete_skill(memory: MemoryRuntime, name: str) -> Any:
+    return memory.delete_runtime_skill(name=name)
+
+
+def replay(memory: MemoryRuntime, view: str = "raw_owner", conversation: dict[str, str] = CONVERSATION) -> Any:
+    return memory.replay_transcript(conversation=conversation, view=view, limit=500).turns
+
+
+def found(memory: MemoryRuntime, word: str) -> set[str]:
+    """Refs of the hits whose excerpt holds a word; a neighbour may stand among the hits for its neighbour's sake."""
+    hits = memory.recall(query=word, limit=200).hits
+    return {hit.ref for hit in hits if word in (hit.excerpt or "")}
+
+
+def assert_clean(memory: MemoryRuntime) -> None:
+    report = memory.verify_store()
+    assert report.clean, report.findings
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """The database and every file that SQLite may have put beside it."""
+    return sorted(p for p in Path(path).parent.iterdir() if p.name.startswith(Path(path).name))
+
+
+def bytes_of(path: str | Path) -> bytes:
+    """Everything that stands in the files of a store."""
+    return b"\x00".join(each.read_bytes() for each in files_of(path))
+
+
+@contextmanager
+def held_snapshot(memory: MemoryRuntime) -> Iterator[None]:
+    """Another thread reads the store's present state, and goes on reading it until the block ends."""
+    begun, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store_of(memory).read() as tx:
+            tx.value("SELECT count(*) FROM sqlite_schema")
+            begun.set()
+            assert let_go.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        let_go.set()
+        thread.join()
+
+
+def wait_for_erasures(memory: MemoryRuntime) -> None:
+    assert store_of(memory).writer.finish_erasures(60), "an erasure stayed pending"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return os.fspath(tmp_path / "store.db")
