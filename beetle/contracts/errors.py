@@ -44,7 +44,8 @@ STATUS: Mapping[str, Status] = {
 }
 
 MESSAGE_LIMIT = 600
-"""Longest message, hint or text among the details, in characters: a decoder may quote the caller's own input, which can be a megabyte."""
+"""Longest message, hint or text among the details, in characters: a decoder may quote the caller's own input, which can
+be a megabyte."""
 
 
 class BeetleError(Exception):

@@ -33,6 +33,10 @@ READ_CHARS = 2000
 _BORDER_CHARS = 24
 """How far an excerpt gives way to end between words; some scripts have no spaces, and some tokens no end."""
 
+WORD_FLOOR = 0.05
+"""What a matching word counts at the least. FTS5 gives a word that half of all rows hold next to nothing, so that in a
+store of a few rows no match would count; in a large one a match scores twenty times this and more."""
+
 _BM25_K1, _BM25_B = 1.2, 0.75
 """What FTS5 computes with, fixed in its source."""
 
@@ -141,7 +145,8 @@ def rank(
     pool = _distinct(candidates)
     if not pool:
         return []
-    own = _length_corrected(pool, weights.length)
+    texts = [candidate.text[:READ_CHARS].lower() for candidate in pool]
+    own = _floored(_length_corrected(pool, weights.length), parsed, texts)
     windows = _windows(pool, own)
     lent = _lent(pool, own, windows, weights)
     scores = [
@@ -149,7 +154,6 @@ def rank(
         for candidate, score, gift in zip(pool, own, lent, strict=True)
     ]
     sessions = _session_shares(pool, scores)
-    texts = [candidate.text[:READ_CHARS].lower() for candidate in pool]
     heard = _heard(parsed, pool, asker)
     speaker_words = name_words({candidate.speaker for candidate in pool if candidate.speaker})
     covered = _coverage([term for term in parsed.terms if term not in speaker_words], texts, windows)
@@ -201,6 +205,14 @@ def _length_corrected(pool: Sequence[Candidate], b: float) -> list[float]:
         ours = 1 + _BM25_K1 * (1 - b + b * share)
         corrected.append(max(0.0, candidate.bm25) * theirs / ours)
     return corrected
+
+
+def _floored(own: Sequence[float], parsed: ParsedQuery, texts: Sequence[str]) -> list[float]:
+    """At least `WORD_FLOOR` for each of the query's words in a text that matched."""
+    return [
+        max(score, WORD_FLOOR * max(1, sum(term in text for term in parsed.terms))) if score else 0.0
+        for score, text in zip(own, texts, strict=True)
+    ]
 
 
 def _windows(pool: Sequence[Candidate], own: Sequence[float]) -> list[_Window]:

@@ -51,7 +51,8 @@ REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 class Call:
     """One request as a transport hands it over.
 
-    `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields.
+    `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
+    that the transport has looked them through for values that no request may hold.
     """
 
     operation: str
@@ -61,6 +62,7 @@ class Call:
     idempotency_key: str | None = None
     deadline_ms: int | None = None
     auth: DeviceAuth | None = None
+    scanned: bool = False
 
 
 class Outcome(NamedTuple):
@@ -103,7 +105,7 @@ class Dispatcher:
         """Follow events; the transport delivers what the subscription hands over."""
         try:
             row, context = self._authorize(call)
-            request = cast(SubscribeRequest, self._decode(row, call.arguments))
+            request = cast(SubscribeRequest, self._decode(row, call.arguments, call.scanned))
             for topic in request.topics:
                 needed = TOPIC_CAPABILITIES[topic]
                 if needed not in call.caller.capabilities:
@@ -154,14 +156,14 @@ class Dispatcher:
                 return view
         return "model_context"
 
-    def _decode(self, row: Operation, arguments: Any) -> Any:
+    def _decode(self, row: Operation, arguments: Any, scanned: bool) -> Any:
         if isinstance(arguments, codec.Raw | bytes):
-            return codec.decode_request(arguments, row.request)
+            return codec.decode_request(arguments, row.request, scanned=scanned)
         return codec.convert_request({} if arguments is None else arguments, row.request)
 
-    def _admit(self, row: Operation, context: Context, arguments: Any) -> tuple[Any, bool]:
+    def _admit(self, row: Operation, context: Context, arguments: Any, scanned: bool) -> tuple[Any, bool]:
         """Step 2: decode strictly, hold the sizes to the budgets, check the view that the request names."""
-        request, clipped = budgets.admit(self._decode(row, arguments), self.profile.budgets)
+        request, clipped = budgets.admit(self._decode(row, arguments, scanned), self.profile.budgets)
         view: ViewName | None = getattr(request, "view", None)
         if view is not None:
             self._catalog.check_view(view, context.caller)
@@ -170,7 +172,7 @@ class Dispatcher:
     def _run(self, call: Call, row: Operation, context: Context) -> Outcome:
         if row.effect == "stream":
             raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
-        request, clipped = self._admit(row, context, call.arguments)
+        request, clipped = self._admit(row, context, call.arguments, call.scanned)
         if row.name == "batch":
             return self._batch(call, row, context, request)
         handler = HANDLERS[row.name]
@@ -241,7 +243,7 @@ class Dispatcher:
             row, context = self._authorize(_with(call, operation=name))
             if not row.batch:
                 raise InvalidRequest(reason=f"{name} cannot stand in a batch", path=f"$.args.requests[{index}].op")
-            request, clipped = self._admit(row, context, arguments)
+            request, clipped = self._admit(row, context, arguments, call.scanned)
             handler = HANDLERS[name]
             apply = None if handler.write is None else handler.write(context, request)
         except BeetleError as error:

@@ -105,11 +105,9 @@ class Store:
         """The event log's head."""
         return self.writer.head
 
-    def sizes(self, pages: int) -> tuple[int, int]:
-        """Bytes of the database, which has `pages` pages, and of its write-ahead log."""
-        if self.settings.backend == "in-memory":
-            return pages * PAGE_SIZE, 0
-        return store_bytes(self.settings.path)
+    def wal_bytes(self) -> int:
+        """Bytes of the write-ahead log's file."""
+        return 0 if self.settings.backend == "in-memory" else store_bytes(self.settings.path)[1]
 
     def close(self) -> None:
         """Commit what is queued, checkpoint, release the lock. A second call does nothing."""

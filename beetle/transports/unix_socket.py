@@ -235,10 +235,11 @@ class _Connection:
             idempotency_key=request.idempotency_key,
             deadline_ms=request.deadline_ms,
             auth=request.auth,
+            scanned=True,
         )
 
     def _unsubscribe(self, request: WireRequest) -> UnsubscribeReport:
-        wanted = decode_request(request.args, UnsubscribeRequest)
+        wanted = decode_request(request.args, UnsubscribeRequest, scanned=True)
         subscription = self._subscriptions.pop(wanted.sub, None)
         if subscription is None:
             raise NotFound(
@@ -276,7 +277,7 @@ def _decode(frame: Frame) -> WireRequest:
     if frame.fault is not None:
         path, reason = frame.fault
         raise InvalidRequest(reason=f"{reason} - at {path}", path=path)
-    request = decode_request(frame.data, WireRequest, "$")
+    request = decode_request(frame.data, WireRequest, "$", scanned=True)
     if request.v != PROTOCOL:
         raise InvalidRequest(reason=f"this daemon speaks protocol {PROTOCOL}, not {request.v}", path="$.v")
     return request
@@ -286,7 +287,7 @@ def _id_of(frame: Frame) -> RequestId | None:
     if frame.fault is not None and frame.fault.path == "$.id":
         return None
     try:
-        return decode_request(frame.data, _LenientId, "$").id
+        return decode_request(frame.data, _LenientId, "$", scanned=True).id
     except InvalidRequest:
         return None
 

@@ -31,6 +31,9 @@ PROFILE = "profile-linux-device-standalone-memory"
 START_S = 30.0
 ANSWER_S = 60.0
 
+SCOPE_FLAGS = {"owner_id": "--owner", "agent_id": "--agent", "channel": "--channel", "chat_id": "--chat"}
+"""Flags of the command line; it names a conversation in the request alone."""
+
 Plain = dict[str, Any]
 
 
@@ -292,9 +295,10 @@ class CommandLine(Socket):
         deadline_ms: int | None = None,
     ) -> Answer:
         command = [sys.executable, "-m", "beetle", "--socket", str(self.daemon.socket), "--json", "call", op, "-"]
-        command += ["--scope", json.dumps(self.wire_scope(scope))]
+        for field, value in self.wire_scope(scope).items():
+            command.append(f"{SCOPE_FLAGS[field]}={value}")
         if idempotency_key is not None:
-            command += ["--idempotency-key", idempotency_key]
+            command += [f"--idempotency-key={idempotency_key}"]
         if deadline_ms is not None:
             command += ["--deadline-ms", str(deadline_ms)]
         done = subprocess.run(

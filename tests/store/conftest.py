@@ -15,9 +15,10 @@ import pytest
 from beetle import MemoryRuntime, __version__
 from beetle.contracts.common import WireScope
 from beetle.memory.chain import chain_hash
-from beetle.open import ORDINARY, Embedded, Opened, clock, store_settings
+from beetle.open import Embedded, Opened, clock, store_settings
 from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Dispatcher
+from beetle.runtime.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.profile import load_profile
 from beetle.store.store import Store
 
@@ -38,7 +39,7 @@ def open_runtime(
     caller = Caller(
         name="embedded:test",
         kind="embedded",
-        capabilities=ORDINARY | {"transcript.raw", "private.read"},
+        capabilities=OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
         views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
         transport="in_process",
         agent_id="agent-a",

@@ -28,6 +28,7 @@ from beetle.runtime.handling import Context
 from beetle.runtime.search import Answer, Search, current_conversation, find
 from beetle.runtime.views import visible_kinds
 from beetle.store import evidence, skills, state, transcripts
+from beetle.store.connection import PAGE_SIZE
 from beetle.store.event_log import read_head
 from beetle.store.transaction import Reading
 from beetle.store.transcripts import EvidenceRow
@@ -198,11 +199,10 @@ def inspect(context: Context, request: MemoryInspectionRequest, tx: Reading) -> 
 def _store_state(context: Context, tx: Reading) -> StoreState:
     store = context.shared.store
     pages = tx.value("PRAGMA page_count")
-    used, wal = store.sizes(pages)
     return StoreState(
         path=store.open_report.path,
-        bytes=used,
-        wal_bytes=wal,
+        bytes=pages * PAGE_SIZE,
+        wal_bytes=store.wal_bytes(),
         pages=pages,
         ceiling_bytes=store.settings.store_bytes,
         schema=store.schema,

@@ -124,10 +124,10 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str], width: int | Non
 
 
 def pairs(entries: Iterable[tuple[str, str]], indent: str = "") -> str:
-    """`name: value` lines with the values aligned."""
+    """`name: value` lines with the values aligned; an empty name goes on with the one before."""
     shown = [(name, neutral(value)) for name, value in entries]
     longest = max((len(name) for name, _ in shown), default=0)
-    return "\n".join(f"{indent}{name + ':':<{longest + 1}} {value}".rstrip() for name, value in shown)
+    return "\n".join(f"{indent}{name + ':' if name else '':<{longest + 1}} {value}".rstrip() for name, value in shown)
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

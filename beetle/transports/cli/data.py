@@ -1,0 +1,361 @@
+"""Commands of the table of operations: their flags, the short forms that people type, and how they run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from argparse import SUPPRESS, Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from beetle.contracts.common import Report
+from beetle.contracts.control import StoreVerifyReport
+from beetle.contracts.errors import STATUS, InvalidRequest
+from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
+from beetle.contracts.skills import RuntimeSkillWrite
+from beetle.contracts.transcript import ActorAttribution, MessageDelta
+from beetle.transports.cli.flags import (
+    Flag,
+    add_flag,
+    collect,
+    flags_of,
+    metavar,
+    read_json,
+    read_text,
+    refuse_missing,
+)
+from beetle.transports.cli.parser import Command, Parser, typed_option
+from beetle.transports.cli.session import open_session
+
+WORDS_FIRST: Mapping[str, str] = {
+    "memory.recall": "query",
+    "memory.project": "user_query",
+    "skill.list": "query",
+    "skill.detail": "name",
+    "skill.edit": "name",
+    "skill.set_enabled": "name",
+    "skill.delete": "name",
+    "transcript.replay": "conversation",
+    "transcript.timeline": "conversation",
+    "transcript.conversations": "query",
+    "transcript.search": "query",
+    "transcript.lifecycle": "conversation",
+}
+"""The field that may stand without its flag, for operations that have an obvious one."""
+
+DEFAULT_VIEW = "host_ui"
+"""What a person at a terminal is: the wire has no default, so the choice is this transport's."""
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "memory.recall": (
+        'beetle memory recall "where is the spare key"',
+        "beetle memory recall --query key --planes evidence --conversation telegram/42 --limit 3",
+    ),
+    "memory.project": ('beetle memory project "what do I need today" --system-max-len 2000',),
+    "memory.write": (
+        "beetle memory write-procedural --name backup --topic operations --title 'Nightly backup' \\",
+        "      --summary 'When the nightly backup fails' --content-file backup.md",
+        "beetle memory write-procedural --file skills.json",
+    ),
+    "skill.edit": ("beetle skill edit backup --procedure-file backup.md --edit-reason 'new host'",),
+    "transcript.commit": (
+        "beetle transcript commit --conversation c1 --role user --speaker Ana --text 'The key is under the pot'",
+        "beetle transcript commit --conversation telegram/42 --file turns.json",
+        "beetle transcript commit < request.json",
+    ),
+    "transcript.timeline": (
+        "beetle transcript timeline c1 --anchor before=120 --limit 20",
+        "beetle transcript timeline c1 --anchor at=2026-05-17T09:30:00Z",
+    ),
+    "transcript.lifecycle": (
+        "beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",
+    ),
+}
+
+SHORT_FORMS = ("transcript.commit", "memory.write")
+"""Operations whose list of one may be given as flags."""
+
+_MESSAGE: Mapping[str, Flag] = {
+    each.field: each._replace(required=False) for each in (*flags_of(MessageDelta), *flags_of(ActorAttribution))
+}
+TURN_FLAGS: tuple[Flag, ...] = (
+    Flag("text", "--text", "text", "commit one new turn with this message", False, long_text=True),
+    _MESSAGE["role"]._replace(help="who speaks", default="user"),
+    _MESSAGE["speaker"]._replace(help="name of who speaks"),
+    _MESSAGE["at"]._replace(help="when it was said; now when left out"),
+    _MESSAGE["visibility"]._replace(help="who may see the message"),
+    Flag("turn_id", "--turn-id", "text", "id of the turn; made up when left out", False),
+    _MESSAGE["message_id"]._replace(help="id of the message; made up when left out"),
+)
+SKILL_FLAGS: tuple[Flag, ...] = tuple(
+    each._replace(
+        required=False,
+        help={
+            "citations": "a ref or any text that the skill rests on",
+            "observed_at": "when it was learned, in epoch seconds",
+            "source_chat_id": "chat that it comes from; the scope's when left out",
+        }.get(each.field, each.help),
+    )
+    for each in flags_of(RuntimeSkillWrite)
+)
+
+
+def request_flags(row: Operation) -> tuple[Flag, ...]:
+    """The flags of an operation's request, with this transport's defaults."""
+    flags: list[Flag] = []
+    for flag in flags_of(row.request):
+        if flag.field == "view" and flag.required:
+            flag = flag._replace(required=False, default=DEFAULT_VIEW)
+        elif flag.field == "source" and row.name == "memory.write":
+            flag = flag._replace(required=False, default="manual")
+        elif flag.kind == "conversation":
+            flag = flag._replace(help="its id, or channel and id; percent-encoded")
+        flags.append(flag)
+    return tuple(flags)
+
+
+def data_commands() -> tuple[Command, ...]:
+    """A command for every operation that has words for one."""
+    return tuple(_command(row) for row in OPERATIONS if row.cli and row.effect != "stream")
+
+
+def _command(row: Operation) -> Command:
+    doc = (row.request.__doc__ or "").strip()
+    first = doc.partition("\n")[0].rstrip(".")
+    field = WORDS_FIRST.get(row.name)
+    word = f"[{_word(row, field)}] " if field else ""
+    return Command(
+        row.cli,
+        first[:1].lower() + first[1:],
+        partial(_fill, row),
+        partial(_run, row),
+        f"{word}[OPTION]…",
+        EXAMPLES.get(row.name, ()),
+    )
+
+
+def _word(row: Operation, field: str) -> str:
+    flag = next(each for each in request_flags(row) if each.field == field)
+    return metavar(flag).strip("[]").replace("[CHANNEL/]ID", "CONVERSATION") if flag.kind != "text" else field.upper()
+
+
+def _fill(row: Operation, parser: Parser) -> None:
+    flags = request_flags(row)
+    field = WORDS_FIRST.get(row.name)
+    if field:
+        option = next(each.option for each in flags if each.field == field)
+        parser.add_argument(
+            "word", nargs="?", default=SUPPRESS, metavar=field.upper(), help=f"the same as {option}"
+        )
+    group = parser.add_argument_group("request")
+    for flag in flags:
+        # Of a list there are shorter forms below.
+        shorter = row.name in SHORT_FORMS and flag.many
+        add_flag(group, flag._replace(required=False, help=f"{flag.help}, as JSON") if shorter else flag)
+    if row.name == "transcript.commit":
+        _fill_from(parser, "one new turn", TURN_FLAGS)
+    elif row.name == "memory.write":
+        _fill_from(parser, "one skill", SKILL_FLAGS)
+    add_call_options(parser)
+
+
+def _fill_from(parser: Parser, title: str, flags: tuple[Flag, ...]) -> None:
+    group = parser.add_argument_group(title)
+    for flag in flags:
+        add_flag(group, flag)
+    parser.add_argument(
+        "--file", metavar="FILE", default=SUPPRESS,
+        help="read the request, or only its list, as JSON from a file, or - for stdin; a pipe is read by itself",
+    )  # fmt: skip
+
+
+def add_call_options(parser: Parser) -> None:
+    """What every call may carry besides its arguments."""
+    group = parser.add_argument_group("call")
+    group.add_argument(
+        "--idempotency-key", metavar="KEY", default=SUPPRESS, help="the same key and request again changes nothing"
+    )
+    group.add_argument(
+        "--deadline-ms", metavar="N", type=int, default=SUPPRESS, help="give up unless the work has begun by then"
+    )
+
+
+def _run(row: Operation, typed: Namespace) -> int:
+    report = ask(typed, row, gather(row, typed))
+    show(report, typed)
+    return STATUS["integrity_violation"].exit_code if isinstance(report, StoreVerifyReport) and not report.clean else 0
+
+
+def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
+    """The request that was typed.
+
+    Raises:
+        InvalidRequest: a value that cannot be read, a flag that is missing.
+    """
+    flags = request_flags(row)
+    _place_word(row, typed, flags)
+    found = collect(flags, typed)
+    if row.name == "transcript.commit":
+        found = _read_from(typed, "turns", "turn_id", found, _new_turn(typed))
+    elif row.name == "memory.write":
+        found = _read_from(typed, "writes", "name", found, _new_skill(typed))
+        found.setdefault("source", "manual")
+        found.setdefault("kind", "procedural")
+    for flag in flags:
+        if flag.field == "view" and flag.default == DEFAULT_VIEW:
+            found.setdefault("view", DEFAULT_VIEW)
+    refuse_missing(flags, found, " ".join(row.cli))
+    return found
+
+
+def _place_word(row: Operation, typed: Namespace, flags: tuple[Flag, ...]) -> None:
+    if not hasattr(typed, "word"):
+        return
+    flag = next(each for each in flags if each.field == WORDS_FIRST[row.name])
+    if hasattr(typed, flag.dest):
+        reason = f"{' '.join(row.cli)}: {flag.option} is given, and {typed.word!r} besides"
+        raise InvalidRequest(reason=reason, hint=f"give it once, with or without {flag.option}")
+    setattr(typed, flag.dest, typed.word)
+
+
+def _read_from(
+    typed: Namespace, field: str, mark: str, found: dict[str, Any], made: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The request from flags, a file or a pipe: a whole request, its list alone, or one item of the list."""
+    place = typed_option(typed, "file")
+    if made is not None:
+        if place is not None or field in found:
+            both = "--file" if place is not None else f"--{field}"
+            raise InvalidRequest(reason=f"{both} is given, and the flags of a single one besides", hint="use one way")
+        return {**found, field: [made]}
+    if place is None and field not in found and _stdin_has_data():
+        place = "-"
+    if place is None:
+        return found
+    read = read_json(place, "--file")
+    if isinstance(read, list):
+        read = {field: read}
+    elif isinstance(read, dict) and field not in read and mark in read:
+        read = {field: [read]}
+    elif not isinstance(read, dict):
+        raise InvalidRequest(reason=f"--file: a request or a list of {field} is expected", hint="give a JSON object")
+    return {**read, **found}
+
+
+def _stdin_has_data() -> bool:
+    """Whether stdin is a file or a pipe; a terminal, /dev/null and a closed stdin are none."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode)
+
+
+def _new_turn(typed: Namespace) -> dict[str, Any] | None:
+    found = collect(TURN_FLAGS, typed)
+    if not found:
+        return None
+    if "text" not in found:
+        raise InvalidRequest(reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`")
+    now = datetime.now(UTC)
+    stamp = f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+    message = {
+        "message_id": found.get("message_id", f"m-{stamp}"),
+        "role": found.get("role", "user"),
+        "content": found["text"],
+        "visibility": found.get("visibility", "shared"),
+    }
+    if "speaker" in found:
+        message["actor"] = {"speaker": found["speaker"]}
+    turn_id = found.get("turn_id", f"t-{stamp}")
+    return {"turn_id": turn_id, "at": found.get("at", now.isoformat()), "messages": [message]}
+
+
+def _new_skill(typed: Namespace) -> dict[str, Any] | None:
+    found = collect(SKILL_FLAGS, typed)
+    if found:
+        required = tuple(each for each in flags_of(RuntimeSkillWrite) if each.required)
+        refuse_missing(required, found, "memory write-procedural")
+    return found or None
+
+
+def ask(typed: Namespace, row: Operation, arguments: Any) -> Report:
+    """Run one operation wherever this command line reaches."""
+    with open_session(typed, row.name) as session:
+        try:
+            return session.call(
+                row.name, arguments, typed_option(typed, "idempotency_key"), typed_option(typed, "deadline_ms")
+            )
+        except InvalidRequest as error:
+            _point_at_flag(error, row)
+            raise
+
+
+def _point_at_flag(error: InvalidRequest, row: Operation) -> None:
+    """A hint that names the flag, in place of the general one."""
+    path = str(error.details.get("path", ""))
+    if not row.cli or error.hint != InvalidRequest.hint_template:
+        return
+    field = path.removeprefix("$.args.").partition(".")[0].partition("[")[0]
+    option = next((each.option for each in flags_of(row.request) if each.field == field), None)
+    flag = f"{option}: " if option else ""
+    error.hint = f"{flag}see `beetle {' '.join(row.cli)} --help`"
+
+
+def show(report: Report, typed: Namespace) -> None:
+    """Print a report: JSON on one line, or text."""
+    from beetle.transports.cli.render import as_json, as_text
+    from beetle.transports.cli.text import screen_width
+
+    print(as_json(report) if typed_option(typed, "json") else as_text(report, screen_width()))
+
+
+def fill_skill_name(parser: Parser) -> None:
+    """The name that `skill enable` and `skill disable` take."""
+    parser.add_argument("word", nargs="?", default=SUPPRESS, metavar="NAME", help="the same as --name")
+    for flag in flags_of(BY_NAME["skill.set_enabled"].request):
+        if flag.field == "name":
+            add_flag(parser, flag)
+    add_call_options(parser)
+
+
+def run_set_enabled(enabled: bool, typed: Namespace) -> int:
+    """`skill enable` and `skill disable`."""
+    row = BY_NAME["skill.set_enabled"]
+    typed.field_enabled = enabled
+    show(ask(typed, row, gather(row, typed)), typed)
+    return 0
+
+
+def fill_call(parser: Parser) -> None:
+    """What `call` takes."""
+    parser.add_argument("operation", metavar="OP", help="its name, such as memory.recall; `beetle hello` lists them")
+    parser.add_argument(
+        "arguments", nargs="?", default="{}", metavar="JSON", help="its arguments as JSON, @FILE, or - for stdin"
+    )
+    add_call_options(parser)
+
+
+def run_call(typed: Namespace) -> int:
+    """Any operation with JSON arguments; the report is JSON."""
+    from beetle.transports.cli.flags import parse_json
+    from beetle.transports.cli.render import as_indented_json, as_json
+
+    text = typed.arguments
+    if text == "-" or text.startswith("@"):
+        text = read_text(text.removeprefix("@"), "call")
+    arguments = parse_json(text, "call")
+    row = BY_NAME.get(typed.operation)
+    if row is not None and row.effect == "stream":
+        reason = f"{row.name} goes on until it is ended, and this command answers once"
+        raise InvalidRequest(reason=reason, hint="use `beetle.client.Client.subscribe`")
+    with open_session(typed, typed.operation) as session:
+        report = session.call(
+            typed.operation, arguments, typed_option(typed, "idempotency_key"), typed_option(typed, "deadline_ms")
+        )
+    print(as_json(report) if typed_option(typed, "json") else as_indented_json(report))
+    return 0

@@ -1,0 +1,33 @@
+# Makes the checkout's own environment in .venv, once, and again when pyproject.toml has changed. Sourced by the others.
+# Usage: make_environment [extra]   (extra: dev)
+
+make_environment() {
+    want="$(cksum pyproject.toml | cut -d' ' -f1) ${1:-}"
+    stamp=.venv/beetle-environment
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
+        return 0
+    fi
+    python=""
+    for each in python3.11 python3.12 python3.13 python3; do
+        if command -v "$each" >/dev/null 2>&1 &&
+            "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            python=$each
+            break
+        fi
+    done
+    if [ -z "$python" ]; then
+        echo "beetle needs Python 3.11 or newer; none was found in PATH" >&2
+        return 1
+    fi
+    echo "making the environment in .venv with $("$python" --version) ..." >&2
+    "$python" -m venv .venv || {
+        echo "python's venv module is missing: on Debian, apt-get install python3-venv" >&2
+        return 1
+    }
+    if [ -n "${1:-}" ]; then
+        .venv/bin/pip install --quiet --disable-pip-version-check -e ".[$1]" || return 1
+    else
+        .venv/bin/pip install --quiet --disable-pip-version-check -e . || return 1
+    fi
+    echo "$want" >"$stamp"
+}

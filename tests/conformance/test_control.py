@@ -1,0 +1,232 @@
+"""hello, memory.capabilities, memory.inspect, store.verify, batch, subscribe; deadlines."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import msgpack
+import pytest
+from conformance.cases import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
+from conformance.doors import ANSWER_S, Door, InProcess, Plain, Socket, embedded_caller, read_frame
+
+from beetle import __version__
+from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.operations import OPERATIONS
+
+
+def test_hello_tells_who_answers_and_what_may_be_asked(door: Door) -> None:
+    report = door.call("hello")
+    assert (report["server"], report["version"], report["protocol"]) == ("beetle", __version__, 1)
+    assert report["profile"] == "profile-linux-device-standalone-memory"
+    assert report["principal"] == door.principal
+    assert [(each["name"], each["effect"]) for each in report["operations"]] == [
+        (row.name, row.effect) for row in OPERATIONS
+    ]
+    hidden = {each["name"] for each in report["operations"] if not each["visible"]}
+    assert hidden == (set() if isinstance(door, Socket) else {"subscribe", "unsubscribe"})
+    limits = {
+        "frame_bytes": 2**20, "nesting": 32, "query_chars": 8192, "message_content_bytes": 2**18, "commit_turns": 200,
+        "batch_requests": 200, "recall_limit": 50, "connections": 64, "first_frame_seconds": 10,
+        "begun_frame_seconds": 10,
+    }  # fmt: skip
+    assert {name: report["limits"][name] for name in limits} == limits
+    assert report["pid"] > 0 and report["uptime_s"] >= 0
+
+
+def test_capabilities_say_what_is_visible_and_why_the_rest_is_not(door: Door) -> None:
+    report = door.call("memory.capabilities", {})
+    assert list(report["capabilities"]) == list(CAPABILITY_NAMES)
+    assert report["views"] and set(report["views"]) == set(door.views)
+    assert report["backend"] == "sqlite"
+    for name, entry in report["capabilities"].items():
+        assert entry["visible"] is (entry["reason"] is None), name
+    assert report["capabilities"]["recall"]["operations"] == ["memory.recall"]
+    assert "build" in report["capabilities"]["chain"]["reason"]
+    assert "profile" in report["capabilities"]["harness"]["reason"]
+    assert report["capabilities"]["transcript.raw"]["visible"] is ("raw_owner" in door.views)
+    assert report["capabilities"]["private.read"]["visible"] is ("raw_owner" in door.views)
+
+
+def test_inspection_counts_the_space_and_shows_how_a_query_is_answered(door: Door) -> None:
+    empty = door.call("memory.inspect", {})
+    assert set(empty["counts"].values()) == {0}
+    assert (empty["recall"], empty["recall_hits"], empty["projection"]) == (None, [], None)
+    door.prepare("transcript.commit", talk(turn("t1", "a pelican", "b"), turn("t2", "c"), turn("t3", "d")))
+    door.prepare("memory.write", write(skill("x", citations=["evidence:local/talk/t1"])))
+    door.prepare("skill.edit", {"name": "x", "title": "T", "edit_reason": "r"})
+    door.prepare("transcript.lifecycle", step("mask", "t2"))
+    door.prepare("transcript.lifecycle", step("delete_raw", "t3"))
+    report = door.call("memory.inspect", {"query": "pelican", "system_max_len": 500})
+    assert report["counts"] == {
+        "conversations": 1, "turns": 3, "messages": 4, "masked_messages": 1, "deleted_messages": 1,
+        "runtime_skills": 1, "skill_revisions": 2, "derived_refs": 2,
+    }  # fmt: skip
+    assert found_texts(report) == "a pelican"
+    assert report["recall"]["current_conversation"] == CONVERSATION
+    assert report["projection"]["characters"] <= report["projection"]["budget"] == 500
+    assert report["event_log"]["rows"] > empty["event_log"]["rows"]
+    assert len(report["event_log"]["head"]) == 64
+    assert (report["store"]["backend"], report["store"]["schema"]) == ("sqlite", empty["store"]["schema"])
+    assert report["store"]["path"].endswith("beetle.db")
+    assert report["store"]["bytes"] > 0 and report["store"]["pages"] > 0
+    assert report["store"]["ceiling_bytes"] == door.budgets.store_bytes
+    assert report["operator"]["principal"] == door.principal
+    assert report["operator"]["current_conversation"] == CONVERSATION
+
+
+def test_a_store_after_all_kinds_of_changes_verifies_clean(door: Door) -> None:
+    door.prepare("transcript.commit", talk(turn("t1", "one"), turn("t2", "two"), turn("t3", "three")))
+    door.prepare("memory.write", write(skill("x"), skill("y", citations=["evidence:local/talk/t1"])))
+    door.prepare("transcript.lifecycle", step("mask", "t1"))
+    door.prepare("transcript.lifecycle", step("delete_raw", "t2"))
+    door.prepare("skill.set_enabled", {"name": "x", "enabled": False})
+    door.prepare("skill.delete", {"name": "y"})
+    report = door.call("store.verify", {})
+    assert (report["clean"], report["findings"]) == (True, [])
+    assert report["checked"]["event_log"] >= 6
+    quick = door.call("store.verify", {"pages": False})
+    assert quick["clean"] is True and "pages" not in quick["checked"]
+
+
+def batch(*requests: tuple[str, Plain]) -> Plain:
+    return {"requests": [{"op": op, "args": args} for op, args in requests]}
+
+
+def test_a_batch_answers_all_reports_in_order(door: Door) -> None:
+    report = door.call(
+        "batch",
+        batch(
+            ("transcript.commit", talk(turn("t1", "a pelican"))),
+            ("memory.write", write(skill("x"))),
+            ("memory.recall", {"query": "pelican"}),
+            ("transcript.replay", {"conversation": CONVERSATION, "view": "operator_audit"}),
+            ("memory.capabilities", {}),
+        ),
+    )
+    committed, written, recalled, replayed, shown = report["reports"]
+    assert committed["committed"] == 1
+    assert written["writes"][0]["outcome"] == "created"
+    assert found_texts(recalled) == "a pelican"
+    assert contents(replayed) == [None]
+    assert shown["profile"]
+    changed = [each["lifecycle"]["changed"] for each in report["reports"]]
+    assert changed == [True, True, False, False, False]
+    assert report["lifecycle"]["event_id"] == written["lifecycle"]["event_id"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "key"),
+    [
+        (("skill.delete", {"name": "nobody"}), "not_found"),
+        (("memory.recall", {"query": ""}), "invalid_request"),
+        (("memory.recal", {"query": "x"}), "unknown_operation"),
+        (("transcript.replay", {"conversation": CONVERSATION, "view": "raw_owner", "nope": 1}), "invalid_request"),
+        (("transcript.commit", talk(turn("known", "otherwise"))), "conflict"),
+        (("transcript.commit", talk(turn("big", "x" * (2**18 + 1)))), "payload_too_large"),
+    ],
+    ids=["not_found", "invalid", "unknown", "unknown-field", "conflict", "too-large"],
+)
+def test_a_batch_fails_as_a_whole_with_the_index_of_what_failed(
+    door: Door, bad: tuple[str, Plain], key: str
+) -> None:
+    door.prepare("transcript.commit", talk(turn("known", "as it is")))
+    good = ("transcript.commit", talk(turn("t1", "one")))
+    error = door.refused(key, "batch", batch(good, ("memory.write", write(skill("x"))), bad, good))
+    if door.name != "cli":
+        assert error.details["index"] == 2
+    assert contents(replay(door)) == ["as it is"]
+    assert door.call("skill.list", {})["total"] == 0
+
+
+@pytest.mark.parametrize("op", [row.name for row in OPERATIONS if not row.batch])
+def test_what_may_not_stand_in_a_batch_is_refused(door: Door, op: str) -> None:
+    if door.name == "cli" and op != "transcript.lifecycle":
+        pytest.skip("the command line is the same here as the socket under it")
+    good = ("transcript.commit", talk(turn("t1", "one")))
+    with_it: dict[str, Plain] = {"transcript.lifecycle": step("delete_raw", "t1"), "batch": batch(good)}
+    expected = {"subscribe", "unsubscribe"} if not isinstance(door, Socket) else set()
+    key = "capability_hidden" if op in expected else "invalid_request"
+    door.refused(key, "batch", batch(good, (op, with_it.get(op, {}))))
+    door.refused("not_found", "transcript.replay", {"conversation": CONVERSATION, "view": "host_ui"})
+
+
+def test_a_batch_has_at_least_one_request_and_no_more_than_the_budget(door: Door) -> None:
+    door.refused("invalid_request", "batch", {"requests": []})
+    many = [("memory.capabilities", {})] * (door.budgets.batch_requests + 1)
+    door.refused("payload_too_large", "batch", batch(*many))
+    report = door.call("batch", batch(*many[: door.budgets.batch_requests]))
+    assert len(report["reports"]) == door.budgets.batch_requests
+
+
+def test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone(over_socket: Socket) -> None:
+    frames: list[Plain] = []
+    other = {"owner_id": f"{over_socket.owner}-x"}
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.settimeout(ANSWER_S)
+        wire.connect(str(over_socket.daemon.socket))
+        unpacker = msgpack.Unpacker()
+
+        def send(op: str, args: Any) -> None:
+            wire.sendall(msgpack.packb({"v": 1, "id": op, "op": op, "args": args, "scope": {"owner_id": over_socket.owner}}))
+
+        send("subscribe", {"topics": ["transcript", "skill"]})
+        sub = read_frame(wire, unpacker)["report"]["sub"]
+        over_socket.call("transcript.commit", talk(turn("t1", "another's secret")), other)
+        over_socket.call("transcript.commit", talk(turn("t1", "a secret")))
+        over_socket.call("memory.write", write(skill("x", content="a secret way")))
+        frames = [read_frame(wire, unpacker) for _ in range(2)]
+        send("unsubscribe", {"sub": sub})
+        answer = read_frame(wire, unpacker)
+    assert [(each["sub"], each["topic"]) for each in frames] == [(sub, "transcript"), (sub, "skill")]
+    assert frames[0]["seq"] < frames[1]["seq"]
+    assert "secret" not in str(frames)
+    assert (answer["ok"], answer["report"]["sub"]) == (True, sub)
+
+
+def test_subscribing_needs_a_connection_that_stays_open(door: Door) -> None:
+    if isinstance(door, Socket):
+        pytest.skip("a socket stays open")
+    door.refused("capability_hidden", "subscribe", {"topics": ["skill"]})
+    door.refused("capability_hidden", "unsubscribe", {"sub": "sub-1"})
+
+
+def test_a_write_whose_deadline_passes_in_the_queue_changes_nothing(in_process: InProcess) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(tx: Any) -> None:
+        del tx
+        begun.set()
+        assert go_on.wait(ANSWER_S)
+
+    holder = threading.Thread(target=in_process.opened.store.write, args=(hold,))
+    holder.start()
+    try:
+        assert begun.wait(ANSWER_S)
+        error = in_process.refused("deadline_exceeded", "transcript.commit", talk(turn("t1", "late")), deadline_ms=30)
+        assert error.retryable is True
+    finally:
+        go_on.set()
+        holder.join()
+    in_process.refused("not_found", "transcript.replay", {"conversation": CONVERSATION, "view": "host_ui"})
+    assert in_process.call("transcript.commit", talk(turn("t1", "late")), deadline_ms=ANSWER_S * 1000)["committed"] == 1
+
+
+def test_a_deadline_that_does_not_pass_does_no_harm(door: Door) -> None:
+    report = door.call("transcript.commit", talk(turn("t1", "one")), deadline_ms=60_000)
+    assert report["committed"] == 1
+
+
+def test_a_caller_without_a_grant_is_told_which_one_it_lacks(in_process: InProcess) -> None:
+    base = embedded_caller("owner-one")
+    for row in OPERATIONS:
+        if "in_process" not in row.exposed or not row.capability:
+            continue
+        poor = base.__class__(
+            name="poor", kind="principal", capabilities=base.capabilities - {row.capability}, views=base.views,
+            transport="in_process", owner_id="owner-one", agent_id="agent-main",
+        )  # fmt: skip
+        with pytest.raises(Exception, match=row.capability) as caught:
+            in_process.ask(row.name, {}, caller=poor)
+        assert getattr(caught.value, "key", None) == "forbidden", row.name
