@@ -133,6 +133,7 @@ class Dispatcher:
         if row is None:
             raise _unknown(call.operation)
         self._catalog.check(row, call.caller)
+        _check_envelope(call, self.profile.budgets.key_bytes)
         scope = resolve_scope(call.caller, call.scope)
         budget = self.profile.budgets.default_deadline_ms
         wait = budget if call.deadline_ms is None else min(call.deadline_ms, budget)
@@ -322,6 +323,17 @@ class _Step(NamedTuple):
 
 def _with(call: Call, *, operation: str) -> Call:
     return Call(operation, None, call.caller, call.scope, None, call.deadline_ms)
+
+
+def _check_envelope(call: Call, key_bytes: int) -> None:
+    """What stands beside the arguments; a frame's was decoded strictly but for the key, whose bound is in bytes."""
+    key = call.idempotency_key
+    if key is not None and not 0 < len(key.encode(errors="surrogatepass")) <= key_bytes:
+        raise InvalidRequest(reason=f"an idempotency key has 1 to {key_bytes} bytes", path="$.idempotency_key")
+    if call.deadline_ms is not None and call.deadline_ms < 1:
+        raise InvalidRequest(reason="a deadline is at least 1 ms away", path="$.deadline_ms")
+    if call.scope is not None and not call.scanned:
+        codec.convert_request(call.scope, WireScope, "$.scope")
 
 
 def _unknown(name: str) -> UnknownOperation:

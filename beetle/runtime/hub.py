@@ -70,6 +70,11 @@ class Subscription:
             dropped, self._dropped = self._dropped, 0
             return Delivery(None, dropped)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._closed
+
     def close(self) -> None:
         """End it; a waiting `take` answers None."""
         with self._ready:

@@ -6,6 +6,7 @@ only as the rows of the earlier ones are read, so a pragma behind another can st
 
 from __future__ import annotations
 
+import logging
 import os
 import urllib.parse
 from typing import Any, Literal, NamedTuple
@@ -13,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from beetle.contracts.errors import SchemaMismatch, StoreCorrupt, StoreReadOnly
+
+log = logging.getLogger("beetle.store")
 
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
@@ -66,7 +69,7 @@ def connect_writer(settings: StoreSettings) -> apsw.Connection:
         connection.set_busy_timeout(BUSY_MS)
         _refuse_foreign(connection, settings)
     except BaseException:
-        connection.close()
+        close_connection(connection)
         raise
     return connection
 
@@ -94,9 +97,17 @@ def open_reader(settings: StoreSettings) -> apsw.Connection:
             _set(connection, settings, name, value)
         _set(connection, settings, "query_only", 1)
     except BaseException:
-        connection.close()
+        close_connection(connection)
         raise
     return connection
+
+
+def close_connection(connection: apsw.Connection) -> None:
+    """Close whatever happens: a disk that fails now must not hide the error that led here, nor keep the lock held."""
+    try:
+        connection.close(True)
+    except apsw.Error as error:
+        log.warning("a connection was closed although its files could not be: %s", type(error).__name__)
 
 
 def check_file(path: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 import apsw
 
 from beetle.contracts.errors import DeadlineExceeded, Overloaded, StoreReadOnly
-from beetle.store.connection import StoreSettings, open_reader
+from beetle.store.connection import StoreSettings, close_connection, open_reader
 from beetle.store.failures import translate
 from beetle.store.transaction import Reading
 
@@ -86,7 +86,7 @@ class Readers:
             self._closed = True
             idle, self._idle = self._idle, []
         for reader in idle:
-            reader.connection.close()
+            close_connection(reader.connection)
 
     def _take(self) -> _Reader:
         with self._guard:
@@ -99,7 +99,7 @@ class Readers:
             if not self._closed:
                 self._idle.append(reader)
                 return
-        reader.connection.close()
+        close_connection(reader.connection)
 
 
 def _transaction(connection: apsw.Connection) -> Iterator[Reading]:

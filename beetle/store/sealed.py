@@ -10,7 +10,7 @@ import apsw
 
 from beetle.contracts.errors import StoreReadOnly
 from beetle.store import migrate
-from beetle.store.connection import StoreSettings, check_file, open_reader
+from beetle.store.connection import StoreSettings, check_file, close_connection, open_reader
 from beetle.store.event_log import Head, Logged, read_head
 from beetle.store.transaction import Reading
 
@@ -68,7 +68,7 @@ def open_sealed(settings: StoreSettings) -> apsw.Connection:
             reason = f"its media is read-only, and migration {todo[0].name} is still to be applied"
             raise StoreReadOnly(path=path, reason=reason)
     except BaseException:
-        connection.close()
+        close_connection(connection)
         raise
     return connection
 
@@ -76,5 +76,5 @@ def open_sealed(settings: StoreSettings) -> apsw.Connection:
 def sealed_writer(settings: StoreSettings, connection: apsw.Connection, pending_erasures: int) -> SealedWriter:
     """The writer that refuses; `connection` is closed, for readers open their own."""
     head = read_head(Reading(connection))
-    connection.close()
+    close_connection(connection)
     return SealedWriter(settings.path, head, pending_erasures)

@@ -15,7 +15,14 @@ import apsw
 from beetle.contracts.errors import StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import migrate
-from beetle.store.connection import PAGE_SIZE, StoreSettings, connect_writer, prepare_writer, store_bytes
+from beetle.store.connection import (
+    PAGE_SIZE,
+    StoreSettings,
+    close_connection,
+    connect_writer,
+    prepare_writer,
+    store_bytes,
+)
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.failures import translate
 from beetle.store.lock import StoreLock
@@ -130,12 +137,10 @@ class Store:
         return migrate.migrate(connection, self.settings.path, now, version, known)
 
     def _abandon(self, connection: apsw.Connection | None) -> None:
-        try:
-            if connection is not None:
-                connection.close(True)
-        finally:
-            if self._lock is not None:
-                self._lock.release()
+        if connection is not None:
+            close_connection(connection)
+        if self._lock is not None:
+            self._lock.release()
 
     def _report(self, connection: apsw.Connection, created: bool, applied: list[str], pending: int) -> StoreOpenReport:
         settings = self.settings

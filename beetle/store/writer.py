@@ -25,7 +25,7 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreReadOnly,
 )
-from beetle.store.connection import PAGE_SIZE, StoreSettings
+from beetle.store.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
 from beetle.store.failures import translate
 from beetle.store.transaction import Writing
@@ -206,12 +206,9 @@ class Writer:
         _settle(left, RuntimeError("the writer thread has ended"))
         with self._erased:
             self._erased.notify_all()
-        try:
-            if self._settings.walled:
-                self._truncate_wal()
-        finally:
-            # After an error nothing may be finalized twice; what is on disk is what counts.
-            self._connection.close(True)
+        if self._settings.walled:
+            self._truncate_wal()
+        close_connection(self._connection)
 
     def _loop(self) -> None:
         while True:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
-import os
+import secrets
+import select
 import socket
-import stat
 import struct
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -22,28 +19,34 @@ from beetle.contracts.control import UnsubscribeReport, UnsubscribeRequest
 from beetle.contracts.envelope import PROTOCOL, RequestId, WireAnswer, WireError, WireEvent, WireRequest
 from beetle.contracts.errors import (
     BeetleError,
+    Internal,
     InvalidFrame,
     InvalidRequest,
     NotFound,
     Overloaded,
     PayloadTooLarge,
-    StoreLocked,
-    StoreReadOnly,
 )
 from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.hub import Subscription
+from beetle.runtime.hub import Delivery, Subscription
 from beetle.runtime.principals import Peer, Principals
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
+from beetle.transports.listening import Listening, listen
 
 log = logging.getLogger("beetle.socket")
 
-BACKLOG = 1024
 CHUNK = 65_536
 SEND_SECONDS = 30
 """A reader that takes nothing for this long is given up."""
 STACK_BYTES = 512 * 1024
 SO_PEERGROUPS = 59
+GROUP_BYTES = 1024
+"""Most that Python lets getsockopt answer: 256 supplementary groups."""
+ID_BYTES = 64
+SUBSCRIPTIONS = 16
+"""Most of one connection: each costs a thread, and there are six topics."""
 STOP_SECONDS = 10.0
+ABORT_SECONDS = 2.0
+RETRY_SECONDS = 0.05
 
 
 class SocketServer:
@@ -57,8 +60,8 @@ class SocketServer:
         self._budgets = dispatcher.profile.budgets
         self._open: dict[int, _Connection] = {}
         self._guard = threading.Lock()
-        self._stopping = False
-        self._listener: socket.socket | None = None
+        self._stopping = threading.Event()
+        self._listening: Listening | None = None
         self._acceptor = threading.Thread(target=self._accept, name="beetle-accept", daemon=True)
 
     def start(self) -> None:
@@ -69,25 +72,27 @@ class SocketServer:
             StoreReadOnly: the path cannot be bound, or is something that is not a socket.
         """
         threading.stack_size(STACK_BYTES)
-        self._listener = _bind(self._path, self._group)
+        self._listening = listen(self._path, self._group)
         self._acceptor.start()
 
     def stop(self) -> None:
         """Take no more connections, let every request that was begun be answered, then close."""
-        with self._guard:
-            self._stopping = True
-            waiting = list(self._open.values())
-        assert self._listener is not None
+        assert self._listening is not None
+        self._stopping.set()
+        # While it still listens: a daemon that starts here from now on makes a socket of its own.
+        self._listening.remove()
         # Wakes the accepting thread, which close() alone would leave waiting.
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self._listening.socket.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
-        Path(self._path).unlink(missing_ok=True)
+        self._listening.socket.close()
+        with self._guard:
+            waiting = list(self._open.values())
         for connection in waiting:
             connection.finish()
-        end = time.monotonic() + STOP_SECONDS
+        _join(waiting, STOP_SECONDS)
         for connection in waiting:
-            connection.join(max(0.0, end - time.monotonic()))
+            connection.abort()
+        _join(waiting, ABORT_SECONDS)
 
     @property
     def connections(self) -> int:
@@ -95,17 +100,24 @@ class SocketServer:
         return len(self._open)
 
     def _accept(self) -> None:
-        assert self._listener is not None
+        assert self._listening is not None
+        failing = False
         while True:
             try:
-                peer, _ = self._listener.accept()
+                peer, _ = self._listening.socket.accept()
             except OSError as error:
-                if self._stopping:
+                if self._stopping.is_set():
                     return
-                log.warning("accept failed: %s", error.strerror)
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    time.sleep(0.05)  # out of descriptors: only a connection that ends helps
-                    continue
+                if not failing:
+                    log.warning("accept failed: %s", error.strerror)
+                failing = True
+                # Out of descriptors or memory: only a connection that ends helps. It is tried until the daemon ends,
+                # since a daemon that accepts no more would look alive and answer nobody.
+                self._stopping.wait(RETRY_SECONDS)
+                continue
+            failing = False
+            if self._stopping.is_set():
+                peer.close()
                 return
             self._admit(peer)
 
@@ -113,7 +125,12 @@ class SocketServer:
         if len(self._open) >= self._budgets.connections:
             _turn_away(peer, self._budgets.connections)
             return
-        connection = _Connection(peer, self._dispatcher, self._principals, self._forget)
+        try:
+            connection = _Connection(peer, self._dispatcher, self._principals, self._forget)
+        except OSError as error:
+            log.warning("a connection was not taken: %s", error.strerror)
+            peer.close()
+            return
         with self._guard:
             self._open[id(connection)] = connection
         try:
@@ -154,6 +171,7 @@ class _Connection:
         self._deadline: float | None = time.monotonic() + budgets.first_frame_seconds
         self._sending = threading.Lock()
         self._subscriptions: dict[str, Subscription] = {}
+        self._pumps: list[threading.Thread] = []
         self._thread = threading.Thread(target=self._run, name="beetle-connection", daemon=True)
         _timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
 
@@ -164,6 +182,11 @@ class _Connection:
         """Read nothing more; what was begun is answered."""
         with contextlib.suppress(OSError):  # the peer may be gone already
             self._socket.shutdown(socket.SHUT_RD)
+
+    def abort(self) -> None:
+        """End it although its peer has not read its answers."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
@@ -177,10 +200,17 @@ class _Connection:
         except OSError:
             pass  # the peer is gone, or too slow
         finally:
-            for subscription in self._subscriptions.values():
-                self._dispatcher.hub.close(subscription)
-            self._socket.close()
-            self._forget(self)
+            self._end()
+
+    def _end(self) -> None:
+        for subscription in self._subscriptions.values():
+            self._dispatcher.hub.close(subscription)
+        self.abort()
+        # A pump may be polling the descriptor, whose number another connection gets once it is closed.
+        for pump in self._pumps:
+            pump.join()
+        self._socket.close()
+        self._forget(self)
 
     def _next(self) -> Frame | None:
         """The next frame; None when the peer has ended, or taken longer for a frame than it may."""
@@ -206,25 +236,43 @@ class _Connection:
 
     def _answer(self, frame: Frame) -> None:
         request: WireRequest | None = None
-        opened: Subscription | None = None
         try:
             request = _decode(frame)
             if request.op == "subscribe":
-                report, opened = self._dispatcher.subscribe(self._call(request))
-                answer = WireAnswer(id=request.id, ok=True, report=report)
-            elif request.op == "unsubscribe":
-                answer = WireAnswer(id=request.id, ok=True, report=self._unsubscribe(request))
-            else:
-                report, repeated = self._dispatcher.dispatch(self._call(request))
-                answer = WireAnswer(id=request.id, ok=True, report=report, repeated=repeated or UNSET)
+                self._subscribe(request)
+                return
+            data = pack(self._perform(request))
         except BeetleError as error:
-            answer = _refusal(_id_of(frame) if request is None else request.id, error)
-        if opened is not None:
+            data = pack(_refusal(_id_of(frame) if request is None else request.id, error))
+        except OSError:
+            raise  # of sending: the peer is gone
+        except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the connection
+            data = pack(_refusal(_id_of(frame), _defect(defect)))
+        self._send(data)
+
+    def _perform(self, request: WireRequest) -> WireAnswer:
+        if request.op == "unsubscribe":
+            return WireAnswer(id=request.id, ok=True, report=self._unsubscribe(request))
+        report, repeated = self._dispatcher.dispatch(self._call(request))
+        return WireAnswer(id=request.id, ok=True, report=report, repeated=repeated or UNSET)
+
+    def _subscribe(self, request: WireRequest) -> None:
+        self._pumps = [pump for pump in self._pumps if pump.is_alive()]
+        if len(self._pumps) >= SUBSCRIPTIONS:
+            what = "too many subscriptions are open on this connection"
+            raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
+        report, opened = self._dispatcher.subscribe(self._call(request))
+        pump = threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True)
+        # The lock keeps the pump from sending: no event comes before the answer that names its subscription.
+        with self._sending:
+            try:
+                pump.start()
+            except RuntimeError:  # the system has no thread left
+                self._dispatcher.hub.close(opened)
+                raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
+            self._pumps.append(pump)
             self._subscriptions[opened.sub] = opened
-        self._send(answer)
-        if opened is not None:
-            # Only now: an event must not name a subscription that the peer has not heard of.
-            threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True).start()
+            self._socket.sendall(pack(WireAnswer(id=request.id, ok=True, report=report)))
 
     def _call(self, request: WireRequest) -> Call:
         return Call(
@@ -251,26 +299,46 @@ class _Connection:
     def _pump(self, subscription: Subscription) -> None:
         try:
             while (delivery := subscription.take()) is not None:
-                if delivery.logged is None:
-                    self._send(WireEvent(sub=subscription.sub, event={"dropped": delivery.dropped}))
-                    continue
-                event = delivery.logged.event
-                told = {"event": event.event, "operation": event.operation, **event.subject}
-                self._send(WireEvent(sub=subscription.sub, topic=event.topic, event=told, seq=delivery.logged.seq))
+                data = pack(_event(subscription.sub, delivery))
+                while not self._send_event(subscription, data):
+                    self._has_room(None)
         except OSError:
             self.finish()
 
-    def _send(self, message: Any) -> None:
-        data = pack(message)
+    def _send_event(self, subscription: Subscription, data: bytes) -> bool:
+        """False when the peer must read first. So an event never holds up an answer, nor tears a frame by a timeout."""
+        with self._sending:
+            if subscription.closed:
+                return True
+            if not self._has_room(0):
+                return False
+            self._socket.sendall(data)
+            return True
+
+    def _has_room(self, milliseconds: int | None) -> bool:
+        """Whether most of the socket's buffer is free, or the peer gone; waits so long for that, None for ever."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        return bool(poll.poll(milliseconds))
+
+    def _send(self, data: bytes) -> None:
         with self._sending:
             self._socket.sendall(data)
 
     def _last_words(self, error: BeetleError) -> None:
         try:
-            self._send(_refusal(None, error))
+            self._send(pack(_refusal(None, error)))
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # it does not listen
+
+
+def _event(sub: str, delivery: Delivery) -> WireEvent:
+    if delivery.logged is None:
+        return WireEvent(sub=sub, event={"dropped": delivery.dropped})
+    event = delivery.logged.event
+    told = {"event": event.event, "operation": event.operation, **event.subject}
+    return WireEvent(sub=sub, topic=event.topic, event=told, seq=delivery.logged.seq)
 
 
 def _decode(frame: Frame) -> WireRequest:
@@ -280,16 +348,24 @@ def _decode(frame: Frame) -> WireRequest:
     request = decode_request(frame.data, WireRequest, "$", scanned=True)
     if request.v != PROTOCOL:
         raise InvalidRequest(reason=f"this daemon speaks protocol {PROTOCOL}, not {request.v}", path="$.v")
+    if not _fits(request.id):
+        raise InvalidRequest(reason=f"an id has at most {ID_BYTES} bytes - at $.id", path="$.id")
     return request
+
+
+def _fits(request_id: RequestId | None) -> bool:
+    # The struct's own limit counts characters.
+    return not isinstance(request_id, str) or len(request_id.encode()) <= ID_BYTES
 
 
 def _id_of(frame: Frame) -> RequestId | None:
     if frame.fault is not None and frame.fault.path == "$.id":
         return None
     try:
-        return decode_request(frame.data, _LenientId, "$", scanned=True).id
+        found = decode_request(frame.data, _LenientId, "$", scanned=True).id
     except InvalidRequest:
         return None
+    return found if _fits(found) else None
 
 
 def _refusal(request_id: RequestId | None, error: BeetleError) -> WireAnswer:
@@ -297,6 +373,16 @@ def _refusal(request_id: RequestId | None, error: BeetleError) -> WireAnswer:
         key=error.key, message=error.message, hint=error.hint, retryable=error.retryable, details=error.details
     )
     return WireAnswer(id=request_id, ok=False, error=told)
+
+
+def _defect(error: Exception) -> Internal:
+    import traceback
+
+    reference = f"E{secrets.token_hex(4)}"
+    # The frames name code, never values; the error's own text might hold content, and is left out.
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s: %s in a connection\n%s", reference, type(error).__name__, frames)
+    return Internal(reference=reference)
 
 
 def _turn_away(peer: socket.socket, maximum: int) -> None:
@@ -312,70 +398,22 @@ def _turn_away(peer: socket.socket, maximum: int) -> None:
 
 
 def _credentials(peer: socket.socket) -> Peer:
-    pid, uid, gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, uid, gid = struct.unpack("iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     try:
-        data = peer.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4096)
+        data = peer.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUP_BYTES)
     except OSError:
         data = b""  # an old kernel, or more groups than fit: the primary group still counts
     groups = struct.unpack(f"{len(data) // 4}I", data)
     return Peer(uid, (gid, *(each for each in groups if each != gid)), pid)
 
 
+def _join(connections: list[_Connection], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    for connection in connections:
+        connection.join(max(0.0, end - time.monotonic()))
+
+
 def _timeout(peer: socket.socket, option: int, seconds: float) -> None:
     """A timeout for one direction alone; 0 waits for ever."""
     micros = max(1, int(seconds * 1_000_000)) if seconds else 0
     peer.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", micros // 1_000_000, micros % 1_000_000))
-
-
-def _bind(path: str, group: int | None) -> socket.socket:
-    _clear(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    # The mode must be right from the moment the socket is there; before any thread runs, the mask may be changed.
-    mask = os.umask(0o177)
-    try:
-        _make_folder(Path(path).parent, group)
-        listener.bind(path)
-        if group is not None:
-            os.chown(path, -1, group)
-            os.chmod(path, 0o660)
-    except OSError as error:
-        listener.close()
-        raise StoreReadOnly(path=path, reason=f"the socket cannot be made there ({error.strerror})") from error
-    finally:
-        os.umask(mask)
-    listener.listen(BACKLOG)
-    return listener
-
-
-def _make_folder(folder: Path, group: int | None) -> None:
-    """A folder that beetle makes is its own; one that was there is left as it is."""
-    if folder.exists():
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir()
-    folder.chmod(0o700 if group is None else 0o750)
-    if group is not None:
-        os.chown(folder, -1, group)
-
-
-def _clear(path: str) -> None:
-    """Remove a stale socket, and nothing else."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreReadOnly(path=path, reason=f"the socket cannot be made there ({error.strerror})") from error
-    if not stat.S_ISSOCK(mode):
-        raise StoreReadOnly(path=path, reason="something that is not a socket is there")
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        probe.settimeout(2)
-        probe.connect(path)
-    except OSError:
-        os.unlink(path)
-    else:
-        advice = f"use it: beetle --socket {path} status; or give another --socket"
-        raise StoreLocked(store=f"the socket {path}", pid="unknown", socket=path, advice=advice)
-    finally:
-        probe.close()

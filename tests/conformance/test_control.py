@@ -63,7 +63,7 @@ def test_inspection_counts_the_space_and_shows_how_a_query_is_answered(door: Doo
         "conversations": 1, "turns": 3, "messages": 4, "masked_messages": 1, "deleted_messages": 1,
         "runtime_skills": 1, "skill_revisions": 2, "derived_refs": 2,
     }  # fmt: skip
-    assert found_texts(report) == "a pelican"
+    assert "a pelican" in found_texts(report)
     assert report["recall"]["current_conversation"] == CONVERSATION
     assert report["projection"]["characters"] <= report["projection"]["budget"] == 500
     assert report["event_log"]["rows"] > empty["event_log"]["rows"]

@@ -81,8 +81,8 @@ def test_the_block_keeps_its_bound_through_every_door(door: Door) -> None:
         check_block(project(door, system_max_len=bound), bound)
     # Characters, not bytes.
     door.prepare("transcript.commit", talk(turn("wide", "鳥" * 100)))
-    wide = project(door, system_max_len=300)
-    assert len(wide["system_memory_block"]) <= 300
+    wide = project(door, system_max_len=220, user_query="", recent_messages_limit=1)
+    assert len(wide["system_memory_block"]) <= 220
     assert "鳥" * 100 in wide["system_memory_block"]
 
 

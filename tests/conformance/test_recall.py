@@ -177,8 +177,9 @@ def test_what_a_request_names_comes_before_what_is_remembered(door: Door) -> Non
     two_talks(door)
     named = door.call("memory.recall", {"query": "pelican", "conversation": CONVERSATION})
     assert current(named) == CONVERSATION
-    scoped = door.call("memory.recall", {"query": "pelican"}, {"conversation_id": "talk"})
-    assert current(scoped) == CONVERSATION
+    if door.name != "cli":  # which names a conversation in the request alone
+        scoped = door.call("memory.recall", {"query": "pelican"}, {"conversation_id": "talk"})
+        assert current(scoped) == CONVERSATION
     elsewhere = door.call("memory.recall", {"query": "pelican"}, {"chat_id": "chat-2"})
     assert current(elsewhere) is None
     aliased = door.call("memory.recall", {"query": "pelican"}, {"chat_id": "talk"})

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import string
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import Conflict
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
     bytes_of,
     commit,
-    delete_skill,
-    files_of,
     found,
-    held_snapshot,
     lifecycle,
     open_runtime,
-    store_of,
     turn,
-    wait_for_erasures,
-    write_skill,
 )
 
 RARE = "qxz"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from beetle import __version__
 from beetle.contracts.errors import BeetleError, InvalidRequest
@@ -34,7 +35,16 @@ def run(tokens: list[str]) -> int:
         # Whoever read has enough; the interpreter's last flush must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
+    except OSError as error:
+        tell(_Refused(reason=f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"))
+        return 1
     return code
+
+
+class _Refused(BeetleError):
+    """The system refused something that no one foresaw: the output, a file, a process."""
+
+    template = "the system said: {reason}"
 
 
 def _run(tokens: list[str]) -> int:
@@ -65,7 +75,8 @@ def _run(tokens: list[str]) -> int:
 
 def tell(error: BeetleError) -> None:
     """An error on stderr: its key and message, and on the next line its hint."""
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     print(f"beetle: {error.key}: {neutral(error.message)}", file=sys.stderr)
     if error.hint:
         print(neutral(error.hint), file=sys.stderr)

@@ -83,7 +83,8 @@ OWN: tuple[Command, ...] = (
             _run_doctor, "", description="Check install, store, machine and build, and say what to do about each "
             "finding.\nExit code 0 when all is well, 1 with warnings, else that of the worst problem."),
     Command(("completion",), "print a completion script for bash, zsh or fish", _fill_completion, _run_completion,
-            "SHELL", ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),
+            "SHELL",
+            ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),
     Command(("version",), "print the version", control.fill_nothing, _run_version, ""),
 )  # fmt: skip
 

@@ -184,7 +184,7 @@ def _zsh(all_nodes: tuple[Node, ...]) -> str:
             if option.values or option.path:
                 values = "'<file>'" if option.path else " ".join(option.values)
                 lines.append(f"    {_quoted(f'{_key(node.words)}:{option.name}')}) values=({values}) ;;")
-    tail = "if [[ $funcstack[1] == _beetle ]]; then _beetle \"$@\"; else compdef _beetle beetle; fi"
+    tail = 'if [[ $funcstack[1] == _beetle ]]; then _beetle "$@"; else compdef _beetle beetle; fi'
     return "\n".join([*lines, "    esac", "}", tail, ""])
 
 
@@ -206,11 +206,12 @@ function __beetle_words
     string join / $found
 end
 function __beetle_at
-    test (__beetle_words) = "$argv[1]"
+    set -l words (__beetle_words)
+    test "$words" = "$argv[1]"
 end
 function __beetle_in
-    set -l words (__beetle_words)/
-    string match -q -- "$argv[1]/*" $words
+    set -l words (__beetle_words)
+    string match -q -- "$argv[1]/*" "$words/"
 end
 complete -c beetle -f
 """
@@ -219,13 +220,14 @@ complete -c beetle -f
 def _fish(all_nodes: tuple[Node, ...]) -> str:
     takes = sorted({option.name for node in all_nodes for option in node.options if not option.alone})
     lines = [FISH.replace("{takes}", " ".join(takes))]
-    for option in _global_options():
-        lines.append(f"complete -c beetle {_fish_option(option)}")
+    lines.extend(f"complete -c beetle {_fish_option(option)}" for option in _global_options())
     shared = {each.option for each in GLOBALS}
     for node in all_nodes:
         key = _key(node.words)
         for word, text in node.next:
-            lines.append(f"complete -c beetle -n {_quoted(f'__beetle_at {_quoted(key)}')} -a {word} -d {_fish_text(text)}")
+            lines.append(
+                f"complete -c beetle -n {_quoted(f'__beetle_at {_quoted(key)}')} -a {word} -d {_fish_text(text)}"
+            )
         for option in node.options:
             if node.words and option.name not in shared:
                 where = _quoted(f"__beetle_in {key}")

@@ -422,7 +422,5 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
         except BeetleError:
             # A caller without the capability still learns that the daemon runs.
             return found, ""
-    # With the log: until the next checkpoint most of what was written is there.
-    size = seen.store.bytes + seen.store.wal_bytes
-    found |= {"store": seen.store.path, "turns": seen.counts.turns, "database_bytes": size}
+    found |= {"store": seen.store.path, "turns": seen.counts.turns, "database_bytes": seen.store.bytes}
     return found, ""

@@ -148,9 +148,7 @@ def _fill(row: Operation, parser: Parser) -> None:
     field = WORDS_FIRST.get(row.name)
     if field:
         option = next(each.option for each in flags if each.field == field)
-        parser.add_argument(
-            "word", nargs="?", default=SUPPRESS, metavar=field.upper(), help=f"the same as {option}"
-        )
+        parser.add_argument("word", nargs="?", default=SUPPRESS, metavar=field.upper(), help=f"the same as {option}")
     group = parser.add_argument_group("request")
     for flag in flags:
         # Of a list there are shorter forms below.
@@ -208,8 +206,18 @@ def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
     for flag in flags:
         if flag.field == "view" and flag.default == DEFAULT_VIEW:
             found.setdefault("view", DEFAULT_VIEW)
+    if row.name in SHORT_FORMS:
+        _refuse_nothing(row, found)
     refuse_missing(flags, found, " ".join(row.cli))
     return found
+
+
+def _refuse_nothing(row: Operation, found: Mapping[str, Any]) -> None:
+    ways = {"turns": "--text TEXT", "writes": "--name NAME … --content TEXT"}
+    for field, flags in ways.items():
+        if field in row.request.__struct_fields__ and field not in found:
+            reason = f"{' '.join(row.cli)}: there is nothing to write; give {flags}, --file FILE or --{field} JSON"
+            raise InvalidRequest(reason=reason, hint=f"see `beetle {' '.join(row.cli)} --help`")
 
 
 def _place_word(row: Operation, typed: Namespace, flags: tuple[Flag, ...]) -> None:
@@ -260,7 +268,9 @@ def _new_turn(typed: Namespace) -> dict[str, Any] | None:
     if not found:
         return None
     if "text" not in found:
-        raise InvalidRequest(reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`")
+        raise InvalidRequest(
+            reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`"
+        )
     now = datetime.now(UTC)
     stamp = f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
     message = {
@@ -301,7 +311,10 @@ def _point_at_flag(error: InvalidRequest, row: Operation) -> None:
     if not row.cli or error.hint != InvalidRequest.hint_template:
         return
     field = path.removeprefix("$.args.").partition(".")[0].partition("[")[0]
-    option = next((each.option for each in flags_of(row.request) if each.field == field), None)
+    inner = path.rpartition(".")[2]
+    short = (*TURN_FLAGS, *SKILL_FLAGS) if row.name in SHORT_FORMS and "[" in path else ()
+    option = next((each.option for each in short if each.field == inner), None)
+    option = option or next((each.option for each in flags_of(row.request) if each.field == field), None)
     flag = f"{option}: " if option else ""
     error.hint = f"{flag}see `beetle {' '.join(row.cli)} --help`"
 

@@ -210,7 +210,9 @@ def _check_folder(folder: Path, uid: int) -> Iterator[Finding]:
         advice = "put the store on a local disk: its log and locks do not hold over a network"
         yield Finding("folder", "warning", f"{folder} is on a network filesystem ({kind})", advice)
     elif mode & 0o022 and not mode & stat.S_ISVTX:
-        yield Finding("folder", "warning", f"{folder} may be changed by others (mode {mode:04o})", f"chmod go-w {folder}")
+        yield Finding(
+            "folder", "warning", f"{folder} may be changed by others (mode {mode:04o})", f"chmod go-w {folder}"
+        )
     else:
         yield Finding("folder", "ok", f"{folder} (mode {mode:04o})")
 
@@ -293,6 +295,8 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
 
 
 def _store_findings(path: str | None, schema: int, findings: tuple[str, ...]) -> Iterator[Finding]:
-    yield Finding("store", "ok", f"{path or 'open'}, schema {schema}", "beetle verify walks it whole" if findings else "")
+    yield Finding(
+        "store", "ok", f"{path or 'open'}, schema {schema}", "beetle verify walks it whole" if findings else ""
+    )
     for each in findings:
         yield Finding("store", "warning", each, "see the disk and the profile above")

@@ -93,21 +93,26 @@ def _flag(name: str, annotation: Any, required: bool, default: Any) -> Flag:
     shape = _Shape(annotation)
     option = "--" + name.replace("_", "-")
     struct = next((each for each in shape.kinds if isinstance(each, type) and issubclass(each, Struct)), None)
-    kind: Kind = "text"
-    if struct is Conversation:
-        kind = "conversation"
-    elif struct is not None:
-        kind = "struct"
-    elif shape.words:
-        kind = "choice"
-    else:
-        known: dict[Any, Kind] = {bool: "switch", int: "integer", float: "number", datetime: "time"}
-        kind = next((known[each] for each in shape.kinds if each in known), "text")
+    kind = _kind(shape, struct)
     text = shape.help or _struct_help(struct) or name.replace("_", " ")
     return Flag(
         name, option, kind, text, required, shape.many, default, tuple(shape.words), struct,
         shape.long_text and kind == "text" and not shape.many,
     )  # fmt: skip
+
+
+SCALARS: Mapping[Any, Kind] = {bool: "switch", int: "integer", float: "number", datetime: "time"}
+
+
+def _kind(shape: _Shape, struct: type[Struct] | None) -> Kind:
+    if struct is not None:
+        return "conversation" if struct is Conversation else "struct"
+    if shape.words:
+        return "choice"
+    for each in shape.kinds:
+        if each in SCALARS:
+            return SCALARS[each]
+    return "text"
 
 
 def _struct_help(struct: type[Struct] | None) -> str:
@@ -132,9 +137,7 @@ def add_flag(parser: Any, flag: Flag) -> None:
         parser.add_argument(flag.option, dest=flag.dest, action=BooleanOptionalAction, default=SUPPRESS, help=text)
         return
     action = "append" if flag.many else "store"
-    parser.add_argument(
-        flag.option, dest=flag.dest, action=action, metavar=metavar(flag), default=SUPPRESS, help=text
-    )
+    parser.add_argument(flag.option, dest=flag.dest, action=action, metavar=metavar(flag), default=SUPPRESS, help=text)
     if flag.long_text:
         parser.add_argument(
             f"{flag.option}-file", dest=flag.file_dest, metavar="FILE", default=SUPPRESS,

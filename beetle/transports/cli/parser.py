@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -30,7 +31,9 @@ class GlobalOption(NamedTuple):
 GLOBALS: tuple[GlobalOption, ...] = (
     GlobalOption("--socket", "PATH", "speak to the daemon at this socket, and to nothing else"),
     GlobalOption("--store", "PATH", "work with this store: through its daemon, or opened here when it has none"),
-    GlobalOption("--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"),
+    GlobalOption(
+        "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
+    ),
     GlobalOption("--config", "FILE", "configuration file"),
     GlobalOption("--auth-file", "FILE", 'a device\'s credentials: JSON {"device_id": …, "app_key": …}'),
     GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
@@ -95,9 +98,9 @@ class Parser(argparse.ArgumentParser):
         command.fill(self)
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidRequest(
-            reason=f"{self.command.name}: {message}", hint=f"see `beetle {self.command.name} --help`"
-        )
+        message = re.sub(r"^argument (--\S+): expected one argument$", r"\1 needs a value", message)
+        message = message.removeprefix("argument ").replace("the following arguments are required: ", "missing: ")
+        raise InvalidRequest(reason=f"{self.command.name}: {message}", hint=f"see `beetle {self.command.name} --help`")
 
     def read(self, tokens: Sequence[str]) -> Namespace:
         """The typed values.

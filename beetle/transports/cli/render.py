@@ -260,8 +260,9 @@ def turns(report: RedactedTranscriptSlice, width: Width) -> str:
         for ref in turn.host_refs:
             label = f"  {ref.label}" if ref.label else ""
             lines.append(clip(neutral(f"  ref {ref.kind} {ref.ref_id}{label}"), width))
-        for attr in turn.attrs:
-            lines.append(clip(neutral(f"  attr {attr.key or '[withheld]'}={attr.value or ''}"), width))
+        lines.extend(
+            clip(neutral(f"  attr {each.key or '[withheld]'}={each.value or ''}"), width) for each in turn.attrs
+        )
     if not lines:
         lines.append("No turns.")
     audit = report.audit
@@ -346,8 +347,7 @@ def verify(report: StoreVerifyReport, width: Width) -> str:
     """What was walked, and what was found."""
     rows = [(name, f"{number:,}") for name, number in report.checked.items()]
     lines = [table(rows, ("CHECKED", "COUNT"), width, numbers=(1,)), f"Event-log head: {report.event_log_head}"]
-    for each in report.findings:
-        lines.append(neutral(f"{each.check}: {each.subject}: {each.problem}"))
+    lines.extend(neutral(f"{each.check}: {each.subject}: {each.problem}") for each in report.findings)
     lines.append("Clean." if report.clean else f"{count(len(report.findings), 'finding')}.")
     return "\n".join(lines)
 

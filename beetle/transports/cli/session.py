@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from beetle.contracts.codec import check_values, convert_request
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, Forbidden, InvalidRequest, NotFound, UnknownOperation
@@ -92,6 +93,9 @@ class Session:
         Raises:
             BeetleError: what it answered, or that the daemon went away.
         """
+        # The encoder has errors of its own for what no wire can carry; these name the place.
+        for value, path in ((arguments, "$.args"), (self._scope, "$.scope"), (key, "$.idempotency_key")):
+            check_values(value, path)
         if self.embedded is not None:
             return self.embedded.call(operation, arguments, self._scope, key, deadline_ms).report
         assert self.client is not None
@@ -233,8 +237,6 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
 
 def _present(kind: Any, **given: str | None) -> Any:
     """A struct from what was given; its own defaults for the rest."""
-    from beetle.contracts.codec import convert_request
-
     return convert_request({name: value for name, value in given.items() if value is not None}, kind, "$.scope")
 
 
@@ -244,8 +246,6 @@ def read_auth(path: str | None) -> DeviceAuth | None:
     Raises:
         InvalidRequest: it is no such file, or others may read it.
     """
-    from beetle.contracts.codec import convert_request
-
     if path is None:
         return None
     try:

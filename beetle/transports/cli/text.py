@@ -65,12 +65,7 @@ def clip(text: str, width: int | None) -> str:
     """At most `width` columns, with an ellipsis where something was cut; None cuts nothing."""
     if width is None or columns_of(text) <= width:
         return text
-    used, end = 1, 0
-    for end, each in enumerate(text):
-        used += columns_of(each)
-        if used > width:
-            break
-    return text[:end] + "…"
+    return text[: _fitting(text, width - 1)] + "…"
 
 
 def wrap(text: str, indent: str, width: int | None) -> list[str]:
