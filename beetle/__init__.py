@@ -6,12 +6,14 @@ Importing this package alone loads nothing heavy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 __all__ = ["MemoryIdentity", "MemoryRuntime", "MemoryScope", "__version__"]
 
+TYPE_CHECKING = False  # as typing has it; importing that module takes longer than all else `beetle --version` does
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from beetle.contracts.common import MemoryIdentity, MemoryScope
     from beetle.sdk import MemoryRuntime
 

@@ -81,6 +81,8 @@ def prepare_writer(connection: apsw.Connection, settings: StoreSettings) -> None
         StoreReadOnly: a pragma that durability needs did not take.
     """
     if connection.pragma("application_id") != APPLICATION_ID:
+        # EXTRA from the first moment: a journal of this that came back after a power cut would undo the whole store.
+        _set(connection, settings, "synchronous", 3)
         _set(connection, settings, "page_size", PAGE_SIZE)
         _set(connection, settings, "application_id", APPLICATION_ID)
     for name, value in _writer_pragmas(settings):

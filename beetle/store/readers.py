@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import apsw
@@ -33,9 +33,11 @@ class _Reader:
 class Readers:
     """Opens a connection when one is first needed, at most `settings.readers`, and keeps it."""
 
-    def __init__(self, settings: StoreSettings, gate: AbstractContextManager[object]) -> None:
+    def __init__(self, settings: StoreSettings, gate: AbstractContextManager[object], undo: Callable[[], None]) -> None:
+        """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot."""
         self._settings = settings
         self._gate = gate
+        self._undo = undo
         self._slots = threading.BoundedSemaphore(settings.readers)
         self._idle: list[_Reader] = []
         self._guard = threading.Lock()
@@ -75,10 +77,19 @@ class Readers:
             reader = self._take()
             reader.deadline = deadline
             try:
+                if not self._settings.walled:
+                    self._meet_journal(reader.connection)
                 yield from _transaction(reader.connection)
             finally:
                 reader.deadline = None
                 self._put(reader)
+
+    def _meet_journal(self, connection: apsw.Connection) -> None:
+        """A journal that a failed write left must be played back before anyone reads, which takes a writer."""
+        try:
+            connection.pragma("schema_version")
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            self._undo()
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when their read ends."""

@@ -42,6 +42,9 @@ class SealedWriter:
         del wait
         return not self.erasures
 
+    def undo(self) -> None:
+        """There is nothing to take back."""
+
     def close(self) -> None:
         """Nothing is queued and nothing was changed."""
 

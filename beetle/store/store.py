@@ -85,7 +85,7 @@ class Store:
         except BaseException:
             self._abandon(connection)
             raise
-        self.readers = Readers(settings, gate)
+        self.readers = Readers(settings, gate, self.writer.undo)
         self._closed = False
 
     def read(self, deadline: float | None = None) -> AbstractContextManager[Reading]:

@@ -183,6 +183,13 @@ class Writer:
                 self._erased.wait(left)
         return not self._erasures
 
+    def undo(self) -> None:
+        """Play a journal back that a failed write left; the caller holds the gate. The next reader meets what is left."""
+        try:
+            self._connection.pragma("schema_version")
+        except apsw.Error as error:
+            log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
+
     def close(self) -> None:
         """Commit what is queued, fold the write-ahead log into the database, and end the thread."""
         with self._wake:
@@ -322,10 +329,9 @@ class Writer:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            # In rollback mode a failed write may leave a hot journal, which read-only connections cannot play back.
-            self._connection.pragma("schema_version")
         except apsw.Error as error:
-            log.warning("a failed write could not be undone yet: %s", type(error).__name__)
+            log.warning("a failed write was rolled back with an error: %s", type(error).__name__)
+        self.undo()
 
     def _tell(self, logged: list[Logged]) -> None:
         if self.on_commit is None or not logged:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgpack
 import pytest
 
-from beetle.contracts.codec import from_plain, to_plain
+from beetle.contracts.codec import to_plain
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, WireScope
 from beetle.contracts.errors import ERRORS, STATUS, BeetleError
 from beetle.contracts.fields import ViewName
@@ -149,7 +149,7 @@ class InProcess(Door):
         deadline_ms: int | None = None,
         caller: Caller | None = None,
     ) -> Answer:
-        where = from_plain(self.wire_scope(scope), WireScope)
+        where = WireScope(**self.wire_scope(scope))
         owner = where.owner_id or self.owner
         if caller is None and idempotency_key is None:
             runtime = MemoryRuntime(self.embedded(owner))
@@ -251,7 +251,7 @@ class Socket(Door):
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Answer:
-        where = from_plain(self.wire_scope(scope), WireScope)
+        where = WireScope(**self.wire_scope(scope))
         report = self.client.call(
             op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms
         )
@@ -302,7 +302,7 @@ class CommandLine(Socket):
         if deadline_ms is not None:
             command += ["--deadline-ms", str(deadline_ms)]
         done = subprocess.run(
-            command, cwd=REPOSITORY, input=json.dumps(args or {}), capture_output=True, text=True, timeout=ANSWER_S
+            command, cwd=REPOSITORY, input=json.dumps({} if args is None else args), capture_output=True, text=True, timeout=ANSWER_S
         )
         if done.returncode == 0:
             assert done.stderr == "", done.stderr

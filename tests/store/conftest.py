@@ -29,7 +29,12 @@ AT = "2024-03-09T12:00:00Z"
 
 
 def open_runtime(
-    path: str | Path, backend: str = "sqlite", *, now: Callable[[], int] = clock, owner: str = "owner-a", **settings: Any
+    path: str | Path,
+    backend: str = "sqlite",
+    *,
+    now: Callable[[], int] = clock,
+    owner: str = "owner-a",
+    **settings: Any,
 ) -> MemoryRuntime:
     """A runtime for the owner of this process; `settings` replace fields of StoreSettings."""
     profile = load_profile(PROFILE)

@@ -126,7 +126,12 @@ def erase_in_rounds(path: str, backend: str, prefix: str, turns: int, count: int
             commit(memory, *(turn(f"n{step}-{number}", words.sentence()) for number in range(50)))
             for name in order[step::rounds]:
                 assert lifecycle(memory, "delete_raw", name).erasure == "done"
-            gone = [word for name in order if any(name in order[s::rounds] for s in range(step + 1)) for word in canaries[name]]
+            gone = [
+                word
+                for name in order
+                if any(name in order[s::rounds] for s in range(step + 1))
+                for word in canaries[name]
+            ]
             alive = [word for word in everything if word not in set(gone)]
             assert_gone(path, gone, alive)
         assert_clean(memory)
