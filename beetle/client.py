@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import secrets
 import socket
+import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 
-from beetle.contracts.codec import UNSET, Raw, pack, unpack
+from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_plain, unpack
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.envelope import PROTOCOL, DeviceAuth, RequestId, WireError, WireEvent
-from beetle.contracts.errors import ERRORS, BeetleError, Internal, UnknownOperation
+from beetle.contracts.errors import ERRORS, STATUS, BeetleError, Internal, InvalidFrame, InvalidRequest
 from beetle.contracts.methods import OperationMethods
-from beetle.contracts.operations import BY_NAME, Operation
+from beetle.contracts.operations import BY_NAME
+
+T = TypeVar("T")
 
 CHUNK = 65_536
 FIRST_WAIT_S = 0.02
@@ -32,6 +36,13 @@ class NoDaemon(ConnectionError):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"no daemon answers at {path} ({reason})")
         self.path = path
+
+
+class ClientClosed(ConnectionError):
+    """The client was closed, before the call or while it waited."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the client of {path} is closed")
 
 
 class _Sent(Struct, omit_defaults=True):
@@ -59,7 +70,7 @@ class _Received(Struct):
 
 
 class Client(OperationMethods):
-    """One connection, used by one thread at a time; a context manager.
+    """One connection; a context manager. Threads may share it: their calls take turns.
 
     A lost connection is opened again and the request repeated; a write carries an idempotency key, so that repeating it
     changes nothing twice. Errors that say they are retryable are tried again until `timeout` has passed.
@@ -83,6 +94,7 @@ class Client(OperationMethods):
 
         Raises:
             NoDaemon: nobody answers at `path`.
+            TimeoutError: somebody listens there, and takes no connection.
         """
         self.path = path
         self._scope = scope
@@ -91,8 +103,14 @@ class Client(OperationMethods):
         self._retry = retry
         self._ids = itertools.count(1)
         self._guard = threading.Lock()
-        self._wire: _Wire | None = _Wire(path)
-        self.repeated = False
+        self._closed = threading.Event()
+        self._told = threading.local()
+        self._wire: _Wire | None = _Wire(path, time.monotonic() + timeout)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether this thread's last call was answered with the report of an earlier request of the same key."""
+        return getattr(self._told, "repeated", False)
 
     def call(
         self,
@@ -103,58 +121,64 @@ class Client(OperationMethods):
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Report:
-        """Run any operation; the report's type is the table's.
-
-        `repeated` of this client then tells whether the answer was first given to an earlier request of that key.
+        """Run any operation; the report's type is the table's, and a bare `Report` for what only the daemon knows.
 
         Raises:
             BeetleError: what the daemon answered.
             NoDaemon, TimeoutError: the daemon could not be reached, or did not answer in time.
+            ClientClosed: `close` was called.
         """
         row = BY_NAME.get(operation)
-        if idempotency_key is None and row is not None and row.effect != "read":
+        if idempotency_key is None and (row is None or row.effect != "read"):
             idempotency_key = secrets.token_hex(16)
-        request = _Sent(
-            v=PROTOCOL,
-            id=next(self._ids),
-            op=operation,
-            args={} if arguments is None else arguments,
-            scope=scope or self._scope,
-            idempotency_key=idempotency_key,
-            deadline_ms=deadline_ms,
-            auth=self._auth,
-        )
-        with self._guard:
-            answer = self._exchange(request)
-        self.repeated = answer.repeated
-        return _report(row, operation, answer)
+        request = self._request(operation, {} if arguments is None else arguments, scope)
+        request.idempotency_key, request.deadline_ms = idempotency_key, deadline_ms
+        data = _packed(request)
+        end = time.monotonic() + self._timeout
+        if not self._guard.acquire(timeout=self._timeout):
+            raise TimeoutError("the call of another thread has not ended")
+        try:
+            answer = self._patiently(lambda: self._once(request.id, data, end), end)
+        finally:
+            self._guard.release()
+        self._told.repeated = answer.repeated
+        return _decoded(answer.report, Report if row is None else row.report, self.path)
 
-    def subscribe(self, topics: Iterable[str], *, scope: WireScope | None = None) -> Iterator[WireEvent]:
+    def subscribe(self, topics: Iterable[str], *, scope: WireScope | None = None) -> Events:
         """Events of the topics as they happen, over a connection of their own, until the iterator is closed.
 
-        The subscription stands when this returns: what happens afterwards is delivered.
+        The subscription stands when this returns: what happens afterwards is delivered. The iterator is a context
+        manager; it outlives the client. A connection that is lost raises ConnectionError: events may have been missed.
         """
-        wire = _Wire(self.path)
-        request = _Sent(
-            v=PROTOCOL,
-            id=next(self._ids),
-            op="subscribe",
-            args={"topics": list(topics)},
-            scope=scope or self._scope,
-            auth=self._auth,
-        )
-        wire.send(pack(request))
-        answer = unpack(wire.receive(time.monotonic() + self._timeout), _Received)
-        if answer.error is not None:
-            wire.close()
-            raise _error(answer.error)
-        return _events(wire)
+        request = self._request("subscribe", {"topics": list(topics)}, scope)
+        data = _packed(request)
+        end = time.monotonic() + self._timeout
+        opened: list[Events] = []
+
+        def attempt() -> _Received:
+            wire = _Wire(self.path, end)
+            try:
+                answer = wire.ask(request.id, data, end)
+            except BaseException:
+                wire.close()
+                raise
+            if answer.error is None:
+                opened.append(Events(wire))
+            else:
+                wire.close()
+            return answer
+
+        self._patiently(attempt, end)
+        return opened[0]
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        """Close the connection for good; a call that another thread waits in ends with ClientClosed."""
+        self._closed.set()
+        wire = self._wire
+        if wire is not None:
+            wire.shut()
+        with self._guard:
+            self._drop()
 
     def __enter__(self) -> Client:
         return self
@@ -164,113 +188,210 @@ class Client(OperationMethods):
     ) -> None:
         self.close()
 
-    def _exchange(self, request: _Sent) -> _Received:
-        end = time.monotonic() + self._timeout
+    def _request(self, operation: str, arguments: Any, scope: WireScope | None) -> _Sent:
+        return _Sent(
+            v=PROTOCOL,
+            id=next(self._ids),
+            op=operation,
+            args=arguments,
+            scope=scope or self._scope,
+            auth=self._auth,
+        )
+
+    def _patiently(self, attempt: Callable[[], _Received], end: float) -> _Received:
         wait = FIRST_WAIT_S
         while True:
             try:
-                answer = self._once(request, end)
-            except NoDaemon:
+                answer = attempt()
+            except (NoDaemon, ClientClosed):
                 raise
             except ConnectionError:
+                if self._closed.is_set():
+                    raise ClientClosed(self.path) from None
                 if not self._retry or time.monotonic() + wait > end:
                     raise
             else:
                 error = answer.error
                 if error is None:
                     return answer
+                wait = max(wait, _retry_after(error))
                 if not self._retry or not error.retryable or time.monotonic() + wait > end:
                     raise _error(error)
-                wait = max(wait, error.details.get("retry_after_ms", 0) / 1000)
-            time.sleep(min(wait, LONGEST_WAIT_S))
+            if self._closed.wait(min(wait, LONGEST_WAIT_S)):
+                raise ClientClosed(self.path)
             wait = min(wait * 2, LONGEST_WAIT_S)
 
-    def _once(self, request: _Sent, end: float) -> _Received:
-        if self._wire is None:
-            self._wire = _Wire(self.path)
+    def _once(self, request_id: int, data: bytes, end: float) -> _Received:
+        if self._wire is None and not self._closed.is_set():
+            self._wire = _Wire(self.path, end)
+        # Looked at once the wire is where `close` finds it: either it shuts the wire, or this sees that it was called.
+        if self._wire is None or self._closed.is_set():
+            raise ClientClosed(self.path)
         try:
-            self._wire.send(pack(request))
-            while True:
-                answer = unpack(self._wire.receive(end), _Received)
-                # An answer without an id is about the connection itself, which the daemon then closes.
-                if answer.id is None or answer.id == request.id:
-                    break
-            if answer.id is None:
-                self.close()
-            return answer
-        except BrokenPipeError:
-            # The daemon closed while this was being sent; what it said before is still there to be read.
-            return self._last_words(end)
-        except (ConnectionError, TimeoutError):
-            self.close()
+            answer = self._wire.ask(request_id, data, end)
+        except BaseException:
+            # Interrupted anywhere, the next call must not meet half a request or an answer that is not its own.
+            self._drop()
             raise
+        if answer.id is None:
+            self._drop()
+        return answer
 
-    def _last_words(self, end: float) -> _Received:
-        assert self._wire is not None
-        try:
-            return unpack(self._wire.receive(end), _Received)
-        finally:
-            self.close()
+    def _drop(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+
+class Events(Iterator[WireEvent]):
+    """The events of one subscription; a context manager. `close` ends the iteration, from any thread."""
+
+    def __init__(self, wire: _Wire) -> None:
+        self._wire = wire
+        self._guard = threading.Lock()
+        self._closed = False
+
+    def __next__(self) -> WireEvent:
+        with self._guard:
+            try:
+                if not self._closed:
+                    return _decoded(self._wire.receive(None), WireEvent, self._wire.path)
+            except Exception:
+                ended, self._closed = self._closed, True
+                self._wire.close()
+                if not ended:
+                    raise
+            raise StopIteration
+
+    def close(self) -> None:
+        """End the subscription and its connection."""
+        self._closed = True
+        self._wire.shut()
+        with self._guard:
+            self._wire.close()
+
+    def __enter__(self) -> Events:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # `for event in client.subscribe(…)` leaves nobody who could close it.
+        self._wire.close()
 
 
 class _Wire:
-    """A connection that cuts what it receives into frames."""
+    """A connection that cuts what it receives into frames. `end` is in monotonic seconds."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, end: float) -> None:
+        self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
+            # connect() on a blocking socket waits for room in the backlog, as long as a send may take.
+            seconds, rest = divmod(_left(end), 1)
+            limit = struct.pack("ll", int(seconds), int(rest * 1_000_000))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             self._socket.connect(path)
+        except BlockingIOError:
+            self._socket.close()
+            raise TimeoutError(f"{path} takes no connection") from None
         except OSError as error:
             self._socket.close()
-            raise NoDaemon(path, error.strerror or "unknown") from None
+            raise NoDaemon(path, error.strerror or str(error)) from None
+        except BaseException:
+            self._socket.close()
+            raise
         self._buffer = bytearray()
         self._start = 0
         self._unpacker = msgpack.Unpacker(max_buffer_size=0)
 
-    def send(self, data: bytes) -> None:
-        self._socket.settimeout(None)
-        self._socket.sendall(data)
+    def ask(self, request_id: int, data: bytes, end: float) -> _Received:
+        """Send a request and wait for its answer, or for one without an id: that is about the connection itself."""
+        try:
+            self._socket.settimeout(_left(end))
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the daemon closed meanwhile; what it said before is still there to be read
+        while True:
+            answer = _decoded(self.receive(end), _Received, self.path)
+            if answer.id is None or answer.id == request_id:
+                return answer
 
     def receive(self, end: float | None) -> bytes:
-        """The next frame; `end` in monotonic seconds, None waits for ever."""
+        """The next frame; without an end it is waited for as long as it takes."""
         while True:
             try:
                 self._unpacker.skip()
             except msgpack.OutOfData:
-                self._socket.settimeout(None if end is None else max(0.001, end - time.monotonic()))
+                self._socket.settimeout(None if end is None else _left(end))
                 data = self._socket.recv(CHUNK)
                 if not data:
                     raise ConnectionResetError("the daemon closed the connection") from None
                 self._unpacker.feed(data)
                 self._buffer += data
                 continue
+            except ValueError:
+                raise _foreign(self.path) from None
             stop = self._unpacker.tell()
             frame = bytes(self._buffer[: stop - self._start])
             del self._buffer[: stop - self._start]
             self._start = stop
             return frame
 
+    def shut(self) -> None:
+        """Wake whoever waits in this connection; only its own thread may close it."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self._socket.close()
 
 
-def _events(wire: _Wire) -> Iterator[WireEvent]:
+def _left(end: float) -> float:
+    return max(0.001, end - time.monotonic())
+
+
+def _packed(request: _Sent) -> bytes:
+    """Raises InvalidRequest for arguments that no MessagePack can hold, with the path as the daemon would give it."""
     try:
-        while True:
-            yield unpack(wire.receive(None), WireEvent)
-    finally:
-        wire.close()
+        return pack(request)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        with contextlib.suppress(TypeError, ValueError, RecursionError):
+            check_values(to_plain(request.args), "$.args")
+        raise InvalidRequest(reason=f"the arguments cannot be sent: {error}", path="$.args") from None
 
 
-def _report(row: Operation | None, operation: str, answer: _Received) -> Report:
-    if row is None:
-        raise UnknownOperation(operation=operation, nearest="this client is older than the daemon")
-    return unpack(answer.report, row.report)
+def _decoded(data: bytes | Raw, kind: type[T], path: str) -> T:
+    try:
+        return unpack(data, kind)
+    except (MsgspecError, UnicodeDecodeError):
+        raise _foreign(path) from None
+
+
+def _foreign(path: str) -> InvalidFrame:
+    hint = "is this a beetle daemon's socket, and is the daemon not much newer than this client?"
+    return InvalidFrame(reason=f"what answers at {path} is not understood", hint=hint)
+
+
+class _Newer(Internal):
+    """An error whose key this client does not know yet."""
+
+    @property
+    def exit_code(self) -> int:
+        return STATUS[Internal.key].exit_code
+
+
+def _retry_after(error: WireError) -> float:
+    asked = error.details.get("retry_after_ms", 0)
+    return asked / 1000 if isinstance(asked, int) else 0.0
 
 
 def _error(told: WireError) -> BeetleError:
     """The daemon's error as its class, with the daemon's own words."""
-    kind = ERRORS.get(told.key, Internal)
+    kind = ERRORS.get(told.key) or type("Newer", (_Newer,), {"key": told.key, "retryable": told.retryable})
     error = kind.__new__(kind)
     error.details, error.message, error.hint = told.details, told.message, told.hint
     Exception.__init__(error, f"{told.key}: {told.message}")

@@ -20,6 +20,7 @@ from beetle.transports.unix_socket import SocketServer
 
 log = logging.getLogger("beetle.daemon")
 
+NOTIFY_SECONDS = 5.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -119,7 +120,14 @@ def _group(name: str | None) -> int | None:
 
 
 def _start_log(place: str) -> None:
-    handler: logging.Handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
+    try:
+        handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
+    except OSError as error:
+        raise InvalidRequest(
+            reason=f"the log {place} cannot be written ({error.strerror})",
+            hint="make its folder and file writable for this user, or name another [daemon] log",
+            path="$.daemon.log",
+        ) from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("beetle")
     root.handlers[:] = [handler]
@@ -133,11 +141,13 @@ def _notify(env: Mapping[str, str], state: str) -> None:
     if not address:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notifier:
+        # A supervisor that does not read must not keep the daemon from ending.
+        notifier.settimeout(NOTIFY_SECONDS)
         try:
             notifier.connect("\0" + address[1:] if address.startswith("@") else address)
             notifier.send(state.encode())
         except OSError as error:
-            log.warning("systemd could not be told %s: %s", state, error.strerror)
+            log.warning("systemd could not be told %s: %s", state, error.strerror or error)
 
 
 class _Watchdog:
@@ -147,7 +157,9 @@ class _Watchdog:
         self._env = env
         self._end = threading.Event()
         period = env.get("WATCHDOG_USEC", "")
-        if period.isdigit() and int(period):
+        # systemd names the process that it watches; a parent's variables are not for its children.
+        mine = env.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        if mine and period.isdecimal() and int(period):
             args = (int(period) / 2_000_000,)
             threading.Thread(target=self._ping, args=args, name="beetle-watchdog", daemon=True).start()
 

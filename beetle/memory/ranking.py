@@ -110,11 +110,10 @@ class Ranked(NamedTuple):
 
 _Window = list[tuple[int, int]]
 
-_TIME_EXPRESSION = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|since|(?:last|next|this|past|other|few)\s+\w+|(?:19|20)\d\d|"
+_TIME_EXPRESSION = (
+    r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|since|(?:last|next|this|past|other|few)\s+\w+|(?:19|20)\d\d|"
     + "|".join((*MONTHS, *WEEKDAYS))
-    + r")\b",
-    re.IGNORECASE,
+    + r")\b"
 )
 
 
@@ -364,9 +363,9 @@ def _reread(
     """The signals found by searching the text, with their factors."""
     text = candidate.text[:READ_CHARS]
     signals: list[tuple[str, float]] = []
-    if candidate.speaker in heard and FIRST_PERSON.search(text):
+    if candidate.speaker in heard and re.search(FIRST_PERSON, text):
         signals.append(("first_person", 1 + weights.first_person))
-    if parsed.asks_when and _TIME_EXPRESSION.search(text):
+    if parsed.asks_when and re.search(_TIME_EXPRESSION, text):
         signals.append(("time_expression", 1 + weights.when))
     return signals
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from beetle.contracts.errors import SchemaMismatch, StoreCorrupt, StoreReadOnly
+from beetle.store.scrub import scrubbing
 
 log = logging.getLogger("beetle.store")
 
@@ -62,9 +63,11 @@ def connect_writer(settings: StoreSettings) -> apsw.Connection:
     """
     if settings.backend != "in-memory":
         check_file(settings.path)
-    connection = _connect(settings, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    # Without a write-ahead log the writer itself writes the database file; with one, the checkpointer does.
+    through = scrubbing(settings.vfs) if settings.backend == "file" else settings.vfs
+    connection = _connect(settings._replace(vfs=through), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
-        # A store that is refused keeps its write-ahead log as it is; the writer folds it in by itself when it closes.
+        # Only the checkpointer writes from the write-ahead log to the file; a store that is refused stays as it is.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(BUSY_MS)
         _refuse_foreign(connection, settings)
@@ -87,7 +90,23 @@ def prepare_writer(connection: apsw.Connection, settings: StoreSettings) -> None
         _set(connection, settings, "application_id", APPLICATION_ID)
     for name, value in _writer_pragmas(settings):
         _set(connection, settings, name, value)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def open_checkpointer(settings: StoreSettings) -> apsw.Connection:
+    """The connection that folds the write-ahead log into the file, scrubbing its pages on the way.
+
+    It is one of its own because a VFS of ours costs each of its calls the interpreter's lock: commits need not pay that.
+    """
+    through = settings._replace(vfs=scrubbing(settings.vfs), page_cache_kib=16)
+    connection = _connect(through, apsw.SQLITE_OPEN_READWRITE)
+    try:
+        _set(connection, through, "synchronous", 2)
+        for name, value in _shared_pragmas(through):
+            _set(connection, through, name, value)
+    except BaseException:
+        close_connection(connection)
+        raise
+    return connection
 
 
 def open_reader(settings: StoreSettings) -> apsw.Connection:

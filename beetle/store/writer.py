@@ -25,7 +25,7 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreReadOnly,
 )
-from beetle.store.connection import PAGE_SIZE, StoreSettings, close_connection
+from beetle.store.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
 from beetle.store.failures import translate
 from beetle.store.transaction import Writing
@@ -120,6 +120,7 @@ class Writer:
         self._erasures = pending_erasures
         self._erased = threading.Condition()
         self.on_commit: Callable[[list[Logged]], None] | None = None
+        self._checkpointer = open_checkpointer(settings) if settings.walled else None
         if settings.walled:
             connection.set_wal_hook(self._count_wal)
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
@@ -213,9 +214,10 @@ class Writer:
         _settle(left, RuntimeError("the writer thread has ended"))
         with self._erased:
             self._erased.notify_all()
-        if self._settings.walled:
-            self._truncate_wal()
+        self._truncate_wal()
         close_connection(self._connection)
+        if self._checkpointer is not None:
+            close_connection(self._checkpointer)
 
     def _loop(self) -> None:
         while True:
@@ -372,36 +374,33 @@ class Writer:
     def _checkpoint(self) -> None:
         """Copy the write-ahead log into the database, and start it anew once it has outgrown its budget."""
         over = self._wal_pages * PAGE_SIZE > self._settings.wal_bytes
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if over else apsw.SQLITE_CHECKPOINT_PASSIVE
-        try:
-            self._connection.set_busy_timeout(CHECKPOINT_BUSY_MS)
-            pages, moved = self._connection.wal_checkpoint(mode=mode)
-            self._wal_pages = 0 if pages == moved else self._wal_pages
-        except apsw.BusyError:
-            pass  # a reader holds an old state: the next commit tries again
-        except apsw.Error as error:
-            log.warning("checkpoint failed, the write-ahead log grows: %s", type(error).__name__)
-        finally:
-            self._connection.set_busy_timeout(5000)
+        self._fold(apsw.SQLITE_CHECKPOINT_TRUNCATE if over else apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _truncate_wal(self) -> bool:
+        return self._fold(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _fold(self, mode: int) -> bool:
+        """Run a checkpoint; whether it did all that its mode asks. The log stays as it is when it fails."""
+        if self._checkpointer is None:
+            return True
         try:
-            self._connection.set_busy_timeout(CHECKPOINT_BUSY_MS)
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._checkpointer.set_busy_timeout(CHECKPOINT_BUSY_MS)
+            pages, moved = self._checkpointer.wal_checkpoint(mode=mode)
         except apsw.BusyError:
-            return False
+            return False  # a reader holds an old state: the next round tries again
         except apsw.Error as error:
-            log.warning("checkpoint failed, an erasure is pending: %s", type(error).__name__)
+            log.warning("checkpoint failed, the write-ahead log stays: %s", type(error).__name__)
             return False
-        finally:
-            self._connection.set_busy_timeout(5000)
-        self._wal_pages = 0
+        if pages == moved:
+            self._wal_pages = 0
         return True
 
     def _try_erasures(self) -> None:
         """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
-        if self._settings.walled and not self._truncate_wal():
+        if not self._truncate_wal():
             return
+        # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
+        self._connection.pragma("shrink_memory")
         clear = _Write(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
         lost = self._attempt([clear])
         if lost is not None or clear.error is not None:

@@ -26,6 +26,7 @@ from beetle.contracts.errors import (
     Overloaded,
     PayloadTooLarge,
 )
+from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Call, Dispatcher
 from beetle.runtime.hub import Delivery, Subscription
 from beetle.runtime.principals import Peer, Principals
@@ -261,8 +262,9 @@ class _Connection:
         if len(self._pumps) >= SUBSCRIPTIONS:
             what = "too many subscriptions are open on this connection"
             raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
-        report, opened = self._dispatcher.subscribe(self._call(request))
-        pump = threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True)
+        call = self._call(request)
+        report, opened = self._dispatcher.subscribe(call)
+        pump = threading.Thread(target=self._pump, args=(opened, call.caller), name="beetle-events", daemon=True)
         # The lock keeps the pump from sending: no event comes before the answer that names its subscription.
         with self._sending:
             try:
@@ -296,9 +298,13 @@ class _Connection:
         self._dispatcher.hub.close(subscription)
         return UnsubscribeReport(sub=wanted.sub)
 
-    def _pump(self, subscription: Subscription) -> None:
+    def _pump(self, subscription: Subscription, caller: Caller) -> None:
         try:
             while (delivery := subscription.take()) is not None:
+                if self._principals.identify(self._peer) != caller:
+                    # The configuration gives the peer other rights now: it must ask again.
+                    self.finish()
+                    return
                 data = pack(_event(subscription.sub, delivery))
                 while not self._send_event(subscription, data):
                     self._has_room(None)

@@ -27,6 +27,7 @@ from beetle.runtime.profile import Budgets, load_profile
 from beetle.sdk import MemoryRuntime
 
 REPOSITORY = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "beetle")
 PROFILE = "profile-linux-device-standalone-memory"
 START_S = 30.0
 ANSWER_S = 60.0
@@ -175,8 +176,7 @@ class Daemon:
         self.log = folder / "serve.log"
         self._log = self.log.open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "beetle", "--store", str(self.store), "--socket", str(self.socket)]
-            + ["--profile", PROFILE, "serve"],
+            [*COMMAND, *(f"--store={self.store}", f"--socket={self.socket}", f"--profile={PROFILE}"), "serve"],
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -252,12 +252,10 @@ class Socket(Door):
         deadline_ms: int | None = None,
     ) -> Answer:
         where = WireScope(**self.wire_scope(scope))
-        report = self.client.call(
-            op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms
-        )
+        report = self.client.call(op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms)
         return Answer(plain(report), None)
 
-    def frame(self, op: str, args: Any, *, unicode_errors: str = "strict", **more: Any) -> Plain:
+    def frame(self, op: str, args: Any, /, *, unicode_errors: str = "strict", **more: Any) -> Plain:
         """One answer to one frame that a typed client would not send."""
         request = {"v": 1, "id": 1, "op": op, "args": args, "scope": {"owner_id": self.owner}, **more}
         with socket.socket(socket.AF_UNIX) as wire:
@@ -294,7 +292,7 @@ class CommandLine(Socket):
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Answer:
-        command = [sys.executable, "-m", "beetle", "--socket", str(self.daemon.socket), "--json", "call", op, "-"]
+        command = [*COMMAND, f"--socket={self.daemon.socket}", "--json", "call", op, "-"]
         for field, value in self.wire_scope(scope).items():
             command.append(f"{SCOPE_FLAGS[field]}={value}")
         if idempotency_key is not None:
@@ -302,7 +300,12 @@ class CommandLine(Socket):
         if deadline_ms is not None:
             command += ["--deadline-ms", str(deadline_ms)]
         done = subprocess.run(
-            command, cwd=REPOSITORY, input=json.dumps({} if args is None else args), capture_output=True, text=True, timeout=ANSWER_S
+            command,
+            cwd=REPOSITORY,
+            input=json.dumps({} if args is None else args),
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
         )
         if done.returncode == 0:
             assert done.stderr == "", done.stderr
@@ -311,7 +314,7 @@ class CommandLine(Socket):
 
     def _error(self, done: subprocess.CompletedProcess[str]) -> BeetleError:
         first, _, hint = done.stderr.partition("\n")
-        program, key, message = (first.split(": ", 2) + ["", ""])[:3]
+        program, key, message = [*first.split(": ", 2), "", ""][:3]
         assert program == "beetle" and key in ERRORS, done.stderr
         assert done.returncode == STATUS[key].exit_code, done.stderr
         assert done.stdout == "", done.stdout

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from conformance.cases import CONVERSATION, contents, lifecycle, message, replay, talk, turn
 from conformance.doors import Door
 
@@ -129,7 +130,10 @@ def test_turn_ids_belong_to_their_conversation_and_channel(door: Door) -> None:
 
 
 def test_content_comes_back_character_by_character(door: Door) -> None:
-    text = "NUL\x00 tab\t newline\r\n \u202eright-to-left\u202c 日本語 \U0001f41e e\u0301 ﬁ <b>&amp;</b> \\x \"quoted\" " + "x" * 3000
+    text = (
+        'NUL\x00 tab\t newline\r\n \u202eright-to-left\u202c 日本語 \U0001f41e e\u0301 ﬁ <b>&amp;</b> \\x "quoted" '
+        + "x" * 3000
+    )
     door.call("transcript.commit", talk(turn("t1", message("m", text), message("empty", ""))))
     assert contents(replay(door)) == [text, ""]
     assert [m["length"] for m in replay(door)["turns"][0]["messages"]] == [len(text), 0]

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgpack
 import pytest
-from conformance.cases import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
-from conformance.doors import ANSWER_S, Door, InProcess, Plain, Socket, embedded_caller, read_frame
 
 from beetle import __version__
 from beetle.contracts.capabilities import CAPABILITY_NAMES
 from beetle.contracts.operations import OPERATIONS
+from conformance.cases import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
+from conformance.doors import ANSWER_S, Door, InProcess, Plain, Socket, embedded_caller, read_frame
 
 
 def test_hello_tells_who_answers_and_what_may_be_asked(door: Door) -> None:
@@ -128,9 +128,7 @@ def test_a_batch_answers_all_reports_in_order(door: Door) -> None:
     ],
     ids=["not_found", "invalid", "unknown", "unknown-field", "conflict", "too-large"],
 )
-def test_a_batch_fails_as_a_whole_with_the_index_of_what_failed(
-    door: Door, bad: tuple[str, Plain], key: str
-) -> None:
+def test_a_batch_fails_as_a_whole_with_the_index_of_what_failed(door: Door, bad: tuple[str, Plain], key: str) -> None:
     door.prepare("transcript.commit", talk(turn("known", "as it is")))
     good = ("transcript.commit", talk(turn("t1", "one")))
     error = door.refused(key, "batch", batch(good, ("memory.write", write(skill("x"))), bad, good))
@@ -169,7 +167,8 @@ def test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone(over_s
         unpacker = msgpack.Unpacker()
 
         def send(op: str, args: Any) -> None:
-            wire.sendall(msgpack.packb({"v": 1, "id": op, "op": op, "args": args, "scope": {"owner_id": over_socket.owner}}))
+            request = {"v": 1, "id": op, "op": op, "args": args, "scope": {"owner_id": over_socket.owner}}
+            wire.sendall(msgpack.packb(request))
 
         send("subscribe", {"topics": ["transcript", "skill"]})
         sub = read_frame(wire, unpacker)["report"]["sub"]
@@ -192,25 +191,46 @@ def test_subscribing_needs_a_connection_that_stays_open(door: Door) -> None:
     door.refused("capability_hidden", "unsubscribe", {"sub": "sub-1"})
 
 
-def test_a_write_whose_deadline_passes_in_the_queue_changes_nothing(in_process: InProcess) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+class Held:
+    """A writer that is busy until it is let go, or for `most` seconds."""
 
-    def hold(tx: Any) -> None:
+    def __init__(self, door: InProcess, most: float) -> None:
+        self._begun, self._let_go = threading.Event(), threading.Event()
+        self._most = most
+        self._holder = threading.Thread(target=door.opened.store.write, args=(self._hold,))
+
+    def _hold(self, tx: Any) -> None:
         del tx
-        begun.set()
-        assert go_on.wait(ANSWER_S)
+        self._begun.set()
+        self._let_go.wait(self._most)
 
-    holder = threading.Thread(target=in_process.opened.store.write, args=(hold,))
-    holder.start()
-    try:
-        assert begun.wait(ANSWER_S)
-        error = in_process.refused("deadline_exceeded", "transcript.commit", talk(turn("t1", "late")), deadline_ms=30)
-        assert error.retryable is True
-    finally:
-        go_on.set()
-        holder.join()
+    def busy(self) -> bool:
+        return self._holder.is_alive()
+
+    def __enter__(self) -> Held:
+        self._holder.start()
+        assert self._begun.wait(ANSWER_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._let_go.set()
+        self._holder.join()
+
+
+def test_a_write_whose_deadline_passes_in_the_queue_changes_nothing(in_process: InProcess) -> None:
+    with Held(in_process, 0.1):
+        error = in_process.refused("deadline_exceeded", "transcript.commit", talk(turn("t1", "late")), deadline_ms=1)
+    assert error.retryable is True
     in_process.refused("not_found", "transcript.replay", {"conversation": CONVERSATION, "view": "host_ui"})
-    assert in_process.call("transcript.commit", talk(turn("t1", "late")), deadline_ms=ANSWER_S * 1000)["committed"] == 1
+    report = in_process.call("transcript.commit", talk(turn("t1", "late")), deadline_ms=60_000)
+    assert report["committed"] == 1
+
+
+def test_a_caller_is_answered_at_its_deadline_and_not_when_the_writer_is_free(in_process: InProcess) -> None:
+    with Held(in_process, 3.0) as held:
+        error = in_process.refused("deadline_exceeded", "transcript.commit", talk(turn("t1", "late")), deadline_ms=20)
+        assert held.busy()
+    assert "20 ms" in error.message
 
 
 def test_a_deadline_that_does_not_pass_does_no_harm(door: Door) -> None:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conformance.cases import CONVERSATION, contents, found_texts, lifecycle, message, replay, skill, step, talk, turn, write
+
+from conformance.cases import (
+    CONVERSATION,
+    contents,
+    found_texts,
+    lifecycle,
+    message,
+    replay,
+    skill,
+    step,
+    talk,
+    turn,
+    write,
+)
 from conformance.doors import Door, Plain
 
 ACTIONS = ("archive", "mask", "unmask", "delete_raw", "review")

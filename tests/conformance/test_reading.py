@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from conformance.cases import CONVERSATION, contents, message, replay, talk, turn
 from conformance.doors import Door, Plain
 
@@ -74,7 +75,9 @@ def test_walking_a_timeline_by_its_anchors_meets_every_turn_once(door: Door) -> 
     assert seen == list(range(1, 11))
 
 
-@pytest.mark.parametrize("anchor", [{}, {"before": 1, "after": 2}, "first", {"before": -1}, {"at": "2024-05-01"}], ids=str)
+@pytest.mark.parametrize(
+    "anchor", [{}, {"before": 1, "after": 2}, "first", {"before": -1}, {"at": "2024-05-01"}], ids=str
+)
 def test_an_anchor_names_exactly_one_place(door: Door, anchor: Any) -> None:
     ten_days(door)
     args = {"conversation": CONVERSATION, "view": "host_ui", "anchor": anchor}

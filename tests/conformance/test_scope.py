@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
-from conformance.doors import Door, InProcess, Plain, Socket
 
 from beetle.contracts.operations import OPERATIONS
+from conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
+from conformance.doors import Door, InProcess, Plain, Socket
 
 CANARY = "zanzibar"
 SAID = talk(turn("t1", f"the {CANARY} secret", host_refs=[{"kind": "task", "ref_id": CANARY}]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from conformance.cases import PREFIX, found_texts, skill, talk, turn, write
 from conformance.doors import Door, Plain
 
@@ -205,6 +206,8 @@ def test_the_list_counts_the_whole_space_and_shows_a_page(door: Door) -> None:
         ('" OR *', []),
     ],
 )
-def test_the_list_is_filtered_by_words_of_name_title_topic_and_summary(door: Door, query: str, names: list[str]) -> None:
+def test_the_list_is_filtered_by_words_of_name_title_topic_and_summary(
+    door: Door, query: str, names: list[str]
+) -> None:
     door.prepare("memory.write", write(skill("birds", topic="a hidden topic"), skill("fish")))
     assert listed(door, query=query) == names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from conformance.cases import CONVERSATION, contents, message, replay, step, talk, turn
 from conformance.doors import Door, Plain
 
@@ -176,7 +177,8 @@ def test_an_attr_is_as_private_as_what_it_hangs_on(door: Door, view: str, keys: 
 
 
 @pytest.mark.parametrize(
-    ("view", "keys"), [("host_ui", {"ui"}), ("model_context", {"model"}), ("export", {"out"}), ("operator_audit", set())]
+    ("view", "keys"),
+    [("host_ui", {"ui"}), ("model_context", {"model"}), ("export", {"out"}), ("operator_audit", set())],
 )
 def test_an_attr_of_shared_material_stands_in_its_own_views(door: Door, view: str, keys: set[str]) -> None:
     attrs = [each for each in ATTRS if each["key"] != "private"]

@@ -91,6 +91,7 @@ class FaultVFS(apsw.VFS):
         self.plan = None if plan is None else Plan.read(plan)
         self.count = 0
         self.hits = 0
+        self.temporary = 0
         self.guard = threading.RLock()
         self.disks: dict[str, _Disk] = {}
         super().__init__(self.name, "")
@@ -134,6 +135,7 @@ class FaultVFS(apsw.VFS):
     def xOpen(self, name: Any, flags: list[int]) -> FaultFile:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         with self.guard:
+            self.temporary += path is None
             # As SQLite's own VFS does: the first sync of a journal that is made here syncs its folder too.
             journal = flags[0] & (apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL)
             fresh = bool(journal) and path is not None and not os.path.exists(path)

@@ -1,4 +1,4 @@
-"""Fail every I/O operation of a scripted sequence, one run each: nothing acknowledged is lost, nothing is half there."""
+"""Fail every I/O operation of a scripted sequence, one run each: nothing acknowledged is lost, nothing half there."""
 
 from __future__ import annotations
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
 import string
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle import MemoryRuntime
+from beetle.contracts.errors import Conflict
+from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
+    CONVERSATION,
     DISK_BACKENDS,
     assert_clean,
     bytes_of,
     commit,
+    delete_skill,
+    files_of,
     found,
+    held_snapshot,
     lifecycle,
     open_runtime,
+    store_of,
     turn,
+    wait_for_erasures,
+    write_skill,
 )
 
 RARE = "qxz"
@@ -151,3 +163,141 @@ def test_a_hundred_canaries_among_ten_thousand_neighbours_leave_nothing(
     path: str, backend: str, prefix: str, seed: int
 ) -> None:
     erase_in_rounds(path, backend, prefix, turns=10_000, count=100, rounds=5, seed=seed)
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "embedded"])
+def test_an_erasure_waits_for_a_reader_that_holds_an_old_snapshot(path: str, backend: str) -> None:
+    canaries = [Words(2).canary() for _ in range(4)]
+    with open_runtime(path, backend) as memory:
+        commit(memory, canary_turn("t1", canaries), turn("t2", "stays"))
+        with held_snapshot(memory):
+            # Its deadline is short so that the report comes while the reader is still there.
+            report = memory.call(
+                "transcript.lifecycle",
+                {"conversation": CONVERSATION, "action": "delete_raw", "turn_ids": ["t1"], "reason": "r"},
+                deadline_ms=300,
+            )
+            assert report.erasure == "pending" and memory.inspect().store.pending_erasures == 1
+            assert not found(memory, canaries[0])
+            # Nobody waits for the reader: others write meanwhile.
+            commit(memory, turn("t3", "written meanwhile"))
+        wait_for_erasures(memory)
+        assert memory.inspect().store.pending_erasures == 0
+        assert_gone(path, canaries)
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "embedded"])
+def test_an_erasure_that_was_pending_at_a_crash_is_finished_by_the_next_opening(path: str, backend: str) -> None:
+    canaries = [Words(3).canary() for _ in range(4)]
+    crashed = Path(path).parent / "crashed" / "store.db"
+    crashed.parent.mkdir()
+    with open_runtime(path, backend) as memory:
+        commit(memory, canary_turn("t1", canaries))
+        with held_snapshot(memory):
+            request = {"conversation": CONVERSATION, "action": "delete_raw", "turn_ids": ["t1"], "reason": "r"}
+            assert memory.call("transcript.lifecycle", request, deadline_ms=300).erasure == "pending"
+            for file in files_of(path):
+                if not file.name.endswith((".lock", "-shm")):
+                    shutil.copy(file, crashed.parent / file.name)
+    assert remnants(bytes_of(crashed), canaries)
+    with open_runtime(crashed, backend) as memory:
+        assert memory.open_report.pending_erasures == 1
+        wait_for_erasures(memory)
+        assert_gone(os.fspath(crashed), canaries)
+        assert_clean(memory)
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_deleted_skill_is_in_no_byte_with_all_its_revisions(path: str, backend: str) -> None:
+    words = Words(4)
+    first, second, title, reason = (words.canary() for _ in range(4))
+    with open_runtime(path, backend) as memory:
+        for number in range(40):
+            write_skill(memory, f"other{number}", words.sentence())
+        write_skill(memory, "secret", f"do {first} twice", title=f"On {title}")
+        memory.edit_runtime_skill(name="secret", procedure=f"no, do {second}", edit_reason=f"since {reason}")
+        memory.set_runtime_skill_enabled(name="secret", enabled=False)
+        memory.set_runtime_skill_enabled(name="secret", enabled=True)
+        assert delete_skill(memory, "secret").outcome == "deleted"
+        wait_for_erasures(memory)
+        assert_gone(path, [first, second, title, reason])
+        assert_clean(memory)
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_masked_content_leaves_the_index_and_then_the_store(path: str, backend: str) -> None:
+    canaries = [Words(5).canary() for _ in range(4)]
+    with open_runtime(path, backend) as memory:
+        commit(memory, canary_turn("t1", canaries), turn("t2", "a neighbour"))
+        lifecycle(memory, "mask", "t1")
+        assert not found(memory, canaries[0])
+        with store_of(memory).read() as tx:
+            blocks = b"\x00".join(row[0] for row in tx.rows("SELECT block FROM recall_index_data"))
+        assert not remnants(blocks, canaries[:1]), "the term stays in the index"
+        assert lifecycle(memory, "delete_raw", "t1").erasure == "done"
+        assert_gone(path, canaries)
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_what_was_never_committed_leaves_nothing(path: str, backend: str) -> None:
+    words = Words(6)
+    refused, conflicting, kept = words.canary(), words.canary(), words.canary()
+    with open_runtime(path, backend, page_cache_kib=32) as memory:
+        commit(memory, turn("t1", "as it was"), turn("t2", kept))
+        with pytest.raises(Conflict):
+            commit(memory, turn("t9", f"{refused} " * 5000), turn("t1", f"otherwise {conflicting}"))
+        lifecycle(memory, "delete_raw", "t2")
+        assert_gone(path, [refused, conflicting, kept])
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_idempotency_rows_and_the_event_log_hold_no_content(path: str, backend: str) -> None:
+    words = Words(7)
+    canaries = [words.canary() for _ in range(4)]
+    with open_runtime(path, backend) as memory:
+        arguments = {"conversation": CONVERSATION, "turns": [canary_turn("t1", canaries)]}
+        for _ in range(2):
+            assert memory.call("transcript.commit", arguments, idempotency_key="k1").committed == 1
+        skill = {"name": "s", "topic": "w", "title": "t", "summary": "s", "content": words.canary()}
+        canaries.append(skill["content"])
+        memory.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]}, idempotency_key="k2")
+        reads = [{"op": "transcript.replay", "args": {"conversation": CONVERSATION, "view": "raw_owner"}},
+                 {"op": "skill.detail", "args": {"name": "s"}}]  # fmt: skip
+        memory.call("batch", {"requests": reads}, idempotency_key="k3")
+        with store_of(memory).read() as tx:
+            rows = [*tx.rows("SELECT * FROM idempotency"), *tx.rows("SELECT * FROM event_log")]
+        assert rows and not remnants(repr(rows).encode() + b"".join(row[5] for row in rows[:3]), canaries)
+        delete_skill(memory, "s")
+        lifecycle(memory, "delete_raw", "t1")
+        wait_for_erasures(memory)
+        assert_gone(path, canaries)
+
+
+def test_no_temp_file_is_written_for_savepoints_or_sorts(path: str) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(path, "sqlite", vfs=vfs.name, page_cache_kib=32) as memory:
+            with pytest.raises(Conflict):
+                commit(memory, turn("t0", "x"), turn("t1", "many words " * 20_000), turn("t0", "y"))
+            commit(memory, *(turn(f"t{number}", f"many words {number} " * 2000) for number in range(40)))
+            memory.verify_store()
+        assert {Path(name).suffix for name in vfs.disks} <= {".db", ".db-wal", ".db-journal"}
+        assert vfs.temporary == 0
+    finally:
+        vfs.close()
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_turns_committed_one_by_one_leave_nothing_in_the_index(path: str, backend: str) -> None:
+    words = Words(8)
+    canaries = {f"t{place}": [words.canary() for _ in range(4)] for place in range(0, 300, 10)}
+    with open_runtime(path, backend, wal_bytes=64 * 1024) as memory:
+        for number in range(300):
+            name = f"t{number}"
+            one = canary_turn(name, canaries[name], "x") if name in canaries else turn(name, words.sentence()[:300])
+            commit(memory, one)
+        for number in range(300):
+            if number % 3 or f"t{number}" in canaries:
+                lifecycle(memory, "delete_raw", f"t{number}")
+        assert_gone(path, [word for four in canaries.values() for word in four])
+        assert_clean(memory)

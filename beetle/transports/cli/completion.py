@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.runtime.profile import ALIASES
 from beetle.transports.cli.flags import options_of
 from beetle.transports.cli.parser import GLOBALS, Command, Parser, Words
 
@@ -48,6 +47,8 @@ def script(shell: str, commands: Mapping[Words, Command]) -> str:
 
 def nodes(commands: Mapping[Words, Command]) -> Iterable[Node]:
     """The root, every group, every command."""
+    from beetle.transports.cli.commands import GROUPS
+
     shared = tuple(_global_options())
     groups = sorted({words[:depth] for words in commands for depth in range(len(words))})
     for group in groups:
@@ -55,7 +56,7 @@ def nodes(commands: Mapping[Words, Command]) -> Iterable[Node]:
         for words, command in commands.items():
             if words[: len(group)] == group:
                 word = words[len(group)]
-                following.setdefault(word, command.help if len(words) == len(group) + 1 else "")
+                following.setdefault(word, command.help if len(words) == len(group) + 1 else GROUPS.get(word, ""))
         yield Node(group, tuple(following.items()), (*shared, Option("--help", "help", (), False, True)))
     for words, command in commands.items():
         following = {}
@@ -65,6 +66,8 @@ def nodes(commands: Mapping[Words, Command]) -> Iterable[Node]:
 
 
 def _global_options() -> Iterable[Option]:
+    from beetle.runtime.profile import ALIASES
+
     for each in GLOBALS:
         values = (*ALIASES, "auto") if each.option == "--profile" else ()
         yield Option(each.option, each.help, values, each.metavar in PATHS, each.metavar is None)
@@ -236,7 +239,7 @@ def _fish(all_nodes: tuple[Node, ...]) -> str:
 
 
 def _fish_option(option: Option) -> str:
-    takes = "" if option.alone else " -r"
+    takes = "" if option.alone else " -r" if option.path else " -x"
     values = f" -a {_quoted(' '.join(option.values))}" if option.values else ""
     files = " -F" if option.path else ""
     return f"-l {option.name.removeprefix('--')}{takes}{files}{values} -d {_fish_text(option.help)}"

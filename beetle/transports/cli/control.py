@@ -165,11 +165,11 @@ def _start(wanted: Plan) -> int:
                 start_new_session=True,
                 env=_serve_environment(address),
             )
+            # It outlives this process, and what is waited for below is waited for by its number.
+            child.returncode = 0
             code = _wait_until_ready(child.pid, ready)
     if code is not None:
         raise _childs_error(wanted.log, begin, code)
-    # It outlives this process, which must not complain about a child that it never waited for.
-    child.returncode = 0
     return child.pid
 
 

@@ -1,0 +1,61 @@
+"""Pages reach the database file without the remains that SQLite leaves between a page's cells.
+
+`secure_delete` zeroes a cell where it is freed. But when b-tree pages are balanced, cells move to another page, and the
+copy on the old one is left in the unallocated gap, where a later deletion does not reach it. That gap means nothing to
+SQLite, so it is zeroed here, as the page is written. What is not a page of a b-tree is told apart by its first byte: an
+overflow or free-list page begins with a page number, whose first byte is below 2 in every database under 128 GiB.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import apsw
+
+LEAVES = (0x0A, 0x0D)
+INTERIORS = (0x02, 0x05)
+FILE_HEADER = 100
+
+_registered: dict[str, ScrubbingVFS] = {}
+_guard = threading.Lock()
+
+
+def scrubbing(base: str | None) -> str:
+    """Name of the VFS that scrubs what it writes and leaves the rest to `base` (None: the system's own)."""
+    with _guard:
+        name = base or ""
+        if name not in _registered:
+            _registered[name] = ScrubbingVFS(name)
+        return _registered[name].name
+
+
+def scrubbed(page: bytes, offset: int) -> bytes:
+    """One page as it goes to the file, the gap between its cell pointers and its cells zeroed."""
+    start = FILE_HEADER if offset == 0 else 0
+    if len(page) < 512 or page[start] not in (*LEAVES, *INTERIORS):
+        return page
+    cells = int.from_bytes(page[start + 3 : start + 5], "big")
+    gap = start + (8 if page[start] in LEAVES else 12) + 2 * cells
+    content = int.from_bytes(page[start + 5 : start + 7], "big") or 65_536
+    if not gap < content <= len(page) or not page[gap:content].strip(b"\x00"):
+        return page
+    return page[:gap] + bytes(content - gap) + page[content:]
+
+
+class ScrubbingVFS(apsw.VFS):
+    """Passes everything on to another VFS but the writes to a main database."""
+
+    def __init__(self, base: str) -> None:
+        self.name = f"beetle-scrub-{base}"
+        self._base = base
+        super().__init__(self.name, base)
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+        kind = ScrubbingFile if flags[0] & apsw.SQLITE_OPEN_MAIN_DB else apsw.VFSFile
+        return kind(self._base, name, flags)
+
+
+class ScrubbingFile(apsw.VFSFile):
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802 - SQLite's name
+        super().xWrite(scrubbed(bytes(data), offset), offset)

@@ -1,0 +1,108 @@
+"""start, stop and status, with a real daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import CommandLine
+
+
+@pytest.fixture
+def running(beetle: CommandLine) -> Iterator[CommandLine]:
+    words = ("--store", beetle.store, "--socket", beetle.socket, "--profile", "standalone")
+    said = beetle.run(*words, "start")
+    assert said.code == 0, said.err
+    yield beetle
+    beetle.run("--store", beetle.store, "stop")
+
+
+def test_a_started_daemon_answers_and_a_stopped_one_is_gone(running: CommandLine) -> None:
+    status = running.run("--store", running.store, "--json", "status")
+    assert status.json["running"] is True
+    assert status.json["socket"] == running.socket
+    assert status.json["store"] == running.store
+    assert status.json["profile"] == "profile-linux-device-standalone-memory"
+    pid = status.json["pid"]
+    text = running.run("--store", running.store, "status").out
+    assert text.startswith(f"Daemon Status: Running\n  PID:           {pid}\n")
+    for name in ("Socket:", "Uptime:", "Profile:", "Store:", "Turns:", "Database size:"):
+        assert f"  {name}" in text
+    said = running.run("--store", running.store, "stop")
+    assert (said.code, said.out) == (0, "Daemon stopped\n")
+    # It is this process's child here: what it left behind is its exit status alone.
+    assert os.waitpid(pid, os.WNOHANG) == (pid, 0)
+    assert running.run("--store", running.store, "status").code == 3
+    assert running.run("--store", running.store, "stop").out == "Daemon is not running\n"
+
+
+def test_the_store_alone_leads_to_its_daemon_and_the_socket_alone_too(
+    running: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEETLE_SOCKET", str(running.folder / "another.sock"))
+    commit = ("transcript", "commit", "--conversation", "c", "--text", "a spare key")
+    assert running.run("--store", running.store, *commit).code == 0
+    assert running.run("--socket", running.socket, "--json", "memory", "recall", "key").json["hits"]
+    assert running.run("--socket", running.socket, "--store", running.store, "skill", "list").code == 0
+
+
+def test_a_socket_and_a_store_that_do_not_belong_together_are_refused(running: CommandLine) -> None:
+    other = CommandLine(running.folder / "other", running._capsys)
+    other.folder.mkdir()
+    assert other.here("transcript", "commit", "--conversation", "c", "--text", "x").code == 0
+    said = running.run("--socket", running.socket, "--store", other.store, "skill", "list")
+    assert said.error[:2] == (
+        "invalid_request", f"the daemon at {running.socket} does not hold the store {other.store}",
+    )  # fmt: skip
+
+
+def test_starting_twice_says_that_it_runs_already(running: CommandLine) -> None:
+    pid = running.run("--store", running.store, "--json", "status").json["pid"]
+    said = running.run("--store", running.store, "--socket", running.socket, "start")
+    assert (said.code, said.out) == (0, f"Daemon already running (pid {pid})\n")
+    said = running.run("--store", running.store, "--socket", str(running.folder / "c.sock"), "start")
+    assert (said.code, said.error[0]) == (8, "store_locked")
+
+
+def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(running: CommandLine) -> None:
+    pid = running.run("--store", running.store, "--json", "status").json["pid"]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert running.run("--store", running.store, "status").code == 3
+    said = running.run("--store", running.store, "--socket", running.socket, "--profile", "standalone", "start")
+    assert said.code == 0, said.err
+
+
+def test_the_log_stands_beside_the_store_and_is_the_owners_alone(running: CommandLine) -> None:
+    log = Path(running.store).with_suffix(".log")
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert "profile profile-linux-device-standalone-memory" in log.read_text()
+
+
+def test_what_the_child_could_not_do_is_told_as_its_own_error(beetle: CommandLine) -> None:
+    Path(beetle.store).write_bytes(b"this is no database" * 400)
+    said = beetle.run("--store", beetle.store, "--socket", beetle.socket, "--profile", "standalone", "start")
+    assert (said.code, said.error[0]) == (9, "store_corrupt")
+    assert beetle.store in said.error[1]
+    assert said.error[2]
+
+
+def test_start_tells_which_profile_was_chosen_and_why(beetle: CommandLine) -> None:
+    said = beetle.run("--store", beetle.store, "--socket", beetle.socket, "start")
+    try:
+        assert said.code == 0, said.err
+        assert "  Profile: profile-" in said.out
+        assert "  Why:     " in said.out
+    finally:
+        beetle.run("--store", beetle.store, "stop")
+
+
+def test_doctor_looks_at_a_running_daemon(running: CommandLine) -> None:
+    said = running.run("--store", running.store, "--json", "doctor")
+    levels = {each["check"]: each["level"] for each in said.json["findings"]}
+    assert (levels["daemon"], levels["store"], levels["build"]) == ("ok", "ok", "ok")
+    assert said.json["exit_code"] == said.code

@@ -1,0 +1,73 @@
+"""doctor says what it found and what to do."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beetle.transports.cli import doctor
+
+from .conftest import CommandLine
+
+
+def findings(beetle: CommandLine) -> dict[str, dict[str, Any]]:
+    said = beetle.here("--json", "doctor")
+    assert said.code == said.json["exit_code"]
+    return {each["check"]: each for each in said.json["findings"]}
+
+
+def test_a_machine_without_a_store_is_told_that_the_first_write_makes_it(beetle: CommandLine) -> None:
+    found = findings(beetle)
+    assert found["store"]["level"] == "note"
+    assert "wrote, recalled and verified" in found["build"]["text"]
+    assert not Path(beetle.store).exists()
+
+
+def test_a_store_without_a_daemon_is_opened_and_left_closed(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    assert findings(beetle)["store"]["level"] == "ok"
+    assert beetle.here("transcript", "conversations").code == 0
+
+
+def test_a_damaged_store_is_a_problem_with_its_exit_code(beetle: CommandLine) -> None:
+    Path(beetle.store).write_bytes(b"this is no database" * 400)
+    said = beetle.here("--json", "doctor")
+    worst = [each for each in said.json["findings"] if each["exit_code"]]
+    assert said.code == 9
+    assert worst[-1]["key"] == "store_corrupt"
+    assert worst[-1]["advice"]
+
+
+def test_too_few_open_files_are_a_warning_with_a_command(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 4096))
+    found = findings(beetle)["limits"]
+    assert (found["level"], found["exit_code"]) == ("warning", 1)
+    assert found["advice"].startswith("ulimit -n ")
+
+
+def test_a_clock_of_1970_is_a_warning(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.time, "time", lambda: 3600.0)
+    found = findings(beetle)["clock"]
+    assert (found["level"], found["exit_code"]) == ("warning", 1)
+    assert "1970-01-01T01:00:00Z" in found["text"]
+
+
+def test_a_folder_that_others_may_change_is_a_warning(beetle: CommandLine) -> None:
+    beetle.folder.chmod(0o777)
+    assert findings(beetle)["folder"]["advice"] == f"chmod go-w {beetle.folder}"
+
+
+def test_a_configuration_that_cannot_be_read_is_a_problem_and_the_rest_is_still_checked(beetle: CommandLine) -> None:
+    (beetle.folder / "beetle.toml").write_text("[daemon]\nsokcet = '/x'\n")
+    found = findings(beetle)
+    assert found["config"]["level"] == "problem"
+    assert found["build"]["level"] == "ok"
+
+
+def test_the_text_has_the_advice_below_each_finding(beetle: CommandLine) -> None:
+    said = beetle.here("doctor")
+    assert "note     daemon     none runs; commands open the store themselves\n" in said.out
+    assert "                    → beetle start\n" in said.out

@@ -1,0 +1,130 @@
+"""Errors on stderr in one shape, with the exit code of their key."""
+
+from __future__ import annotations
+
+import pytest
+
+from beetle.contracts.errors import STATUS
+
+from .conftest import CommandLine
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("memory", "recall"), "invalid_request"),
+        (("nothing",), "invalid_request"),
+        (("memory",), "invalid_request"),
+        (("version", "extra"), "invalid_request"),
+        (("completion", "tcsh"), "invalid_request"),
+        (("--config", "/nowhere/beetle.toml", "status"), "invalid_request"),
+        (("--socket", "", "status"), "invalid_request"),
+        (("--socket", "/nowhere/b.sock", "skill", "list"), "services_unavailable"),
+        (("--store", "/nowhere/b.db", "skill", "list"), "not_found"),
+        (("--store", "/proc/nowhere/b.db", "transcript", "commit", "--conversation", "c", "--text", "x"),
+         "store_read_only"),
+        (("call", "memory.recal"), "unknown_operation"),
+        (("call", "subscribe", '{"topics": ["skill"]}'), "invalid_request"),
+        (("--profile", "huge", "platform", "capability-snapshot"), "invalid_request"),
+        (("--store", "/nowhere/b.db", "--auth-file", "/nowhere/key", "skill", "list"), "invalid_request"),
+    ],
+)  # fmt: skip
+def test_an_error_has_its_key_a_hint_and_its_exit_code(beetle: CommandLine, words: tuple[str, ...], key: str) -> None:
+    said = beetle.run(*words)
+    found, message, hint = said.error
+    assert (found, said.code, said.out) == (key, STATUS[key].exit_code, "")
+    assert message and hint and "\n" not in hint
+
+
+def test_no_command_at_all_shows_the_help_and_fails(beetle: CommandLine) -> None:
+    said = beetle.run()
+    assert said.code == 2
+    assert said.out == ""
+    assert "usage: beetle" in said.err
+
+
+def test_a_refusal_of_the_daemon_names_the_flag(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    said = beetle.here("memory", "recall", "x", "--limit", "0")
+    assert said.error[2] == "--limit: see `beetle memory recall --help`"
+    said = beetle.here("memory", "write-procedural", "--name", "a", "--topic", "", "--title", "b", "--summary", "c",
+                       "--content", "d")  # fmt: skip
+    assert said.error[2] == "--topic: see `beetle memory write-procedural --help`"
+
+
+def test_what_is_not_there_exits_with_three(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    said = beetle.here("skill", "show", "nope")
+    assert (said.code, said.error[0]) == (3, "not_found")
+
+
+def test_a_command_that_only_reads_makes_no_store(beetle: CommandLine) -> None:
+    said = beetle.here("skill", "list")
+    assert (said.code, said.error[0]) == (3, "not_found")
+    assert not (beetle.folder / "b.db").exists()
+    assert not (beetle.folder / "b.db.lock").exists()
+
+
+def test_a_lone_surrogate_in_arguments_is_refused_with_its_path(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    said = beetle.here("call", "memory.recall", '{"query": "\\ud800"}')
+    assert said.error[0] == "invalid_request"
+    assert "$.args.query" in said.error[1]
+
+
+def test_an_error_cannot_drive_the_terminal(beetle: CommandLine) -> None:
+    said = beetle.run("memory", "recall", "x", "--limit", "\x1b[31m3")
+    assert "\x1b" not in said.err
+    assert "\\x1b" in said.err
+
+
+def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine) -> None:
+    import subprocess
+    import sys
+
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "beetle", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("beetle: internal: the system said: No space left on device")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(beetle: CommandLine) -> None:
+    import os
+    import subprocess
+    import sys
+
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "beetle", "--help"], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_credentials_that_others_may_read_are_refused(beetle: CommandLine) -> None:
+    file = beetle.folder / "key.json"
+    file.write_text('{"device_id": "d", "app_key": "very-secret"}')
+    file.chmod(0o644)
+    said = beetle.here("--auth-file", str(file), "skill", "list")
+    assert said.error == ("invalid_request", f"--auth-file: {file} may be read by others (mode 0644)",
+                          f"chmod 600 {file}")  # fmt: skip
+
+
+def test_credentials_of_another_shape_are_refused_without_quoting_them(beetle: CommandLine) -> None:
+    file = beetle.folder / "key.json"
+    file.write_text('{"device_id": 1, "app_key": "very-secret"}')
+    file.chmod(0o600)
+    said = beetle.here("--auth-file", str(file), "skill", "list")
+    assert said.error[0] == "invalid_request"
+    assert "very-secret" not in said.err
+
+
+def test_credentials_without_a_daemon_open_nothing(beetle: CommandLine) -> None:
+    file = beetle.folder / "key.json"
+    file.write_text('{"device_id": "d", "app_key": "very-secret"}')
+    file.chmod(0o600)
+    said = beetle.here("--auth-file", str(file), "transcript", "commit", "--conversation", "c", "--text", "x")
+    assert said.error[0] == "forbidden"
+    assert not (beetle.folder / "b.db").exists()

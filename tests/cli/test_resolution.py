@@ -1,0 +1,108 @@
+"""Whom a command speaks to: flags before the environment, and that before the defaults, always as a pair."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from beetle.contracts.errors import StoreLocked
+from beetle.runtime.config import Config, Daemon
+from beetle.store.lock import StoreLock
+from beetle.transports.cli.session import Target, find_target
+
+from .conftest import CommandLine
+
+HOME = {"HOME": "/home/ana", "XDG_RUNTIME_DIR": "/run/user/1000"}
+BOTH = {"BEETLE_SOCKET": "/e/b.sock", "BEETLE_STORE": "/e/b.db"}
+USERS = "/run/user/1000/beetle/beetle.sock"
+SYSTEMS = "/run/beetle/beetle.sock"
+STORE = "/home/ana/.local/share/beetle/beetle.db"
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "expected"),
+    [
+        ({}, {}, Target((USERS, SYSTEMS), STORE, False)),
+        ({"store": "/f/b.db"}, {}, Target((), "/f/b.db", False)),
+        ({"store": "/f/b.db"}, BOTH, Target((), "/f/b.db", False)),
+        ({"socket": "/f/b.sock"}, {}, Target(("/f/b.sock",), None, True)),
+        ({"socket": "/f/b.sock"}, BOTH, Target(("/f/b.sock",), None, True)),
+        ({"socket": "/f/b.sock", "store": "/f/b.db"}, {}, Target(("/f/b.sock",), "/f/b.db", True)),
+        ({}, {"BEETLE_SOCKET": "/e/b.sock"}, Target(("/e/b.sock",), None, True)),
+        ({}, {"BEETLE_STORE": "/e/b.db"}, Target((), "/e/b.db", False)),
+        ({}, BOTH, Target(("/e/b.sock",), "/e/b.db", True)),
+    ],
+)  # fmt: skip
+def test_socket_and_store_come_from_one_level(flags: dict[str, str], env: dict[str, str], expected: Target) -> None:
+    assert find_target(Namespace(**flags), {**HOME, **env}, Config(), 1000) == expected
+
+
+def test_the_configuration_names_one_socket_and_its_store() -> None:
+    config = Config(daemon=Daemon(socket="/c/b.sock", store="/c/b.db"))
+    assert find_target(Namespace(), HOME, config, 1000) == Target(("/c/b.sock",), "/c/b.db", False)
+
+
+def test_root_looks_at_the_systems_places() -> None:
+    expected = Target((SYSTEMS,), "/var/lib/beetle/beetle.db", False)
+    assert find_target(Namespace(), HOME, Config(), 0) == expected
+
+
+def test_a_relative_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_target(Namespace(store="b.db"), HOME, Config(), 1000).store == str(tmp_path / "b.db")
+
+
+def test_a_socket_alone_with_nobody_there_opens_no_store(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEETLE_STORE", beetle.store)
+    said = beetle.run("--socket", beetle.socket, "transcript", "commit", "--conversation", "c", "--text", "x")
+    key, message, hint = said.error
+    assert (said.code, key) == (7, "services_unavailable")
+    assert message == f"no daemon answers at {beetle.socket} (No such file or directory)"
+    assert hint == f"start one with `beetle --socket {beetle.socket} start`"
+    assert not Path(beetle.store).exists()
+
+
+def test_without_a_daemon_the_store_is_opened_here(beetle: CommandLine) -> None:
+    assert beetle.here("transcript", "commit", "--conversation", "c", "--text", "a spare key").code == 0
+    assert beetle.here("--json", "memory", "recall", "key").json["hits"][0]["excerpt"] == "a spare key"
+
+
+def test_both_named_and_nobody_at_the_socket_opens_the_store(beetle: CommandLine) -> None:
+    words = ("--socket", beetle.socket, "--store", beetle.store, "--profile", "standalone")
+    assert beetle.run(*words, "transcript", "commit", "--conversation", "c", "--text", "x").code == 0
+
+
+def test_a_store_that_another_process_holds_is_told_with_its_pid(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    lock = StoreLock.acquire(beetle.store)
+    try:
+        said = beetle.here("skill", "list")
+        stopped = beetle.here("stop")
+        status = beetle.here("status")
+    finally:
+        lock.release()
+    assert (said.code, said.error[0]) == (8, StoreLocked.key)
+    assert f"process {os.getpid()}" in said.error[1]
+    assert (stopped.code, stopped.error[2]) == (8, "it is no daemon; it will end by itself")
+    assert status.code == 3
+    assert f"process {os.getpid()} holds {beetle.store}, and it is no daemon" in status.out
+
+
+def test_a_daemon_of_the_lock_file_that_does_not_answer_is_told(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    lock = StoreLock.acquire(beetle.store, socket=beetle.socket)
+    try:
+        said = beetle.here("skill", "list")
+    finally:
+        lock.release()
+    assert (said.code, said.error[0]) == (7, "services_unavailable")
+    assert f"process {os.getpid()} holds {beetle.store}" in said.error[1]
+
+
+def test_an_owner_sees_only_what_is_the_owners(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x", "--owner", "ana")
+    assert beetle.here("--json", "--owner", "ana", "transcript", "conversations").json["conversations"]
+    assert not beetle.here("--json", "--owner", "bo", "transcript", "conversations").json["conversations"]

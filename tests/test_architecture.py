@@ -1,0 +1,107 @@
+"""Who may import whom (ARCHITECTURE §2), and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ANYTHING = "anything"
+
+# A part, the parts of beetle it may import (its own included), the third-party modules it may import.
+EDGES: dict[str, tuple[str, str]] = {
+    "beetle": ("sdk contracts", ""),  # names on demand
+    "beetle.contracts": ("contracts", "msgspec"),
+    "beetle.memory": ("memory contracts", ""),
+    "beetle.store": ("store contracts", "apsw"),
+    "beetle.runtime": ("runtime contracts memory store", "msgspec"),
+    "beetle.sdk": ("contracts runtime open", ""),
+    "beetle.client": ("contracts", "msgspec msgpack"),
+    "beetle.transports": ("transports contracts runtime.dispatcher", "msgspec msgpack"),
+    "beetle.transports.cli": (ANYTHING, ""),
+    "beetle.replication": ("replication contracts.errors", ""),
+    "beetle.open": (ANYTHING, ""),
+    "beetle.daemon": (ANYTHING, ""),
+    "beetle.selftest": (ANYTHING, ""),
+    "beetle.chunks": ("open contracts", ""),
+    "beetle.install": ("open contracts", ""),
+    "beetle.harness": ("harness open contracts", ""),
+    "beetle.__main__": ("transports.cli", ""),
+    "tui": ("client contracts open", "textual rich"),
+}
+FURTHER = {
+    # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
+    "beetle.transports.unix_socket": "runtime",
+}
+FILES = sorted(path for part in ("beetle", "tui") for path in (ROOT / part).rglob("*.py"))
+READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/transports/cli/")
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
+    """Every module that a file imports, wherever the statement stands; `from a import b` may mean the module a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = module.split(".")[: len(module.split(".")) - node.level + is_package] if node.level else []
+            base = ".".join([*parent, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def part_of(module: str) -> str:
+    """The longest part of the table that a module belongs to."""
+    return max((each for each in EDGES if module == each or module.startswith(f"{each}.")), key=len)
+
+
+def allowed(module: str, imported: str) -> bool:
+    inner, outer = EDGES[part_of(module)]
+    if not imported.startswith("beetle"):
+        top = imported.partition(".")[0]
+        return top in sys.stdlib_module_names or top in outer.split() or (top == "tui" and module.startswith("tui"))
+    target = imported.removeprefix("beetle").removeprefix(".")
+    parts = [*inner.split(), *FURTHER.get(module, "").split(), "__version__"]
+    return inner == ANYTHING or any(target == each or target.startswith(f"{each}.") for each in parts)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_a_module_imports_only_from_where_it_may(path: Path) -> None:
+    module, tree = module_of(path), ast.parse(path.read_text())
+    found = list(imports(tree, module, path.name == "__init__.py"))
+    assert [each for each in found if not allowed(module, each)] == []
+    assert [each for each in found if each.endswith(".*")] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_a_module_is_imported_by_a_statement_and_the_environment_read_by_the_outermost(path: Path) -> None:
+    """PyInstaller follows statements and misses `importlib.import_module("…")`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        assert name not in ("import_module", "__import__"), ast.unparse(node)
+        if name in ("environ", "getenv", "environb") and isinstance(node, ast.Attribute):
+            where = path.relative_to(ROOT).as_posix()
+            assert where.startswith(READS_ENVIRONMENT), f"{where}:{node.lineno} reads the environment"
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import beetle", "msgspec msgpack apsw asyncio textual typing.re beetle.sdk beetle.contracts"),
+        ("import beetle.client", "apsw textual asyncio rich importlib.metadata beetle.store beetle.runtime"),
+        ("import beetle.sdk", "apsw textual asyncio beetle.open"),
+        ("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext"),
+        ("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext"),
+    ],
+)
+def test_importing_loads_nothing_that_is_not_needed(statement: str, absent: str) -> None:
+    code = f"{statement}\nimport sys\nprint(*(name for name in {absent.split()!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

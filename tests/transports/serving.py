@@ -1,0 +1,159 @@
+"""A socket server inside the test's own process, and peers of other users."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from beetle import __version__
+from beetle.contracts.codec import replace
+from beetle.memory.chain import chain_hash
+from beetle.open import clock, store_settings
+from beetle.runtime.config import Principal
+from beetle.runtime.dispatcher import Dispatcher
+from beetle.runtime.principals import Principals
+from beetle.runtime.profile import load_profile
+from beetle.store.store import Store
+from beetle.transports.unix_socket import SocketServer
+from tests.transports.conftest import Peer
+
+PATIENCE_S = 30.0
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can connect as another user")
+
+CONNECT_AS = """
+import os, socket, sys
+uid, gid, path, channel = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+os.setgroups([int(each) for each in sys.argv[5:]])
+os.setgid(gid)
+os.setuid(uid)
+peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+try:
+    peer.connect(path)
+except OSError as error:
+    sys.exit(error.errno)
+socket.send_fds(socket.socket(fileno=channel), [b"x"], [peer.fileno()])
+"""
+
+
+class Served:
+    """A store, its dispatcher and a socket server, with budgets of one's own (the compact profile's otherwise)."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        principals: Mapping[str, Principal] | None = None,
+        own_uid: int | None = None,
+        group: int | None = None,
+        **budgets: int,
+    ) -> None:
+        profile = load_profile("compact")
+        profile = replace(profile, budgets=replace(profile.budgets, **budgets))
+        self.path = str(folder / "b.sock")
+        self.store = Store(
+            store_settings(str(folder / "b.db"), profile, "sqlite"),
+            clock=clock,
+            chain_hash=chain_hash,
+            version=__version__,
+        )
+        self.dispatcher = Dispatcher(self.store, profile, clock=clock, version=__version__)
+        self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
+        self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
+        self.server.start()
+
+    def peer(self) -> Peer:
+        return Peer(self.path)
+
+    def refusals(self) -> list[tuple[str, str, str]]:
+        """(principal, operation, subject) of the refusals that were logged."""
+        with self.store.read() as tx:
+            return list(tx.rows("SELECT principal, operation, subject FROM event_log WHERE event = 'refused'"))
+
+    @contextlib.contextmanager
+    def held_writer(self) -> Iterator[None]:
+        """The writer is busy with one write until the block ends."""
+        begun, go = threading.Event(), threading.Event()
+
+        def hold(_tx: Any) -> None:
+            begun.set()
+            go.wait(PATIENCE_S)
+
+        holder = threading.Thread(target=self.store.write, args=(hold,), kwargs={"grows": False})
+        holder.start()
+        try:
+            assert begun.wait(PATIENCE_S)
+            yield
+        finally:
+            go.set()
+            holder.join()
+
+    def close(self) -> None:
+        self.server.stop()
+        self.store.close()
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter; its short name keeps a socket's path short too."""
+    folder = tempfile.mkdtemp(prefix="beetle-")
+    try:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def connect_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> socket.socket:
+    """A connection that was made by another user. The kernel notes who connects, not who uses the descriptor later.
+
+    Raises:
+        OSError: that user could not connect.
+    """
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        child = subprocess.run(
+            [sys.executable, "-ISc", CONNECT_AS, *map(str, (uid, gid, path, theirs.fileno(), *groups))],
+            pass_fds=[theirs.fileno()],
+            check=False,
+        )
+        if child.returncode:
+            raise OSError(child.returncode, os.strerror(child.returncode))
+        _, descriptors, _, _ = socket.recv_fds(mine, 1, 1)
+    return socket.socket(fileno=descriptors[0])
+
+
+def peer_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> Peer:
+    """A raw peer of another user."""
+    peer = Peer.__new__(Peer)
+    peer.socket = connect_as(path, uid, gid, groups)
+    peer.socket.settimeout(PATIENCE_S)
+    peer._unpacker = msgpack.Unpacker(max_buffer_size=0)
+    return peer
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Look again and again for what nobody announces; its first truthy value."""
+    end = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < end, f"never came: {what}"
+        time.sleep(0.002)
+    return found
