@@ -159,6 +159,11 @@ def _doc(kind: type) -> str:
     return " ".join((kind.__dict__.get("__doc__") or "").split())
 
 
+def _first_sentence(kind: type) -> str:
+    text = _doc(kind).partition(". ")[0].removesuffix(".")
+    return text[:1].lower() + text[1:]
+
+
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
@@ -189,7 +194,7 @@ def request_rows(kind: type[Struct]) -> tuple[list[str], list[type[Struct]]]:
         found = read_kind(field.type)
         named.extend(found.structs)
         bounds = "; ".join(dict.fromkeys(found.bounds))
-        meaning = _plain(found.description)
+        meaning = _plain(found.description or next(map(_first_sentence, found.structs), ""))
         lines.append(f"| `{field.encode_name}` | {found.text} | {_default(field)} | {bounds} | {meaning} |")
     return lines, named
 

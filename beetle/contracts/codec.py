@@ -16,7 +16,7 @@ from beetle.contracts.errors import InvalidRequest
 
 __all__ = [
     "UNSET", "Raw", "check_values", "convert_request", "decode_request", "format_us", "from_plain", "from_us", "pack",
-    "pack_json", "replace", "to_plain", "to_us", "unpack", "unpack_any",
+    "pack_json", "replace", "to_plain", "to_us", "to_wire", "unpack", "unpack_any",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -26,6 +26,8 @@ INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _PLACE = re.compile(r" - at `\$([^`]*)`\Z")
 _NAMED_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
 _FIELD_SHOWN = 128
@@ -89,12 +91,17 @@ def convert_request(value: Any, kind: type[T], root: str = "$.args") -> T:
         InvalidRequest: as `decode_request`.
     """
     try:
-        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_open_raw, builtin_types=(bytes,))
+        plain = to_wire(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidRequest(reason=f"the arguments cannot be read: {error}", path=root) from None
     # Before they are encoded: MessagePack holds no lone surrogate and no integer beyond 64 bits.
     check_values(plain, root)
     return decode_request(pack(plain), kind, root, scanned=True)
+
+
+def to_wire(value: Any) -> Any:
+    """Builtins of a request as they go over the wire: times as RFC 3339 text, undecoded arguments opened."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_open_raw, builtin_types=(bytes,))
 
 
 def _open_raw(value: Any) -> Any:
@@ -167,8 +174,15 @@ def from_plain(value: Any, kind: type[T]) -> T:
 
 
 def to_us(at: datetime) -> int:
-    """Microseconds since the epoch of an aware time."""
-    return (at - EPOCH) // _MICROSECOND
+    """Microseconds since the epoch of an aware time.
+
+    Raises:
+        InvalidRequest: its zone puts it outside the years 1 to 9999 of UTC, where no answer could show it.
+    """
+    found = (at - EPOCH) // _MICROSECOND
+    if not _FIRST_US <= found <= _LAST_US:
+        raise InvalidRequest(reason=f"{at.isoformat()} lies outside the years 1 to 9999 of UTC")
+    return found
 
 
 def from_us(at: int) -> datetime:

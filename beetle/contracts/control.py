@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, field
 
 from beetle.contracts.common import Report
 from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, budgeted
@@ -38,7 +38,7 @@ class HelloReport(Report, frozen=True, kw_only=True):
 
 class BatchItem(Part, frozen=True, kw_only=True):
     op: Annotated[str, Meta(min_length=1, max_length=128)]
-    args: Raw = Raw(b"\x80")
+    args: Raw = field(default_factory=lambda: Raw(b"\x80"))  # a plain default would stand in no JSON schema
 
 
 class BatchRequest(Request, frozen=True, kw_only=True):
@@ -60,6 +60,8 @@ class SubscribeRequest(Request, frozen=True, kw_only=True):
 
 
 class SubscribeReport(Report, frozen=True, kw_only=True):
+    """`sub` names the subscription in its event frames and in unsubscribe."""
+
     sub: Open[str]
     topics: Open[tuple[str, ...]]
 
@@ -71,6 +73,8 @@ class UnsubscribeRequest(Request, frozen=True, kw_only=True):
 
 
 class UnsubscribeReport(Report, frozen=True, kw_only=True):
+    """The subscription that has ended; no frame of it follows this answer."""
+
     sub: Open[str]
 
 

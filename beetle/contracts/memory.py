@@ -51,6 +51,8 @@ MemoryWriteRequest = ProceduralWrite
 
 
 class MemoryWriteReport(Report, frozen=True, kw_only=True):
+    """`writes` in the order of the request; `derived_refs` are those that this write made."""
+
     accepted: Open[int]
     writes: Open[tuple[RuntimeSkillWriteOutcome, ...]]
     derived_refs: Open[tuple[DerivedMemoryRef, ...]]
@@ -185,6 +187,8 @@ class ProjectionAudit(Piece, frozen=True, kw_only=True):
 
 
 class MemoryProjectionReport(Report, frozen=True, kw_only=True):
+    """`system_memory_block` is for a model's context as it stands; empty when nothing fits."""
+
     system_memory_block: Content[str | None]
     sections: Open[tuple[ProjectionSection, ...]]
     audit: Open[ProjectionAudit]
@@ -279,6 +283,8 @@ class OperatorInspection(Piece, frozen=True, kw_only=True):
 
 
 class MemoryInspectionReport(Report, frozen=True, kw_only=True):
+    """`recall`, `recall_hits` and `projection` are filled when the request gives a query."""
+
     store: Open[StoreState]
     counts: Open[PlaneCounts]
     event_log: Open[EventLogState]

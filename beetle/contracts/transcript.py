@@ -113,6 +113,8 @@ class CommittedTurn(Piece, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptCommitReport(Report, frozen=True, kw_only=True):
+    """`turns` in the order of the request."""
+
     committed: Open[int]
     unchanged: Open[int]
     turns: Open[tuple[CommittedTurn, ...]]
@@ -232,7 +234,7 @@ class RedactedTranscriptSlice(Report, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptReplayReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
-    pass
+    """A page of turns in sequence order."""
 
 
 class FirstIn(Part, frozen=True, kw_only=True, rename={"begin": "from", "end": "to"}):
@@ -298,6 +300,8 @@ class ConversationSummary(Piece, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptConversationsReport(Report, frozen=True, kw_only=True):
+    """A page of conversations, the most recently begun first."""
+
     conversations: Open[tuple[ConversationSummary, ...]]
     has_more: Open[bool] = False
     next_cursor: Open[str | None] = None
@@ -327,6 +331,8 @@ class SearchHit(Piece, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptSearchReport(Report, frozen=True, kw_only=True):
+    """Hits that the view may see, best first."""
+
     hits: Open[tuple[SearchHit, ...]]
 
 

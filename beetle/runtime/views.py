@@ -121,8 +121,12 @@ def sanitize_refs(
 
 
 def _turn(turn: TranscriptTurn, viewer: Viewer, taken: _Withheld) -> TranscriptTurn:
-    reasons = {m.message_id: withheld(m.visibility, m.state, viewer) for m in turn.messages}
-    messages = tuple(_message(m, reasons[m.message_id], turn.turn_id, viewer, taken) for m in turn.messages)
+    judged = [(m, withheld(m.visibility, m.state, viewer)) for m in turn.messages]
+    reasons: dict[str, str | None] = {}
+    for message, reason in judged:
+        # Should an id stand twice, what hangs on it is as private as the more private of the two.
+        reasons[message.message_id] = reasons.get(message.message_id) or reason
+    messages = tuple(_message(m, reason, turn.turn_id, viewer, taken) for m, reason in judged)
     # What hangs on the whole turn is as private as the most private of its messages.
     worst = next((reason for reason in reasons.values() if reason is not None), None)
     return replace(

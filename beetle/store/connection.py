@@ -95,7 +95,7 @@ def prepare_writer(connection: apsw.Connection, settings: StoreSettings) -> None
 def open_checkpointer(settings: StoreSettings) -> apsw.Connection:
     """The connection that folds the write-ahead log into the file, scrubbing its pages on the way.
 
-    It is one of its own because a VFS of ours costs each of its calls the interpreter's lock: commits need not pay that.
+    It is one of its own because each call of a VFS of ours takes the interpreter's lock: commits are spared that.
     """
     through = settings._replace(vfs=scrubbing(settings.vfs), page_cache_kib=16)
     connection = _connect(through, apsw.SQLITE_OPEN_READWRITE)
@@ -232,8 +232,9 @@ def _writer_pragmas(settings: StoreSettings) -> list[tuple[str, Any]]:
         ("wal_autocheckpoint", 0),
         # A WAL that once grew large is cut back when it is reset.
         ("journal_size_limit", settings.wal_bytes),
-        # A backstop above the ceiling that the writer itself enforces: deletes need a few pages to work with.
-        ("max_page_count", settings.store_bytes // PAGE_SIZE + max(64, settings.store_bytes // PAGE_SIZE // 16)),
+        # A backstop far above the ceiling that the writer itself enforces, which a single write must not reach: SQLite
+        # would undo the whole group and call the disk full.
+        ("max_page_count", settings.store_bytes // PAGE_SIZE + max(32_768, settings.store_bytes // PAGE_SIZE // 16)),
         *_shared_pragmas(settings),
     ]
 

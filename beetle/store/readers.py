@@ -74,22 +74,26 @@ class Readers:
     def _read(self, deadline: float | None) -> Iterator[Reading]:
         # Opening waits at the gate too: without a WAL, SQLite would meet the writer's lock.
         with self._gate:
-            reader = self._take()
+            reader = self._take() if self._settings.walled else self._take_undone()
             reader.deadline = deadline
             try:
-                if not self._settings.walled:
-                    self._meet_journal(reader.connection)
                 yield from _transaction(reader.connection)
             finally:
                 reader.deadline = None
                 self._put(reader)
 
-    def _meet_journal(self, connection: apsw.Connection) -> None:
+    def _take_undone(self) -> _Reader:
         """A journal that a failed write left must be played back before anyone reads, which takes a writer."""
         try:
-            connection.pragma("schema_version")
+            reader = self._take()
         except (apsw.ReadOnlyError, apsw.CantOpenError):
             self._undo()
+            reader = self._take()
+        try:
+            reader.connection.pragma("schema_version")
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            self._undo()
+        return reader
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when their read ends."""

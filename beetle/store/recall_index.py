@@ -7,18 +7,37 @@ every row that matches the words.
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
+
+import apsw
 
 from beetle.store.transaction import Reading, Writing
 
 PLANES: dict[str, int] = {"evidence": 0, "procedural": 1}
 PLANE_NAMES: dict[int, str] = {code: name for name, code in PLANES.items()}
 PLANE_BITS = 4
+MARK = 4
+"""Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
+SEGMENT_BITS = 37
+"""A page of FTS5's data table has the number segment << 37 | page."""
 
 ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"
 REMOVE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, ?, ?, ?, ?)
 """
+FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
+MARKS_SQL = """
+WITH RECURSIVE segment (segid) AS (
+  SELECT min(segid) FROM recall_index_idx
+  UNION ALL
+  SELECT (SELECT min(segid) FROM recall_index_idx WHERE segid > segment.segid) FROM segment WHERE segid IS NOT NULL
+)
+SELECT i.segid, i.term, i.pgno >> 1 FROM segment s CROSS JOIN json_each(?) j
+CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term = unhex(j.value)
+"""
+PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
+REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
 SEARCH_SQL = """
 SELECT rowid, -bm25(recall_index, ?, ?, ?, 0.0) AS score FROM recall_index WHERE recall_index MATCH ?
 ORDER BY score DESC, rowid LIMIT ?
@@ -74,6 +93,61 @@ def add(tx: Writing, entry: Entry, fields: Fields) -> None:
 def remove(tx: Writing, entry: Entry, fields: Fields) -> None:
     """Take one record out; `fields` must be exactly what was added, or terms of it stay behind."""
     tx.run(REMOVE_SQL, _rowid(entry), *fields, _scope(entry))
+    _unmark(tx, fields)
+
+
+def _unmark(tx: Writing, fields: Fields) -> None:
+    """Take removed terms out of the marks by which FTS5 finds a page.
+
+    A page of the index is found by the beginning of the first term that it held when it was written, as much of it as
+    tells it from the term before: of a rare word, most or all. `secure-delete` takes the term off the page and leaves
+    the mark. The first term that the page holds now serves as well: it comes behind all of the page before.
+    """
+    tokenizer = tx.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+    words: set[str] = set()
+    for text in fields:
+        for found in tokenizer(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
+            words.update(found)
+    # A mark is "0" and the term; what is shorter than a few letters tells nothing.
+    starts = {b"0" + word.encode()[:length] for word in words for length in range(MARK, len(word.encode()) + 1)}
+    suspects = list(tx.rows(MARKS_SQL, json.dumps([start.hex() for start in starts])))
+    if not suspects:
+        return
+    tx.run(FLUSH_SQL)
+    for segment, mark, page in suspects:
+        first = _first_term(tx.value(PAGE_SQL, segment << SEGMENT_BITS | page))
+        if first is not None and not first.startswith(mark):
+            _remark(tx, first, segment, mark)
+
+
+def _remark(tx: Writing, first: bytes, segment: int, mark: bytes) -> None:
+    # The tables behind an index are closed to SQL, and should be: this one update is the exception.
+    tx.connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        tx.run(REMARK_SQL, first, segment, mark)
+    finally:
+        tx.connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+
+def _first_term(page: bytes | None) -> bytes | None:
+    """The first term that begins on a leaf page of FTS5, which stands there whole; None where none does."""
+    if page is None:
+        return None
+    end = int.from_bytes(page[2:4], "big")
+    if end >= len(page):
+        return None
+    offset, _ = _varint(page, end)
+    size, start = _varint(page, offset)
+    return page[start : start + size]
+
+
+def _varint(page: bytes, at: int) -> tuple[int, int]:
+    """One of SQLite's variable-length integers of up to four bytes, and where it ends."""
+    value = 0
+    while True:
+        value, at = value << 7 | page[at] & 0x7F, at + 1
+        if page[at - 1] < 0x80:
+            return value, at
 
 
 def search(

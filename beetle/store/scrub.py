@@ -51,11 +51,11 @@ class ScrubbingVFS(apsw.VFS):
         self._base = base
         super().__init__(self.name, base)
 
-    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         kind = ScrubbingFile if flags[0] & apsw.SQLITE_OPEN_MAIN_DB else apsw.VFSFile
         return kind(self._base, name, flags)
 
 
 class ScrubbingFile(apsw.VFSFile):
-    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802 - SQLite's name
+    def xWrite(self, data: Any, offset: int) -> None:
         super().xWrite(scrubbed(bytes(data), offset), offset)

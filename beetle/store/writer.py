@@ -34,6 +34,8 @@ log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
 CHECKPOINT_BUSY_MS = 20
+TIGHT_BYTES = 64 * 2**20
+"""So near to its ceiling a store looks after each write whether it went over; no single write is as large."""
 EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
 PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
 CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
@@ -116,6 +118,7 @@ class Writer:
         self._stopped = False
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
+        self._tight = True
         self._wal_pages = 0
         self._erasures = pending_erasures
         self._erased = threading.Condition()
@@ -185,7 +188,7 @@ class Writer:
         return not self._erasures
 
     def undo(self) -> None:
-        """Play a journal back that a failed write left; the caller holds the gate. The next reader meets what is left."""
+        """Play a journal back that a failed write left; the caller holds the gate."""
         try:
             self._connection.pragma("schema_version")
         except apsw.Error as error:
@@ -241,7 +244,9 @@ class Writer:
     def _run_group(self, group: list[_Write]) -> None:
         """Answer every job of a group, whatever happens."""
         try:
-            live = [job for job in group if not self._refused(job)]
+            used = self._used_bytes()
+            self._tight = used + TIGHT_BYTES > self._settings.store_bytes
+            live = [job for job in group if not self._refused(job, used)]
             if live:
                 self._commit(live)
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
@@ -273,10 +278,10 @@ class Writer:
             except apsw.Error:
                 return False
 
-    def _refused(self, job: _Write) -> bool:
+    def _refused(self, job: _Write, used: int) -> bool:
         if job.deadline is not None and time.monotonic() > job.deadline:
             job.error = DeadlineExceeded(what="the write began", deadline_ms="given")
-        elif job.grows and self._over_ceiling():
+        elif job.grows and used >= self._settings.store_bytes:
             job.error = StoreBudgetExceeded(maximum=self._settings.store_bytes)
         else:
             return False
@@ -284,11 +289,14 @@ class Writer:
         return True
 
     def _over_ceiling(self) -> bool:
+        return self._used_bytes() > self._settings.store_bytes
+
+    def _used_bytes(self) -> int:
+        """Bytes of the pages in use, as the transaction that runs sees them."""
         try:
-            used = self._connection.pragma("page_count") - self._connection.pragma("freelist_count")
+            return (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * PAGE_SIZE
         except apsw.Error:
-            return False  # a store that cannot be read will say so itself when it is written
-        return used * PAGE_SIZE >= self._settings.store_bytes
+            return 0  # a store that cannot be read will say so itself when it is written
 
     def _attempt(self, jobs: list[_Write]) -> BaseException | None:
         """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
@@ -349,6 +357,8 @@ class Writer:
         tx.connection.execute("SAVEPOINT job")
         try:
             job.result = job.run(tx)
+            if job.grows and self._tight and self._over_ceiling():
+                raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
             tx.connection.execute("RELEASE job")
         except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
             failure = self._own_error(error) if isinstance(error, apsw.Error) else error

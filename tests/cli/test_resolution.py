@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beetle.contracts.errors import StoreLocked
+from beetle.contracts.errors import InvalidRequest, StoreLocked
 from beetle.runtime.config import Config, Daemon
 from beetle.store.lock import StoreLock
 from beetle.transports.cli.session import Target, find_target
@@ -53,6 +53,14 @@ def test_root_looks_at_the_systems_places() -> None:
 def test_a_relative_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_target(Namespace(store="b.db"), HOME, Config(), 1000).store == str(tmp_path / "b.db")
+
+
+def test_a_relative_socket_is_judged_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 110)
+    deep.mkdir()
+    monkeypatch.chdir(deep)
+    with pytest.raises(InvalidRequest, match="the system allows 107"):
+        find_target(Namespace(socket="b.sock"), HOME, Config(), 1000)
 
 
 def test_a_socket_alone_with_nobody_there_opens_no_store(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +108,14 @@ def test_a_daemon_of_the_lock_file_that_does_not_answer_is_told(beetle: CommandL
         lock.release()
     assert (said.code, said.error[0]) == (7, "services_unavailable")
     assert f"process {os.getpid()} holds {beetle.store}" in said.error[1]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may use every socket and see every lock")
+def test_what_a_user_may_not_see_is_no_answer(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    Path(f"{beetle.store}.lock").chmod(0)
+    for words in (("status",), ("stop",), ("skill", "list")):
+        assert beetle.here(*words).error[0] == "forbidden"
 
 
 def test_an_owner_sees_only_what_is_the_owners(beetle: CommandLine) -> None:

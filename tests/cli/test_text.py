@@ -85,6 +85,11 @@ def test_a_table_is_aligned_and_as_wide_as_the_screen() -> None:
     assert text.splitlines() == ["NAME    N  TEXT", "a       1  long words a…", "bcd   200  x"]
 
 
+def test_a_table_may_fold_its_last_column() -> None:
+    text = table([("a", "one, two, three, four, five"), ("b", "x")], ("N", "TEXT"), 24, fold=True)
+    assert text.splitlines() == ["N  TEXT", "a  one, two, three,", "   four, five", "b  x"]
+
+
 def test_a_text_is_wrapped_at_words_and_never_wider_than_the_screen() -> None:
     lines = wrap("one two three\n" + "x" * 50, "  ", 24)
     assert lines[0] == "  one two three"

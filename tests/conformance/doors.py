@@ -19,6 +19,7 @@ from beetle.contracts.codec import to_plain
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, WireScope
 from beetle.contracts.errors import ERRORS, STATUS, BeetleError
 from beetle.contracts.fields import ViewName
+from beetle.contracts.methods import OperationMethods
 from beetle.open import Embedded, Opened, open_store
 from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Outcome
@@ -80,6 +81,10 @@ class Door(ABC):
         """The report alone."""
         return self.ask(op, args, scope, idempotency_key, deadline_ms).report
 
+    @abstractmethod
+    def methods(self) -> OperationMethods:
+        """The typed methods of this door, for its own owner."""
+
     def prepare(self, op: str, args: Mapping[str, Any], scope: Mapping[str, str] | None = None) -> Plain:
         """What a case needs before it begins; a slow door may take a quicker way to the same store."""
         return self.call(op, args, scope)
@@ -137,6 +142,9 @@ class InProcess(Door):
     def embedded(self, owner: str, caller: Caller | None = None) -> Embedded:
         where = WireScope(owner_id=owner, channel=DEFAULT_CHANNEL, chat_id=DEFAULT_CHAT)
         return Embedded(self.opened, caller or embedded_caller(owner), where)
+
+    def methods(self) -> OperationMethods:
+        return MemoryRuntime(self.embedded(self.owner))
 
     def outcome(self, owner: str, *call: Any, caller: Caller | None = None) -> Outcome:
         return self.embedded(owner, caller).call(*call)
@@ -242,6 +250,7 @@ class Socket(Door):
         super().__init__(owner)
         self.daemon = daemon
         self.client = Client(str(daemon.socket))
+        self._typed: Client | None = None
 
     def ask(
         self,
@@ -253,7 +262,13 @@ class Socket(Door):
     ) -> Answer:
         where = WireScope(**self.wire_scope(scope))
         report = self.client.call(op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms)
-        return Answer(plain(report), None)
+        return Answer(plain(report), self.client.repeated)
+
+    def methods(self) -> OperationMethods:
+        from beetle.client import Client
+
+        self._typed = Client(str(self.daemon.socket), scope=WireScope(owner_id=self.owner))
+        return self._typed
 
     def frame(self, op: str, args: Any, /, *, unicode_errors: str = "strict", **more: Any) -> Plain:
         """One answer to one frame that a typed client would not send."""
@@ -266,6 +281,8 @@ class Socket(Door):
 
     def close(self) -> None:
         self.client.close()
+        if self._typed is not None:
+            self._typed.close()
 
 
 def read_frame(wire: socket.socket, unpacker: msgpack.Unpacker) -> Plain:

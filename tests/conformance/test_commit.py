@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from beetle.contracts.common import Conversation
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
 from conformance.cases import CONVERSATION, contents, lifecycle, message, replay, talk, turn
 from conformance.doors import Door
 
@@ -164,6 +169,34 @@ def test_a_time_may_lie_in_the_future_or_far_in_the_past(door: Door) -> None:
     times = {"t1": "0001-01-01T00:00:00Z", "t2": "9999-12-31T23:59:59.999999Z", "t3": "1969-12-31T23:59:59.5Z"}
     door.prepare("transcript.commit", talk(*(turn(key, f"at {at}", at=at) for key, at in times.items())))
     assert {each["turn_id"]: each["at"] for each in replay(door)["turns"]} == times
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_no_answer_could_show_is_refused(door: Door, at: str) -> None:
+    door.refused("invalid_request", "transcript.commit", talk(turn("t1", "x", at=at)))
+    door.refused("invalid_request", "transcript.commit", talk(turn("t1", message("m", "x", at=at))))
+    door.refused("invalid_request", "memory.recall", {"query": "x", "since": at})
+
+
+def test_a_typed_request_is_the_same_as_its_fields(door: Door) -> None:
+    """Structs hold times as datetimes, and a constructor validates nothing: the receiving end does."""
+    if door.name == "cli":
+        pytest.skip("the command line takes JSON")
+    methods = door.methods()
+    said = MessageDelta(message_id="m", role="user", content="typed", at=datetime(2024, 5, 1, 12, tzinfo=UTC))
+    delta = CanonicalTurnDelta(turn_id="t1", at=datetime(2024, 5, 1, 12, tzinfo=UTC), messages=(said,))
+    where = Conversation(conversation_id="talk")
+    report = methods.commit_transcript(MemoryTranscriptCommitRequest(conversation=where, turns=(delta,)))
+    assert (report.committed, report.turns[0].sequence) == (1, 1)
+    fields = talk(turn("t1", message("m", "typed"), at="2024-05-01T14:00:00+02:00"))
+    assert methods.commit_transcript(**fields).unchanged == 1
+    shown = methods.replay_transcript(conversation=where, view="host_ui")
+    assert shown.turns[0].messages[0].content == "typed"
+    assert methods.recall(query="typed", since=datetime(2024, 5, 1, tzinfo=UTC)).hits
+    wrong = MemoryTranscriptCommitRequest(conversation=where, turns=())
+    with pytest.raises(BeetleError) as caught:
+        methods.commit_transcript(wrong)
+    assert caught.value.details["path"] == "$.args.turns"
 
 
 def test_an_attr_s_target_must_be_a_message_of_its_turn(door: Door) -> None:

@@ -147,9 +147,11 @@ def has_own_docstring(kind: type[Struct]) -> bool:
 def test_a_request_refuses_unknown_fields_all_the_way_down(kind: type[Struct]) -> None:
     for each in reachable(kind):
         assert each.__struct_config__.forbid_unknown_fields, each
-        assert each.__struct_config__.frozen and each.__struct_config__.kw_only if hasattr(
-            each.__struct_config__, "kw_only"
-        ) else each.__struct_config__.frozen
+        assert (
+            each.__struct_config__.frozen and each.__struct_config__.kw_only
+            if hasattr(each.__struct_config__, "kw_only")
+            else each.__struct_config__.frozen
+        )
 
 
 @pytest.mark.parametrize("kind", REPORT_STRUCTS, ids=lambda kind: kind.__name__)

@@ -4,7 +4,8 @@ A plan is text: what fails, at which operation, and whether it goes on failing:
 
     full@7      the 7th operation that changes the disk answers SQLITE_FULL, the 8th works again
     full@7+     and so does every later one, until `heal`
-    ioerr@7+    SQLITE_IOERR, readonly@7+ SQLITE_READONLY
+    ioerr@7+    SQLITE_IOERR
+    readonly@7+ SQLITE_IOERR of a disk that went read-only: the system's own number for it, EROFS, tells them apart
     torn@7      the 7th operation, if it is a write, writes half of its bytes and then fails
     cut@7/3     the power goes at the 7th: nothing reaches the disk any more; `after_power_cut` makes the files that the
                 disk may hold then: all that was synced, and of the rest what the seed 3 chooses, whole, in part, not
@@ -14,6 +15,7 @@ Operations that change the disk are writes, syncs, truncations and deletions.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -92,6 +94,7 @@ class FaultVFS(apsw.VFS):
         self.count = 0
         self.hits = 0
         self.temporary = 0
+        self.only: str | None = None
         self.guard = threading.RLock()
         self.disks: dict[str, _Disk] = {}
         super().__init__(self.name, "")
@@ -109,8 +112,10 @@ class FaultVFS(apsw.VFS):
     def close(self) -> None:
         self.unregister()
 
-    def fault(self) -> Plan | None:
-        """Count one operation; the plan when it is to fail."""
+    def fault(self, disk: _Disk | None) -> Plan | None:
+        """Count one operation; the plan when it is to fail. `only` narrows both to the file of that path."""
+        if self.only is not None and disk is not self.disks.get(self.only):
+            return None
         self.count += 1
         plan = self.plan
         if plan is None or self.count < plan.at or (self.count > plan.at and not plan.lasting):
@@ -147,9 +152,13 @@ class FaultVFS(apsw.VFS):
             if disk.since and disk.since[-1][0] == "delete":
                 disk.synced, disk.since = None, []
 
+    def xGetLastError(self) -> tuple[int, str]:
+        read_only = self.plan is not None and self.plan.kind == "readonly" and self.hits
+        return (errno.EROFS if read_only else errno.EIO, "planned")
+
     def xDelete(self, filename: str, syncdir: bool) -> None:
         with self.guard:
-            if plan := self.fault():
+            if plan := self.fault(self.disks.get(filename)):
                 raise _error(plan, apsw.SQLITE_IOERR_DELETE)
             super().xDelete(filename, syncdir)
             disk = self.disk(filename)
@@ -165,7 +174,7 @@ class FaultFile(apsw.VFSFile):
 
     def xWrite(self, data: Any, offset: int) -> None:
         with self.vfs.guard:
-            plan = self.vfs.fault()
+            plan = self.vfs.fault(self.disk)
             if plan is None:
                 super().xWrite(data, offset)
                 self.disk.since.append(("write", offset, bytes(data)))
@@ -178,7 +187,7 @@ class FaultFile(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:
         with self.vfs.guard:
-            if plan := self.vfs.fault():
+            if plan := self.vfs.fault(self.disk):
                 raise _error(plan, apsw.SQLITE_IOERR_FSYNC)
             # The files are compared, not the machine's own disk: a real sync would only cost time.
             self.disk.sync()
@@ -188,7 +197,7 @@ class FaultFile(apsw.VFSFile):
 
     def xTruncate(self, newsize: int) -> None:
         with self.vfs.guard:
-            if plan := self.vfs.fault():
+            if plan := self.vfs.fault(self.disk):
                 raise _error(plan, apsw.SQLITE_IOERR_TRUNCATE)
             super().xTruncate(newsize)
             self.disk.since.append(("truncate", newsize))
@@ -197,8 +206,6 @@ class FaultFile(apsw.VFSFile):
 def _error(plan: Plan, extended: int) -> apsw.Error:
     if plan.kind == "full":
         return apsw.FullError("planned")
-    if plan.kind == "readonly":
-        return apsw.ReadOnlyError("planned")
     error = apsw.IOError("planned")
     error.extendedresult = extended
     return error

@@ -72,10 +72,17 @@ class Served:
         self.dispatcher = Dispatcher(self.store, profile, clock=clock, version=__version__)
         self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
         self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
+        self._stopped = False
         self.server.start()
 
     def peer(self) -> Peer:
-        return Peer(self.path)
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            peer.connect(self.path)
+        except BaseException:
+            peer.close()
+            raise
+        return _peer_of(peer)
 
     def refusals(self) -> list[tuple[str, str, str]]:
         """(principal, operation, subject) of the refusals that were logged."""
@@ -100,8 +107,14 @@ class Served:
             go.set()
             holder.join()
 
+    def stop(self) -> None:
+        """Stop the server alone; a second call does nothing."""
+        if not self._stopped:
+            self._stopped = True
+            self.server.stop()
+
     def close(self) -> None:
-        self.server.stop()
+        self.stop()
         self.store.close()
 
     def __enter__(self) -> Served:
@@ -143,8 +156,12 @@ def connect_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> s
 
 def peer_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> Peer:
     """A raw peer of another user."""
+    return _peer_of(connect_as(path, uid, gid, groups))
+
+
+def _peer_of(connected: socket.socket) -> Peer:
     peer = Peer.__new__(Peer)
-    peer.socket = connect_as(path, uid, gid, groups)
+    peer.socket = connected
     peer.socket.settimeout(PATIENCE_S)
     peer._unpacker = msgpack.Unpacker(max_buffer_size=0)
     return peer

@@ -21,7 +21,7 @@ STRANGER = 54321
 AGENT = 40_001
 READER = 40_002
 RAW = 40_003
-OTHER_AGENT = 40_004
+UNBOUND = 40_004
 TEAM = 50_001
 SIDE_TEAM = 50_002
 
@@ -29,7 +29,7 @@ PRINCIPALS = {
     "agent": Principal(
         uid=AGENT, owner_id="ada", agent_id="agent-a", capabilities=("transcript", "recall", "write", "inspect")
     ),
-    "other-agent": Principal(uid=OTHER_AGENT, owner_id="ada", agent_id="agent-b", capabilities=("transcript",)),
+    "unbound": Principal(uid=UNBOUND, owner_id="ada", capabilities=("transcript",)),
     "reader": Principal(uid=READER, owner_id="ada", capabilities=("recall",), views=("host_ui",)),
     "raw": Principal(
         uid=RAW, owner_id="ada", capabilities=("transcript", "transcript.raw"), views=("raw_owner", "host_ui")
@@ -130,7 +130,7 @@ def test_a_principal_works_in_its_own_scope_and_in_no_other(served: Served) -> N
             assert refusal(peer, "memory.recall", {"query": "kettle"}, scope=scope) == "forbidden"
             assert refusal(peer, "subscribe", {"topics": ["transcript"]}, scope=scope) == "forbidden"
         found = operator.ask("transcript.conversations", {}, scope={"owner_id": "ada"})["report"]
-        assert "own" in [each["conversation"]["conversation_id"] for each in found["conversations"]]
+        assert "own" in [each["conversation_id"] for each in found["conversations"]]
 
 
 def test_a_missing_capability_is_forbidden_and_named(served: Served) -> None:
@@ -178,8 +178,9 @@ def test_a_private_message_is_in_model_context_for_the_spaces_own_agent_alone(se
         assert agent.ask("transcript.commit", whole)["ok"]
         assert secret in str(agent.ask("transcript.replay", replay)["report"])
         assert secret in str(agent.ask("memory.recall", {"query": "marmalade"})["report"])
-    with peer_as(served.path, OTHER_AGENT, NOBODY) as other:
-        assert secret not in str(other.ask("transcript.replay", replay)["report"])
+    with peer_as(served.path, UNBOUND, NOBODY) as unbound:
+        for scope in ({}, {"agent_id": "agent-a"}):
+            assert secret not in str(unbound.ask("transcript.replay", replay, scope=scope)["report"])
     with peer_as(served.path, READER, NOBODY) as reader:
         assert secret not in str(reader.ask("memory.recall", {"query": "marmalade"})["report"])
     with served.peer() as operator:

@@ -61,9 +61,11 @@ def _run_completion(typed: Namespace) -> int:
 
 OWN: tuple[Command, ...] = (
     Command(("serve",), "run the daemon in the foreground, until SIGTERM", control.fill_serve, control.run_serve,
+            examples=("beetle serve", "beetle --store notes.db --socket notes.sock --profile compact serve"),
             description="Run the daemon in the foreground, until SIGTERM; SIGHUP reads the configuration again.\n"
             "The log says which profile `auto` (the default) chose, and why."),
     Command(("start",), "run the daemon in the background", control.fill_serve, control.run_start,
+            examples=("beetle start", "beetle --store notes.db --socket notes.sock --profile compact start"),
             description="Run `serve` in the background and wait until it is ready. Its log stands beside the store\n"
             "(beetle.log), unless the configuration names a place."),
     Command(("stop",), "end the daemon and wait until it is gone", control.fill_nothing, control.run_stop, ""),

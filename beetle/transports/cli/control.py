@@ -19,16 +19,19 @@ from beetle.contracts.errors import (
     DeadlineExceeded,
     Forbidden,
     Internal,
-    InvalidRequest,
     StoreLocked,
+    StoreReadOnly,
 )
 from beetle.transports.cli.parser import Parser, typed_option
 from beetle.transports.cli.session import (
     Target,
     Unreachable,
+    absolute,
     find_daemon,
     find_target,
+    holder_in_view,
     read_configuration,
+    refuse_closed_socket,
 )
 
 START_SECONDS = 60.0
@@ -79,7 +82,7 @@ def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
     given = typed_option(typed, "config")
     return Plan(
         os.path.abspath(given) if given else None,
-        os.path.abspath(socket_path(typed_option(typed, "socket"), env, config, uid)),
+        os.path.abspath(socket_path(absolute(typed_option(typed, "socket")), env, config, uid)),
         store,
         profile,
         typed_option(typed, "backend"),
@@ -134,9 +137,7 @@ def _running_already(wanted: Plan, typed: Namespace) -> int | None:
     Raises:
         StoreLocked: another process has it, or a daemon at another socket than the one asked for.
     """
-    from beetle.store.lock import holder_of
-
-    holder = None if wanted.backend == "in-memory" else holder_of(wanted.store)
+    holder = None if wanted.backend == "in-memory" else holder_in_view(wanted.store)
     if holder is None:
         return None
     asked = typed_option(typed, "socket")
@@ -179,8 +180,8 @@ def _open_log(path: str) -> tuple[int, int]:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        reason = f"the log {path} cannot be written: {error.strerror}"
-        raise InvalidRequest(reason=reason, hint="name another place with [daemon] log, or another --store") from None
+        hint = "it is the daemon's log: name another place with [daemon] log, or another --store"
+        raise StoreReadOnly(path=path, reason=error.strerror or "unknown", hint=hint) from None
     return log, os.fstat(log).st_size
 
 
@@ -195,9 +196,7 @@ def _serve_command(wanted: Plan) -> list[str]:
 
 def _serve_environment(address: str) -> dict[str, str]:
     """This environment, with our readiness socket in place of a service manager's, and this package on the path."""
-    import beetle
-
-    home = str(Path(beetle.__file__).parent.parent)
+    home = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", ""))))
     kept = {name: value for name, value in os.environ.items() if name not in ("WATCHDOG_USEC", "WATCHDOG_PID")}
     return {**kept, "NOTIFY_SOCKET": address, "PYTHONPATH": path}
@@ -285,12 +284,12 @@ def _find_process(target: Target) -> Process | None:
     Raises:
         StoreLocked: the store is held by a process that is no daemon.
     """
-    from beetle.store.lock import holder_of
-
     for path in target.sockets:
         if (found := _listener(path)) is not None:
             return found
-    holder = None if target.store is None else holder_of(target.store)
+        if target.named:
+            refuse_closed_socket(path)
+    holder = None if target.store is None else holder_in_view(target.store)
     if holder is None or target.store is None:
         return None
     if holder.socket is None:
@@ -392,15 +391,13 @@ def run_status(typed: Namespace) -> int:
 
 def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
     """What a running daemon says of itself, or that none runs, and why that is known."""
-    from beetle.store.lock import holder_of
-
     target = find_target(typed, os.environ, read_configuration(typed), os.getuid())
     try:
         client = find_daemon(typed, target)
     except Unreachable as error:
         return {"running": False}, error.message
     if client is None:
-        holder = holder_of(target.store or "")
+        holder = None if target.store is None else holder_in_view(target.store)
         looked = ", ".join((*target.sockets, target.store or ""))
         return {"running": False}, (
             f"nobody answers for {looked}"

@@ -20,6 +20,7 @@ from beetle.transports.cli.session import (
     Unreachable,
     find_daemon,
     find_target,
+    holder_in_view,
     read_configuration,
 )
 
@@ -259,8 +260,6 @@ def _check_disk(store: Path, profile: Profile) -> Iterator[Finding]:
 
 def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator[Finding]:
     """The running daemon's own view, or the store opened here when nobody has it."""
-    from beetle.store.lock import holder_of
-
     try:
         client = find_daemon(typed, target)
     except Unreachable as error:
@@ -277,7 +276,7 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
         return
     yield Finding("daemon", "note", "none runs; commands open the store themselves", "beetle start")
     assert target.store is not None
-    holder = holder_of(target.store)
+    holder = holder_in_view(target.store)
     if holder is not None:
         text = f"process {holder.pid} holds {target.store}, and it is no daemon"
         yield Finding("store", "warning", text, "wait until it ends", "store_locked")

@@ -173,7 +173,7 @@ def capabilities(report: MemoryCapabilityCatalog, width: Width) -> str:
     head = pairs(
         [("Profile", report.profile), ("Backend", report.backend), ("Views", ", ".join(report.views) or "none")]
     )
-    return f"{head}\n\n{table(rows, ('CAPABILITY', 'MAY', 'OPERATIONS, OR WHY NOT'), width)}"
+    return f"{head}\n\n{table(rows, ('CAPABILITY', 'MAY', 'OPERATIONS, OR WHY NOT'), width, fold=True)}"
 
 
 def write(report: MemoryWriteReport, width: Width) -> str:

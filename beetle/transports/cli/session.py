@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from beetle.client import Client
     from beetle.open import Embedded
     from beetle.runtime.config import Config
+    from beetle.store.lock import Holder
 
 CALL_SECONDS = 30.0
 WALK_SECONDS = 24 * 3600.0
@@ -64,11 +65,16 @@ def find_target(typed: Namespace, env: Mapping[str, str], config: Config, uid: i
     flags = (typed_option(typed, "socket"), typed_option(typed, "store"))
     for socket, store in (flags, (env.get("BEETLE_SOCKET") or None, env.get("BEETLE_STORE") or None)):
         if socket is not None or store is not None:
-            sockets = () if socket is None else (os.path.abspath(socket_path(socket, env, config, uid)),)
+            sockets = () if socket is None else (str(socket_path(absolute(socket), env, config, uid)),)
             path = None if store is None else os.path.abspath(store_path(store, env, config, uid))
             return Target(sockets, path, socket is not None)
     probes = tuple(str(each) for each in default_sockets_to_probe(None, env, config, uid))
     return Target(probes, os.path.abspath(store_path(None, env, config, uid)), False)
+
+
+def absolute(path: str | None) -> str | None:
+    """Absolute before its length is judged; nothing stays nothing, which is refused later."""
+    return os.path.abspath(path) if path else path
 
 
 def read_configuration(typed: Namespace) -> Config:
@@ -162,10 +168,10 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
     """A connected client, or None when the store is free to be opened here.
 
     Raises:
+        Forbidden: this user may not use that socket, or see who holds the store.
         Unreachable: nobody answers at the one socket that was named, or at the one in the store's lock file.
     """
     from beetle.client import Client, NoDaemon
-    from beetle.store.lock import holder_of
 
     scope = wanted_scope(typed)
     auth = read_auth(typed_option(typed, "auth_file"))
@@ -175,12 +181,14 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
             client = Client(path, scope=scope, auth=auth, timeout=timeout)
         except NoDaemon as error:
             reason = str(error)
+            if target.named:
+                refuse_closed_socket(path)
             continue
         _refuse_another_store(target, path, client)
         return client
     if target.store is None:
         raise Unreachable(reason=reason, hint=f"start one with `beetle --socket {target.sockets[0]} start`")
-    holder = holder_of(target.store)
+    holder = holder_in_view(target.store)
     if holder is None or holder.socket is None:
         return None
     try:
@@ -188,6 +196,38 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
     except NoDaemon as error:
         held = f"process {holder.pid} holds {target.store}, but {error}"
         raise Unreachable(reason=held, hint="it may be starting or ending: try again, or look at its log") from None
+
+
+def holder_in_view(store: str) -> Holder | None:
+    """Who holds the store, None when nobody does.
+
+    Raises:
+        Forbidden: this user may not look, so that "nobody" would be a guess.
+    """
+    from beetle.store.lock import holder_of
+
+    try:
+        os.close(os.open(f"{store}.lock", os.O_RDONLY | os.O_CLOEXEC))
+    except PermissionError:
+        hint = "ask as the user whose store it is, or name its daemon with --socket"
+        raise Forbidden(reason=f"this user may not see who holds {store}", hint=hint) from None
+    except OSError:
+        return None
+    return holder_of(store)
+
+
+def refuse_closed_socket(path: str) -> None:
+    """Raises Forbidden when nobody answered only because this user may not use the socket."""
+    try:
+        os.stat(path)
+        allowed = os.access(path, os.W_OK)
+    except PermissionError:
+        allowed = False
+    except OSError:
+        return
+    if not allowed:
+        hint = "ask its operator for a [daemon] group, or ask as another user"
+        raise Forbidden(reason=f"this user may not use the socket {path}", hint=hint)
 
 
 def _refuse_another_store(target: Target, path: str, client: Client) -> None:

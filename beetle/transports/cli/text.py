@@ -104,9 +104,18 @@ def _fitting(text: str, room: int) -> int:
     return len(text)
 
 
-def table(rows: Iterable[Sequence[str]], header: Sequence[str], width: int | None, numbers: Sequence[int] = ()) -> str:
-    """Aligned columns, two spaces apart; `numbers` are the columns set to the right. The last one is cut to fit."""
+def table(
+    rows: Iterable[Sequence[str]],
+    header: Sequence[str],
+    width: int | None,
+    numbers: Sequence[int] = (),
+    *,
+    fold: bool = False,
+) -> str:
+    """Aligned columns, two spaces apart; `numbers` are set to the right. The last one is cut to fit, or folded."""
     cells = [list(header), *([neutral(cell) for cell in row] for row in rows)]
+    if fold and width is not None:
+        cells = list(_folded(cells, width))
     widths = [max(columns_of(row[index]) for row in cells) for index in range(len(header))]
     lines: list[str] = []
     for row in cells:
@@ -116,6 +125,14 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str], width: int | Non
         ]
         lines.append(clip("  ".join(parts).rstrip(), width))
     return "\n".join(lines)
+
+
+def _folded(cells: list[list[str]], width: int) -> Iterable[list[str]]:
+    last = len(cells[0]) - 1
+    room = max(20, width - sum(max(columns_of(row[index]) for row in cells) + 2 for index in range(last)))
+    for *row, text in cells:
+        for number, part in enumerate(_broken(text, room)):
+            yield [*(row if not number else [""] * last), part]
 
 
 def pairs(entries: Iterable[tuple[str, str]], indent: str = "") -> str:

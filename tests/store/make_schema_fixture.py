@@ -1,0 +1,63 @@
+"""Writes tests/data/schema_0001.db, a small store of the first schema: `python -m tests.store.make_schema_fixture`.
+
+Run it again whenever 0001_initial.sql changes before the first release, and never after it: what is in tests/data then
+stands for the stores that are out there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.store.conftest import (
+    assert_clean,
+    commit,
+    delete_skill,
+    lifecycle,
+    open_runtime,
+    ticking,
+    turn,
+    wait_for_erasures,
+    write_skill,
+)
+
+FIXTURE = Path(__file__).parents[1] / "data" / "schema_0001.db"
+MIGRATION = "0001_initial"
+
+
+def write(path: Path) -> None:
+    """The store: a live turn, a masked one, a deleted one, and a skill of two revisions."""
+    actor = {"speaker": "Ada"}
+    with open_runtime(path, "sqlite", now=ticking()) as memory:
+        first = turn("t1", "The lighthouse needs a new lamp", "Then order one")
+        first["messages"][0]["actor"] = actor
+        commit(
+            memory,
+            first,
+            turn("t2", "The submarine leaves on Monday"),
+            turn("t3", "The windmill is sold", attrs=[{"key": "price", "value": "much"}]),
+            turn("t4", "And so is the boat", host_refs=[{"kind": "task", "ref_id": "7", "label": "the sale"}]),
+        )
+        lifecycle(memory, "mask", "t2")
+        lifecycle(memory, "delete_raw", "t3")
+        write_skill(memory, "tea", "Fill the kettle", citations=("evidence:local/c1/t1",))
+        write_skill(memory, "tea", "Fill the kettle, then warm the pot")
+        write_skill(memory, "gone", "Forget this")
+        delete_skill(memory, "gone")
+        wait_for_erasures(memory)
+        assert_clean(memory)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "store.db"
+        write(made)
+        FIXTURE.parent.mkdir(exist_ok=True)
+        shutil.copy(made, FIXTURE)
+    sys.stdout.write(f"{FIXTURE}: {FIXTURE.stat().st_size} bytes\n")
+
+
+if __name__ == "__main__":
+    main()

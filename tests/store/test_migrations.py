@@ -1,0 +1,219 @@
+"""Opening: a fresh store, a store of another version, and files that are no store."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from beetle.contracts.errors import BeetleError
+from beetle.store import migrate
+from beetle.store.connection import APPLICATION_ID
+from tests.store.conftest import (
+    DISK_BACKENDS,
+    assert_clean,
+    bytes_of,
+    commit,
+    files_of,
+    found,
+    lifecycle,
+    open_runtime,
+    replay,
+    store_of,
+    turn,
+)
+from tests.store.make_schema_fixture import FIXTURE, MIGRATION
+
+RAW = {"SQLite format 3": 0}
+
+
+def contents(path: str) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in files_of(path) if not p.name.endswith((".lock", "-shm"))}
+
+
+def refused(path: str, backend: str = "sqlite") -> BeetleError:
+    with pytest.raises(BeetleError) as error:
+        open_runtime(path, backend).close()
+    return error.value
+
+
+def edit(path: str, sql: str) -> None:
+    connection = apsw.Connection(path)
+    for _ in connection.execute(sql):
+        pass
+    connection.close()
+
+
+@pytest.mark.parametrize("backend", [*DISK_BACKENDS, "in-memory"])
+def test_a_fresh_store_has_every_migration_with_its_checksum(path: str, backend: str) -> None:
+    with open_runtime(path, backend) as memory:
+        known = migrate.available()
+        assert known and memory.open_report.created
+        assert memory.open_report.migrations_applied == tuple(each.name for each in known)
+        with store_of(memory).read() as tx:
+            ledger = list(tx.rows("SELECT number, name, sha256 FROM schema_migration ORDER BY number"))
+            assert tx.value("PRAGMA application_id") == APPLICATION_ID
+        assert ledger == [(m.number, m.name, hashlib.sha256(m.sql.encode()).hexdigest()) for m in known]
+        assert_clean(memory)
+    if backend != "in-memory":
+        with open_runtime(path, backend) as memory:
+            assert not memory.open_report.created and memory.open_report.migrations_applied == ()
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO schema_migration VALUES (9999, '9999_later', 'ab', 1, '9.9')",
+        "UPDATE schema_migration SET sha256 = 'ab' WHERE number = 1",
+    ],
+    ids=["newer", "altered"],
+)
+def test_a_schema_that_this_build_does_not_know_is_refused_and_left_as_it_is(
+    path: str, backend: str, change: str
+) -> None:
+    with open_runtime(path, "sqlite") as memory:
+        commit(memory, turn("t1", "kept"))
+    edit(path, change)
+    before = contents(path)
+    assert refused(path, backend).key == "schema_mismatch"
+    assert contents(path)["store.db"] == before["store.db"]
+
+
+def test_a_refused_store_keeps_its_write_ahead_log(path: str) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("t1", "kept"))
+        store_of(memory).write(lambda tx: tx.run("INSERT INTO schema_migration VALUES (9999, '9999_x', 'ab', 1, '9')"))
+        crashed = Path(path).parent / "crashed" / "store.db"
+        crashed.parent.mkdir()
+        for name, data in contents(path).items():
+            (crashed.parent / name).write_bytes(data)
+    before = contents(os.fspath(crashed))
+    assert before["store.db-wal"]
+    assert refused(os.fspath(crashed)).key == "schema_mismatch"
+    assert contents(os.fspath(crashed)) == before
+
+
+def foreign(path: str, application: int = 0, mode: str = "delete") -> None:
+    connection = apsw.Connection(path)
+    connection.pragma("application_id", application)
+    connection.pragma("journal_mode", mode)
+    connection.execute("CREATE TABLE theirs (a)")
+    connection.execute("INSERT INTO theirs VALUES ('precious')")
+    connection.close()
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize(("application", "mode"), [(0, "delete"), (0, "wal"), (77, "delete"), (77, "wal")])
+def test_another_programs_database_is_refused_and_left_as_it_is(
+    path: str, backend: str, application: int, mode: str
+) -> None:
+    foreign(path, application, mode)
+    before = contents(path)
+    assert refused(path, backend).key == "schema_mismatch"
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize("size", [1, 99, 100, 4095, 4096, 20_000])
+def test_random_bytes_are_refused_and_left_as_they_are(path: str, backend: str, size: int) -> None:
+    Path(path).write_bytes(hashlib.shake_256(b"noise").digest(size))
+    before = contents(path)
+    assert refused(path, backend).key == "store_corrupt"
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize("left", [50, 100, 4096, 8192, -4096, -1])
+def test_a_truncated_store_is_refused_and_left_as_it_is(path: str, backend: str, left: int) -> None:
+    with open_runtime(path, "sqlite") as memory:
+        commit(memory, turn("t1", "kept " * 2000))
+    os.truncate(path, left if left > 0 else os.path.getsize(path) + left)
+    before = contents(path)
+    assert refused(path, backend).key == "store_corrupt"
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_directory_in_place_of_the_file_is_refused(path: str, backend: str) -> None:
+    Path(path).mkdir()
+    assert refused(path, backend).key == "store_read_only"
+    assert not list(Path(path).iterdir())
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_an_empty_file_becomes_a_store_since_a_crash_in_the_first_moment_leaves_one(path: str, backend: str) -> None:
+    Path(path).touch()
+    with open_runtime(path, backend) as memory:
+        commit(memory, turn("t1", "first word"))
+        assert found(memory, "first")
+
+
+@pytest.mark.parametrize("missing", [True, False], ids=["missing", "empty"])
+def test_an_empty_file_beside_a_write_ahead_log_is_damage(path: str, missing: bool) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("t1", "only in the log"))
+        saved = contents(path)
+    shutil.rmtree(Path(path).parent)
+    Path(path).parent.mkdir()
+    Path(path + "-wal").write_bytes(saved["store.db-wal"])
+    if not missing:
+        Path(path).touch()
+    before = contents(path)
+    assert refused(path).key == "store_corrupt"
+    assert contents(path) == before
+
+
+def test_a_migration_that_fails_half_way_leaves_nothing(path: str) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("t1", "kept"))
+    sql = "CREATE TABLE half (a) STRICT; INSERT INTO no_such_table VALUES (1);"
+    bad = migrate.Migration(2, "0002_bad", sql, "ab")
+    connection = apsw.Connection(path)
+    before = list(connection.execute("SELECT * FROM sqlite_schema"))
+    with pytest.raises(apsw.SQLError):
+        migrate.migrate(connection, path, 1, "0", [*migrate.available(), bad])
+    assert not connection.in_transaction
+    assert list(connection.execute("SELECT * FROM sqlite_schema")) == before
+    assert migrate.schema_number(connection) == 1
+    connection.close()
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_store_moves_between_backends_with_all_it_holds(path: str, backend: str) -> None:
+    for number, each in enumerate((backend, *DISK_BACKENDS, backend)):
+        with open_runtime(path, each) as memory:
+            commit(memory, turn(f"t{number}", f"word{number}"))
+            assert all(found(memory, f"word{n}") for n in range(number + 1))
+            assert_clean(memory)
+
+
+def test_the_schema_fixture_was_written_by_the_schema_of_today() -> None:
+    now = {m.name: m.sha256 for m in migrate.available()}
+    connection = apsw.Connection(os.fspath(FIXTURE), flags=apsw.SQLITE_OPEN_READONLY)
+    (written,) = (connection.execute("SELECT sha256 FROM schema_migration WHERE name = ?", (MIGRATION,)).get,)
+    connection.close()
+    assert written == now[MIGRATION], "0001 changed: run `python -m tests.store.make_schema_fixture`"
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_store_of_the_first_schema_opens_verifies_and_recalls(path: str, backend: str) -> None:
+    assert FIXTURE.stat().st_size < 300_000
+    shutil.copy(FIXTURE, path)
+    with open_runtime(path, backend) as memory:
+        assert_clean(memory)
+        assert {each.turn_id: each.messages[0].state for each in replay(memory)} == {
+            "t1": "live", "t2": "masked", "t3": "deleted", "t4": "live"
+        }  # fmt: skip
+        assert found(memory, "lighthouse") and not found(memory, "submarine") and not found(memory, "windmill")
+        detail = memory.get_runtime_skill(name="tea")
+        assert (detail.revision, len(detail.lineage)) == (2, 2) and found(memory, "kettle")
+        lifecycle(memory, "unmask", "t2")
+        assert found(memory, "submarine")
+        lifecycle(memory, "delete_raw", "t1")
+        assert b"lighthouse" not in bytes_of(path).lower()
+        assert_clean(memory)

@@ -1,0 +1,83 @@
+"""How SQLite answers every query of the store: a change of plan is a change that someone has looked at.
+
+`UPDATE_QUERY_PLANS=1 python -m pytest tests/store/test_query_plans.py` writes query_plans.txt anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import beetle.store
+from tests.store.conftest import open_runtime, store_of
+
+SNAPSHOT = Path(__file__).with_name("query_plans.txt")
+LARGE = ("message", "turn", "body", "event_log")
+WHOLE: dict[str, str] = {
+    "verify.BODY_SQL": "verify compares every message with its body",
+    "verify.LENGTH_SQL": "verify looks at every body",
+    "verify.COUNTERS_SQL": "verify counts every turn",
+    "verify.COUNTS_SQL": "verify counts every row",
+    "verify.EMPTY_TURNS_SQL": "verify looks at every turn",
+    "verify.EXPECTED_SQL": "verify compares every message with the index",
+    "event_log.WALK_SQL": "verify walks the whole chain",
+    "event_log.HEAD_SQL": "ends at the first row from the end",
+}
+"""Queries that may scan a large table, and why."""
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Every SQL constant of the store, by module and name; a part of one that is no statement alone is left out."""
+    for module in sorted(pkgutil.iter_modules(beetle.store.__path__), key=lambda each: each.name):
+        held = vars(importlib.import_module(f"beetle.store.{module.name}"))
+        for name, value in sorted(held.items()):
+            if name.endswith("_SQLS"):
+                yield from ((f"{module.name}.{name}[{place}]", sql) for place, sql in enumerate(value))
+            elif name.endswith("_SQL") and isinstance(value, str) and _made_here(module.name, name):
+                yield f"{module.name}.{name}", value
+
+
+def _made_here(module: str, name: str) -> bool:
+    source = Path(beetle.store.__path__[0], f"{module}.py").read_text()
+    return re.search(rf"^{name} = ", source, re.MULTILINE) is not None
+
+
+def plans(path: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    with open_runtime(path) as memory, store_of(memory).read() as tx:
+        for name, sql in queries():
+            if sql.lstrip().upper().startswith(("PRAGMA", "CREATE")):
+                continue
+            # The planner may read the values: none are given, as on a statement that is prepared once.
+            numbered = max((int(n) for n in re.findall(r"\?(\d+)", sql)), default=0)
+            values = (None,) * (numbered or sql.count("?"))
+            rows = list(tx.rows(f"EXPLAIN QUERY PLAN {sql}", *values))
+            depth = {0: -1}
+            lines: list[str] = []
+            for node, parent, _, text in rows:
+                depth[node] = depth.get(parent, -1) + 1
+                lines.append("  " * depth[node] + text)
+            found[name] = lines or ["(no table is read)"]
+    return found
+
+
+def test_every_query_is_answered_as_it_was(path: str) -> None:
+    text = "".join(f"{name}\n" + "".join(f"    {line}\n" for line in lines) for name, lines in plans(path).items())
+    if os.environ.get("UPDATE_QUERY_PLANS"):
+        SNAPSHOT.write_text(text)
+    assert text == SNAPSHOT.read_text(), "plans changed; look at them, then run with UPDATE_QUERY_PLANS=1"
+
+
+def test_no_query_reads_a_large_table_from_end_to_end(path: str) -> None:
+    found = plans(path)
+    assert len(found) > 50
+    aliases = {"m": "message", "t": "turn", "b": "body", "e": "event_log"}
+    for name, lines in found.items():
+        scanned = {aliases.get(table, table) for line in lines for table in re.findall(r"SCAN (\w+)", line)}
+        if name not in WHOLE:
+            assert not scanned & set(LARGE), (name, lines)
+    assert set(WHOLE) <= set(found), "an excuse for a query that is not there any more"

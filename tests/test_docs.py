@@ -1,0 +1,404 @@
+"""The documentation is true: pages are current, blocks run, tables say what the code says, links lead somewhere.
+
+Console blocks: every `$ beetle …` line is run by a shell in a folder of its own and must end with 0. Of the output
+lines below it each must be there, in order, with runs of spaces made one; `…` stands for anything in a line, and a line
+that is only `…` for any lines. Python blocks of a page are one program; what it prints must be its `# prints` comments.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import msgpack
+import pytest
+
+from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS
+from beetle.contracts.fields import ViewName, Visibility
+from beetle.contracts.operations import OPERATIONS
+from beetle.memory import lexical, projection, ranking
+from beetle.runtime import config
+from beetle.runtime.handlers import memory, transcript_lifecycle
+from beetle.runtime.hub import TOPIC_CAPABILITIES
+from beetle.runtime.principals import Peer, Principals
+from beetle.runtime.profile import Budgets
+from beetle.runtime.views import Viewer, withheld
+from beetle.store import connection
+from beetle.transports import unix_socket
+from beetle.transports.cli.commands import COMMANDS
+from beetle.transports.cli.parser import GLOBALS
+from tests.running import Daemon
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTS = re.compile(r"# prints (.*)$", re.MULTILINE)
+PROFILE = "profile-linux-device-standalone-memory"
+SECONDS = 30
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, the line of the page on which the text begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = (Block(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text))
+    return [each for each in found if each.language == language]
+
+
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, language)]
+
+
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def section(name: str, title: str) -> str:
+    """A page's text from a heading to the next heading of its level or above."""
+    found = re.search(rf"^(#+) {re.escape(title)}$(.*?)(?=^#{{1,2}} |\Z)", text_of(name), re.MULTILINE | re.DOTALL)
+    assert found is not None, f"{name} has no heading {title!r}"
+    return found[2]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of every table row but rules."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and not set(line) <= set("|- ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def by_name(page: Path) -> str:
+    return page.name
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short path, since a socket's path has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="bd-") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def surroundings(folder: Path) -> dict[str, str]:
+    """An environment in which nothing of this machine is used: a socket, a store and a configuration of its own."""
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "beetle"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m beetle "$@"\n')
+    command.chmod(0o755)
+    (folder / "packaging").symlink_to(ROOT / "packaging")
+    (folder / "beetle.toml").touch()
+    return {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "error",
+        "HOME": str(folder),
+        "XDG_RUNTIME_DIR": str(folder),
+        "BEETLE_SOCKET": str(folder / "b.sock"),
+        "BEETLE_STORE": str(folder / "b.db"),
+        "BEETLE_CONFIG": str(folder / "beetle.toml"),
+    }
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=by_name)
+def test_the_python_of_a_page_runs_and_prints_what_it_says(
+    page: Path, folder: Path, surroundings: dict[str, str]
+) -> None:
+    found = blocks(page, "python")
+    program: list[str] = []
+    for block in found:
+        program += [""] * (block.line - 1 - len(program)) + block.text.splitlines()
+    script = folder / f"{page.stem}_page.py"
+    script.write_text("\n".join(program) + "\n", encoding="utf-8")
+    expected = [line for block in found for line in PRINTS.findall(block.text)]
+    with Daemon(profile=PROFILE, folder=str(folder)):
+        ended = run([sys.executable, str(script)], folder, {**surroundings, "BEETLE_STORE": str(folder / "own.db")})
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("page", pages_with("console"), ids=by_name)
+def test_the_commands_of_a_page_run_and_show_what_it_says(
+    page: Path, folder: Path, surroundings: dict[str, str]
+) -> None:
+    try:
+        for block in blocks(page, "console"):
+            for command, output in commands_of(block):
+                ended = run(["sh", "-c", command], folder, surroundings)
+                assert ended.returncode == 0, f"{page.name}: {command}\n{ended.stdout}{ended.stderr}"
+                assert shows(ended.stdout, output), f"{page.name}: {command}\n{ended.stdout}"
+    finally:
+        run(["sh", "-c", "beetle stop"], folder, surroundings)
+
+
+def commands_of(block: Block) -> Iterator[tuple[str, list[str]]]:
+    for part in re.split(r"^\$ ", block.text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        if command.startswith("beetle"):
+            yield command, [line for line in output.splitlines() if line.strip() not in ("", "…")]
+
+
+def shows(printed: str, expected: list[str]) -> bool:
+    """Whether the expected lines are there in order."""
+    lines = iter(" ".join(line.split()) for line in printed.splitlines())
+    patterns = (".*".join(re.escape(part) for part in " ".join(line.split()).split("…")) for line in expected)
+    return all(any(re.fullmatch(pattern, line) for line in lines) for pattern in patterns)
+
+
+def test_an_output_line_must_be_printed_and_in_its_place() -> None:
+    assert shows("a   b\nother\nc 12 d\n", ["a b", "c … d"])
+    assert not shows("a b\n", ["a"])
+    assert not shows("b\na\n", ["a", "b"])
+    assert not shows("a\n", ["a", "a"])
+
+
+def test_the_generated_pages_are_what_the_code_says() -> None:
+    assert reference().stale() == {}, "run: python packaging/gen_reference.py"
+
+
+def test_a_stale_page_is_shown_as_a_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    module = reference()
+    monkeypatch.setattr(module, "DOCS", tmp_path)
+    assert module.main([]) == 0
+    assert module.main(["--check"]) == 0
+    page = tmp_path / "errors.md"
+    page.write_text(page.read_text().replace("`conflict`", "`clash`"))
+    assert module.main(["--check"]) == 1
+    printed = capsys.readouterr().out
+    assert "-| [`clash`]" in printed and "+| [`conflict`]" in printed
+
+
+def reference() -> Any:
+    spec = importlib.util.spec_from_file_location("gen_reference", ROOT / "packaging/gen_reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_operation_is_documented_with_every_field() -> None:
+    for row in OPERATIONS:
+        found = section("operations.md", row.name)
+        for name in (*row.request.__struct_encode_fields__, *row.report.__struct_encode_fields__):
+            assert f"| `{name}` |" in found, f"{row.name}: {name}"
+        assert f"`{row.method}(" in found or row.effect == "stream"
+
+
+def test_every_error_key_is_documented() -> None:
+    text = text_of("errors.md")
+    assert all(f"`{key}`" in text for key in STATUS)
+    for key, kind in ERRORS.items():
+        assert kind.template in section("errors.md", key)
+
+
+def test_every_command_and_every_global_option_is_documented() -> None:
+    documented = [row[0].strip("`") for row in rows(section("operations.md", "Commands"))]
+    assert documented[1:] == [f"beetle {each.name}" for each in COMMANDS.values()]
+    assert all(f"`{each.option}" in text_of("configuration.md") for each in GLOBALS)
+
+
+def test_every_budget_is_documented() -> None:
+    documented = [row[0].strip("`") for row in rows(section("profiles.md", "Budgets"))]
+    assert [name for name in documented if name in Budgets.__struct_fields__] == [*Budgets.__struct_fields__] * 2
+
+
+@pytest.mark.parametrize("name", config.SECTIONS)
+def test_every_key_of_the_configuration_is_documented(name: str) -> None:
+    kinds = {
+        "daemon": config.Daemon,
+        "agent_skills": config.AgentSkills,
+        "model": config.Model,
+        "replica": config.Replica,
+        "principals": config.Principal,
+    }
+    documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
+    prefix = "principals.NAME" if name == "principals" else name
+    assert [key for key in kinds[name].__struct_fields__ if f"{prefix}.{key}" not in documented] == []
+
+
+@pytest.mark.parametrize("block", blocks(DOCS / "configuration.md", "toml"), ids=lambda block: f"line {block.line}")
+def test_every_example_of_the_configuration_can_be_read(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "beetle.toml"
+    file.write_text(block.text, encoding="utf-8")
+    assert config.read_config(file, {}, 1000).file == file
+
+
+def test_the_robot_of_the_example_tells_its_agents_apart(tmp_path: Path) -> None:
+    robot = next(block for block in blocks(DOCS / "configuration.md", "toml") if "1101" in block.text)
+    file = tmp_path / "beetle.toml"
+    file.write_text(robot.text, encoding="utf-8")
+    principals = Principals(999, config.read_config(file, {}, 999).principals)
+    names = {uid: principals.identify(Peer(uid, gids, 1)).name for uid, gids in PEERS.items()}
+    assert names == {1101: "navigation", 1102: "voice", 1200: "panel", 999: "operator", 0: "operator", 1300: "uid:1300"}
+
+
+PEERS: dict[int, tuple[int, ...]] = {
+    1101: (1101, 1900),
+    1102: (1102, 1900),
+    1200: (1200, 1900, 1910),
+    999: (999,),
+    0: (0,),
+    1300: (1300, 1900),
+}
+
+
+def test_the_session_of_the_socket_page_is_what_a_daemon_answers(folder: Path) -> None:
+    import socket
+
+    text = text_of("socket.md")
+    sent = {m.end(): bytes.fromhex(m[2]) for m in FENCE.finditer(text) if m[1] == "hex"}
+    with Daemon(profile=PROFILE, folder=str(folder)) as daemon, socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(SECONDS)
+        peer.connect(daemon.socket)
+        waiting: list[Any] = []
+        unpacker = msgpack.Unpacker()
+        shown = [json.loads(m[2]) for m in FENCE.finditer(text) if m[1] == "json"]
+        requests = iter(sent.values())
+        for frame in shown:
+            if "op" in frame:
+                data = next(requests)
+                assert msgpack.unpackb(data) == frame
+                peer.sendall(data)
+                continue
+            answer = next_like(frame, waiting, unpacker, peer)
+            assert like(frame, answer), answer
+        assert next(requests, None) is None
+
+
+def next_like(frame: Any, waiting: list[Any], unpacker: Any, peer: Any) -> Any:
+    """The next answer or the next event, whichever is expected: they come in either order."""
+    while True:
+        for found in waiting:
+            if ("sub" in found) == ("sub" in frame):
+                waiting.remove(found)
+                return found
+        unpacker.feed(peer.recv(65536))
+        waiting.extend(unpacker)
+
+
+def like(pattern: Any, value: Any) -> bool:
+    """Whether a value is as shown; `…` stands for anything, also within a text."""
+    if isinstance(pattern, str) and "…" in pattern:
+        parts = map(re.escape, pattern.split("…"))
+        return pattern == "…" or (isinstance(value, str) and re.fullmatch(".*".join(parts), value) is not None)
+    if isinstance(pattern, dict):
+        return (
+            isinstance(value, dict)
+            and pattern.keys() == value.keys()
+            and all(like(v, value[k]) for k, v in pattern.items())
+        )
+    if isinstance(pattern, list):
+        return isinstance(value, list) and len(pattern) == len(value) and all(map(like, pattern, value))
+    return pattern == value
+
+
+def test_the_topics_of_the_socket_page_need_what_it_says() -> None:
+    found = {row[0].strip("`"): row[1].strip("`") for row in rows(section("socket.md", "Events"))[1:]}
+    assert found == TOPIC_CAPABILITIES
+
+
+def test_the_numbers_in_sentences_are_those_of_the_code() -> None:
+    assert f"has at most {unix_socket.SUBSCRIPTIONS} subscriptions" in text_of("socket.md")
+    assert f"reads nothing for {unix_socket.SEND_SECONDS} seconds" in text_of("socket.md")
+    assert transcript_lifecycle.ERASURE_WAIT_S == 3.0 and "for three seconds" in text_of("store.md")
+    assert ranking.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than\n30 minutes" in text_of("recall.md")
+    assert f"The hits are the best {memory.PROJECTED_HITS} for" in text_of("recall.md")
+    assert f"`0x{connection.APPLICATION_ID:X}`" in text_of("store.md")
+    assert f"have at most {MESSAGE_LIMIT} characters" in text_of("errors.md")
+
+
+def test_the_visibility_table_is_what_the_gate_decides() -> None:
+    head, *body = rows(section("views.md", "What each view shows of a message"))
+    columns = [cell.strip("`") for cell in head[2:]]
+    expected = {
+        (visibility, state): [told(visibility, state, column) for column in columns]
+        for state in ("live", "masked", "deleted")
+        for visibility in get_args(Visibility)
+    }
+    assert {(row[0].strip("`"), row[1]): row[2:] for row in body} == expected
+
+
+def told(visibility: str, state: str, column: str) -> str:
+    own = column.endswith("(own agent)")
+    view: ViewName = column.partition(" ")[0].strip("`")  # type: ignore[assignment] - a test of the page
+    reason = withheld(visibility, state, Viewer(view=view, own_agent=own))
+    return "content" if reason is None else f"`{reason}`"
+
+
+def test_the_weights_and_signals_of_recall_are_documented() -> None:
+    documented: dict[str, list[str]] = {}
+    for row in rows(text_of("recall.md")):
+        documented.setdefault(row[0].strip("`"), row)
+    for name, value in ranking.WEIGHTS._asdict().items():
+        assert documented[name][1] == f"{value:g}", name
+    signals = {row[0].strip("`") for row in rows(section("recall.md", "Signals"))[1:]}
+    source = Path(ranking.__file__).read_text(encoding="utf-8")
+    made = set(re.findall(r'(?:append\(\(?|why = \[)"(\w+)"', source))
+    assert signals == made
+
+
+def test_the_numbers_of_recall_are_documented() -> None:
+    documented = {row[0].strip("`"): row[1] for row in rows(text_of("recall.md"))}
+    numbers = {
+        "POOL": ranking.POOL,
+        "SEEDS": ranking.SEEDS,
+        "REREAD": ranking.REREAD,
+        "READ_CHARS": ranking.READ_CHARS,
+        "WORD_FLOOR": ranking.WORD_FLOOR,
+        "INDEX_FORM": lexical.INDEX_FORM,
+        "MAX_TERMS": lexical.MAX_TERMS,
+        "MAX_PHRASES": lexical.MAX_PHRASES,
+        "MAX_QUERY_CHARS": lexical.MAX_QUERY_CHARS,
+    }
+    assert {name: documented.get(name) for name in numbers} == {name: f"{each:,}" for name, each in numbers.items()}
+    assert dict(zip(("text", "names", "time"), lexical.BM25_WEIGHTS[:3], strict=True)) == {
+        name: float(documented[name]) for name in ("text", "names", "time")
+    }
+
+
+def test_the_shares_of_a_projection_are_documented() -> None:
+    head, *body = rows(section("recall.md", "Sections and shares"))
+    shares = {
+        pressure: {row[0].strip("`"): int(row[place].rstrip(" %")) for row in body}
+        for place, pressure in enumerate(head[1:], 1)
+    }
+    assert shares == projection.SHARES
+    assert projection.HEAD.strip() in text_of("recall.md")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=by_name)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page if not path else page.parent / path
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
+
+
+def anchors(file: Path) -> set[str]:
+    """What a heading is called in a link: lower case, without punctuation, with dashes for spaces."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", file.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
