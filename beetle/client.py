@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import msgpack
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError, Struct, to_builtins
 
-from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_plain, unpack
+from beetle.contracts.codec import UNSET, Raw, check_values, pack, unpack, unpack_any
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.envelope import PROTOCOL, DeviceAuth, RequestId, WireError, WireEvent
 from beetle.contracts.errors import ERRORS, STATUS, BeetleError, Internal, InvalidFrame, InvalidRequest
@@ -355,13 +355,21 @@ def _left(end: float) -> float:
 
 
 def _packed(request: _Sent) -> bytes:
-    """Raises InvalidRequest for arguments that no MessagePack can hold, with the path as the daemon would give it."""
+    """Raises InvalidRequest for arguments that no frame can hold, with the path as the daemon would give it."""
     try:
+        # A typed request's times become text: as MessagePack they would be an extension, which no frame may hold.
+        request.args = to_builtins(request.args, builtin_types=(bytes,), str_keys=True, enc_hook=_opened)
         return pack(request)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        with contextlib.suppress(TypeError, ValueError, RecursionError):
-            check_values(to_plain(request.args), "$.args")
+        with contextlib.suppress(RecursionError):
+            check_values(request.args, "$.args")
         raise InvalidRequest(reason=f"the arguments cannot be sent: {error}", path="$.args") from None
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, Raw):
+        return unpack_any(value)
+    raise TypeError(f"{type(value).__name__} is no value of a request")
 
 
 def _decoded(data: bytes | Raw, kind: type[T], path: str) -> T:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from beetle import __version__
+from beetle.contracts.codec import convert_request
 from beetle.contracts.common import MemoryIdentity, MemoryScope, WireScope
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.store import StoreOpenReport
@@ -16,7 +18,7 @@ from beetle.memory.chain import chain_hash
 from beetle.runtime.caller import Caller
 from beetle.runtime.config import read_config, store_path
 from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
 from beetle.store.store import Store
@@ -136,19 +138,34 @@ def open_embedded(
     scope: MemoryScope,
     transport: str = "in_process",
 ) -> Embedded:
-    """Open a store for the owner who runs this process: every capability and every view."""
+    """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`)."""
+    # A struct's constructor checks nothing.
+    identity = convert_request(identity, MemoryIdentity, "$.identity")
+    scope = convert_request(scope, MemoryScope, "$.scope")
     if store is None:
         uid = os.getuid()
         store = str(store_path(None, os.environ, read_config(None, os.environ, uid), uid))
     opened = open_store(store, profile, backend)
-    caller = Caller(
+    wire = WireScope(
+        owner_id=identity.owner_id,
+        agent_id=identity.agent_id,
+        channel=scope.channel,
+        chat_id=scope.chat_id,
+        conversation_id=scope.conversation_id,
+    )
+    # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
+    caller = replace(OPERATOR, transport=transport) if transport == "cli" else _owner(identity)
+    return Embedded(opened, caller, wire)
+
+
+def _owner(identity: MemoryIdentity) -> Caller:
+    """The owner in whose process the store is open: every capability and every view."""
+    return Caller(
         name=f"embedded:{identity.agent_id}",
         kind="embedded",
         capabilities=OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
         views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
-        transport=transport,
+        transport="in_process",
         owner_id=identity.owner_id,
         agent_id=identity.agent_id,
     )
-    wire = WireScope(channel=scope.channel, chat_id=scope.chat_id, conversation_id=scope.conversation_id)
-    return Embedded(opened, caller, wire)

@@ -170,6 +170,25 @@ class DeadlineExceeded(BeetleError):
     retryable = True
 
 
+class ServicesUnavailable(BeetleError):
+    """What the operation needs is not there: no model is configured or it is down, or no daemon answers."""
+
+    key = "services_unavailable"
+    template = "{reason}"
+
+
+class SignatureInvalid(BeetleError):
+    key = "signature_invalid"
+    template = "{reason}"
+    hint_template = "sign the exact bytes that docs describe, with the key that is named"
+
+
+class HostPubkeyNotEnrolled(BeetleError):
+    key = "host_pubkey_not_enrolled"
+    template = "the host key {fingerprint} is not enrolled"
+    hint_template = "`beetle host-key enroll`, as an operator"
+
+
 class StoreLocked(BeetleError):
     """Another process holds the store. Details: `pid` and `socket` of the holder, where it said."""
 
@@ -224,6 +243,7 @@ ERRORS: Mapping[str, type[BeetleError]] = {
     for cls in (
         InvalidRequest, InvalidFrame, UnknownOperation, NotFound, Conflict, Unauthorized, Forbidden, CapabilityHidden,
         PrivacyDenied, PayloadTooLarge, StoreBudgetExceeded, Overloaded, DeadlineExceeded, StoreLocked, StorageFull,
-        StoreReadOnly, StoreCorrupt, SchemaMismatch, IntegrityViolation, Internal,
+        StoreReadOnly, StoreCorrupt, SchemaMismatch, IntegrityViolation, Internal, ServicesUnavailable,
+        SignatureInvalid, HostPubkeyNotEnrolled,
     )
 }  # fmt: skip

@@ -112,7 +112,7 @@ class ToolExperienceStatus(Piece, frozen=True, kw_only=True):
 
 
 class WorkingRecall(Piece, frozen=True, kw_only=True):
-    """How the hits were found: the conversation that counted as current, what was searched, what was left out."""
+    """How the hits were found: the conversation that counted as current, the planes searched, how many were ranked."""
 
     current_conversation: Open[ConversationRef | None] = None
     planes: Open[tuple[str, ...]] = ()

@@ -33,6 +33,7 @@ class Operation(NamedTuple):
     grows: bool = True
     view: Literal["caller", "model"] = "caller"
     exposed: frozenset[str] = EVERYWHERE
+    deadline_ms: int | None = None
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -70,7 +71,7 @@ OPERATIONS: tuple[Operation, ...] = (
               transcript.MemoryTranscriptLifecycleReport, "write", "transcript", ("transcript", "lifecycle"),
               batch=False, grows=False),
     Operation("store.verify", "verify_store", control.StoreVerifyRequest, control.StoreVerifyReport,
-              "read", "inspect", ("verify",), batch=False),
+              "read", "inspect", ("verify",), batch=False, deadline_ms=3_600_000),
     Operation("hello", "hello", control.HelloRequest, control.HelloReport, "read", "", ("hello",), batch=False),
     Operation("batch", "batch", control.BatchRequest, control.BatchReport, "write", "", (), batch=False),
     Operation("subscribe", "subscribe", control.SubscribeRequest, control.SubscribeReport, "stream", "", (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.capabilities import APART, CAPABILITY_NAMES
 from beetle.contracts.errors import CapabilityHidden, Forbidden, PrivacyDenied
 from beetle.contracts.fields import ViewName
 from beetle.contracts.memory import Capability
@@ -12,6 +12,8 @@ from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.runtime.caller import Caller
 from beetle.runtime.profile import Profile
 
+APART_NAMES = frozenset(each.name for each in APART)
+"""What opens a view or the daemon itself: no row of the table asks for it, and it is there all the same."""
 VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
 
 
@@ -27,11 +29,9 @@ class Catalog:
 
     def hidden(self, capability: str) -> str | None:
         """Why the profile or the build hides a capability, or None."""
-        if capability in VIEW_CAPABILITIES.values() or capability in ("private.read", "admin"):
-            return None
         if capability not in self._allowed:
             return "this profile does not allow it"
-        if not self._by_capability.get(capability):
+        if capability not in APART_NAMES and not self._by_capability.get(capability):
             return "this build does not contain it"
         return None
 
@@ -62,7 +62,8 @@ class Catalog:
             PrivacyDenied: it may not.
         """
         needed = VIEW_CAPABILITIES.get(view)
-        if view not in caller.views or (needed is not None and needed not in caller.capabilities):
+        granted = needed is None or (caller.is_operator and needed in caller.capabilities)
+        if view not in caller.views or not granted:
             raise PrivacyDenied(
                 reason=f"{caller.name} may not see the view {view}",
                 hint=f"views of this caller: {', '.join(caller.views) or 'none'}",

@@ -6,21 +6,31 @@ import difflib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts import codec
 from beetle.contracts.common import Lifecycle, Report, WireScope
-from beetle.contracts.control import BatchReport, BatchRequest, SubscribeReport, SubscribeRequest
+from beetle.contracts.control import (
+    BatchReport,
+    BatchRequest,
+    SubscribeReport,
+    SubscribeRequest,
+    UnsubscribeReport,
+    UnsubscribeRequest,
+)
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import (
     BeetleError,
     CapabilityHidden,
     Conflict,
+    DeadlineExceeded,
     Forbidden,
     Internal,
     InvalidRequest,
+    NotFound,
     PrivacyDenied,
     Unauthorized,
     UnknownOperation,
@@ -92,28 +102,23 @@ class Dispatcher:
             BeetleError: always one of ours; a defect becomes `internal` with a reference into the log.
         """
         try:
-            row, context = self._authorize(call)
-            return self._run(call, row, context)
-        except BeetleError as error:
-            if isinstance(error, REFUSED):
-                self._refusals.note(call.caller, call.operation, error.key)
+            with self._refusing(call):
+                row, context = self._authorize(call)
+                return self._run(call, row, context)
+        except BeetleError:
             raise
         except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
             raise self._defect(call, defect) from None
 
     def subscribe(self, call: Call) -> tuple[SubscribeReport, Subscription]:
         """Follow events; the transport delivers what the subscription hands over."""
-        try:
+        with self._refusing(call):
             row, context = self._authorize(call)
             request = cast(SubscribeRequest, self._decode(row, call.arguments, call.scanned))
             for topic in request.topics:
                 needed = TOPIC_CAPABILITIES[topic]
                 if needed not in call.caller.capabilities:
                     raise Forbidden(reason=f"following {topic} needs the capability {needed!r}", capability=needed)
-        except BeetleError as error:
-            if isinstance(error, REFUSED):
-                self._refusals.note(call.caller, call.operation, error.key)
-            raise
         subscription = self.hub.open(
             frozenset(request.topics),
             context.space_id,
@@ -122,6 +127,30 @@ class Dispatcher:
         )
         report = SubscribeReport(sub=subscription.sub, topics=request.topics)
         return self._stamp(context, report, None), subscription
+
+    def unsubscribe(self, call: Call, held: Mapping[str, Subscription]) -> UnsubscribeReport:
+        """End one of the subscriptions that a connection holds."""
+        with self._refusing(call):
+            row, context = self._authorize(call)
+            request = cast(UnsubscribeRequest, self._decode(row, call.arguments, call.scanned))
+            subscription = held.get(request.sub)
+            if subscription is None:
+                raise NotFound(
+                    kind="subscription", name=request.sub, listing="a connection ends its own subscriptions alone"
+                )
+        self.hub.close(subscription)
+        return self._stamp(context, UnsubscribeReport(sub=request.sub), None)
+
+    @contextmanager
+    def _refusing(self, call: Call) -> Generator[None]:
+        """Step 5 of a refusal: a row of the event log. A deadline that passed is told in the call's own figure."""
+        try:
+            yield
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(what=error.details["what"], deadline_ms=self._wait(call)) from None
+        except REFUSED as error:
+            self._refusals.note(call.caller, call.operation, error.key)
+            raise
 
     def _authorize(self, call: Call) -> tuple[Operation, Context]:
         """Step 1, before the arguments are decoded: is there such an operation, may this caller, in this scope."""
@@ -135,27 +164,32 @@ class Dispatcher:
         self._catalog.check(row, call.caller)
         _check_envelope(call, self.profile.budgets.key_bytes)
         scope = resolve_scope(call.caller, call.scope)
-        budget = self.profile.budgets.default_deadline_ms
-        wait = budget if call.deadline_ms is None else min(call.deadline_ms, budget)
         context = Context(
             caller=call.caller,
             scope=scope,
             operation=row,
             view=self._view(row, call.caller),
             now=self._clock(),
-            deadline=time.monotonic() + wait / 1000,
+            deadline=time.monotonic() + self._wait(call) / 1000,
             shared=self._shared,
         )
         return row, context
 
+    def _wait(self, call: Call) -> int:
+        """Milliseconds that a call may take before its work begins: its own, its operation's, the profile's."""
+        row = BY_NAME.get(call.operation)
+        default = self.profile.budgets.default_deadline_ms
+        return call.deadline_ms or (row and row.deadline_ms) or default
+
     def _view(self, row: Operation, caller: Caller) -> ViewName:
-        """What an operation without a view of its own is seen through."""
+        """What an operation without a view of its own is seen through; who has no view sees what an audit sees."""
         if row.view == "model":
+            self._catalog.check_view("model_context", caller)
             return "model_context"
         for view in caller.views:
             if view != "raw_owner":
                 return view
-        return "model_context"
+        return "operator_audit"
 
     def _decode(self, row: Operation, arguments: Any, scanned: bool) -> Any:
         if isinstance(arguments, codec.Raw | bytes):

@@ -62,9 +62,10 @@ OPERATOR = Caller(
 
 
 def _caller(name: str, principal: Principal) -> Caller:
+    """A configured principal; one that is granted `admin` answers for the daemon, as its own uid does."""
     return Caller(
         name=name,
-        kind="principal",
+        kind="operator" if "admin" in principal.capabilities else "principal",
         capabilities=frozenset(principal.capabilities),
         views=principal.views,
         transport="unix_socket",

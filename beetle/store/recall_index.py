@@ -107,7 +107,7 @@ def _unmark(tx: Writing, fields: Fields) -> None:
     words: set[str] = set()
     for text in fields:
         for found in tokenizer(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
-            words.update(found)
+            words.update(word for word in found if isinstance(word, str))
     # A mark is "0" and the term; what is shorter than a few letters tells nothing.
     starts = {b"0" + word.encode()[:length] for word in words for length in range(MARK, len(word.encode()) + 1)}
     suspects = list(tx.rows(MARKS_SQL, json.dumps([start.hex() for start in starts])))

@@ -139,7 +139,7 @@ def characters(report: Plain) -> dict[str, int]:
 def test_pressure_shrinks_older_evidence_before_skills(door: Door) -> None:
     rich(door)
     normal, elevated, critical = (
-        characters(project(door, system_max_len=3000, pressure=pressure))
+        characters(project(door, system_max_len=1500, pressure=pressure))
         for pressure in ("normal", "elevated", "critical")
     )
     assert normal["evidence"] > elevated["evidence"] > critical["evidence"] == 0

@@ -6,6 +6,7 @@ A plan is text: what fails, at which operation, and whether it goes on failing:
     full@7+     and so does every later one, until `heal`
     ioerr@7+    SQLITE_IOERR
     readonly@7+ SQLITE_IOERR of a disk that went read-only: the system's own number for it, EROFS, tells them apart
+    late@7      the 7th is done, and answers SQLITE_IOERR all the same
     torn@7      the 7th operation, if it is a write, writes half of its bytes and then fails
     cut@7/3     the power goes at the 7th: nothing reaches the disk any more; `after_power_cut` makes the files that the
                 disk may hold then: all that was synced, and of the rest what the seed 3 chooses, whole, in part, not
@@ -28,7 +29,7 @@ import apsw
 
 SECTOR = 512
 _NAMES = itertools.count()
-_PLAN = re.compile(r"(full|ioerr|readonly|torn|cut)@(\d+)(\+?)(?:/(\d+))?")
+_PLAN = re.compile(r"(full|ioerr|readonly|late|torn|cut)@(\d+)(\+?)(?:/(\d+))?")
 
 
 class Plan(NamedTuple):
@@ -95,6 +96,7 @@ class FaultVFS(apsw.VFS):
         self.hits = 0
         self.temporary = 0
         self.only: str | None = None
+        self.deletions = False
         self.guard = threading.RLock()
         self.disks: dict[str, _Disk] = {}
         super().__init__(self.name, "")
@@ -112,8 +114,10 @@ class FaultVFS(apsw.VFS):
     def close(self) -> None:
         self.unregister()
 
-    def fault(self, disk: _Disk | None) -> Plan | None:
-        """Count one operation; the plan when it is to fail. `only` narrows both to the file of that path."""
+    def fault(self, disk: _Disk | None, deletes: bool = False) -> Plan | None:
+        """Count one operation; the plan when it is to fail. `only` and `deletions` narrow both."""
+        if self.deletions and not deletes:
+            return None
         if self.only is not None and disk is not self.disks.get(self.only):
             return None
         self.count += 1
@@ -158,7 +162,9 @@ class FaultVFS(apsw.VFS):
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         with self.guard:
-            if plan := self.fault(self.disks.get(filename)):
+            if plan := self.fault(self.disks.get(filename), deletes=True):
+                if plan.kind == "late":
+                    super().xDelete(filename, syncdir)
                 raise _error(plan, apsw.SQLITE_IOERR_DELETE)
             super().xDelete(filename, syncdir)
             disk = self.disk(filename)

@@ -83,7 +83,8 @@ def canary_turn(turn_id: str, canaries: list[str], neighbour: str = "") -> dict[
         turn_id,
         f"{neighbour} {content} {content.upper()}ing, said once more: {content.title()}s.",
         host_refs=[{"kind": "task", "ref_id": "r1", "label": f"about {label}"}],
-        attrs=[{"key": key, "value": f"{value} and more"}],
+        # A row's columns stand side by side: figures keep one word from running into the next.
+        attrs=[{"key": f"7{key}7", "value": f"7{value} and more"}],
     )
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import pytest
 
 from beetle.client import Client, ClientClosed, NoDaemon
 from beetle.contracts import errors
-from beetle.contracts.common import Report, WireScope
-from beetle.contracts.control import HelloReport
+from beetle.contracts.codec import Raw
+from beetle.contracts.common import Conversation, Report, WireScope
+from beetle.contracts.control import BatchItem, BatchRequest, HelloReport
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.skills import RuntimeSkillListReport
+from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
 from tests.running import Daemon
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served, open_folder
@@ -116,6 +119,21 @@ def test_an_answer_larger_than_one_read_arrives_whole(served: Served) -> None:
             client.commit_transcript(conversation={"conversation_id": "big"}, turns=[turn(number, text)])
         page = client.replay_transcript(conversation={"conversation_id": "big"}, view="host_ui", limit=20)
         assert [each.messages[0].content for each in page.turns] == [text] * 8
+
+
+def test_a_typed_request_is_the_same_as_its_fields(served: Served) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    said = MessageDelta(message_id="m1", role="user", content="the kettle is on")
+    where = Conversation(conversation_id="struct")
+    delta = CanonicalTurnDelta(turn_id="t1", at=at, messages=(said,))
+    with Client(served.path) as client:
+        request = MemoryTranscriptCommitRequest(conversation=where, turns=(delta,))
+        assert client.commit_transcript(request).committed == 1
+        assert client.commit_transcript(**commit(1, "struct")).unchanged == 1
+        assert client.recall(query="kettle", since=at).hits
+        item = BatchItem(op="transcript.commit", args=Raw(msgpack.packb(commit(1, "struct"))))
+        report = client.batch(BatchRequest(requests=(item,)))
+        assert report.reports is not None and report.reports[0]["unchanged"] == 1
 
 
 def test_arguments_that_no_frame_can_hold_are_an_invalid_request_with_their_path(served: Served) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -257,17 +258,33 @@ def test_descriptors_and_threads_of_a_daemon_return_to_the_start(daemon: Daemon)
 
     with daemon.client() as client:
         client.recall(query="warm")
-    with Peer(daemon.socket) as peer:
-        assert peer.ask("subscribe", {"topics": ["transcript"]})["ok"]
-        before = (held()[0] - 1, held()[1] - 2)
-    for number in range(200):
-        peer = Peer(daemon.socket)
-        if number % 3 == 0:
-            assert peer.ask("subscribe", {"topics": ["transcript"]})["ok"]
-        elif number % 3 == 1:
-            peer.send(msgpack.packb({"v": 1, "id": 1, "op": "transcript.commit", "args": commit(number)})[:-3])
-        peer.close()
-    until(lambda: held() == before, f"{before}")
+        before = held()
+        for number in range(200):
+            peer = Peer(daemon.socket)
+            if number % 3 == 0:
+                assert peer.ask("subscribe", {"topics": ["transcript"]})["ok"]
+            elif number % 3 == 1:
+                peer.send(msgpack.packb({"v": 1, "id": 1, "op": "transcript.commit", "args": commit(number)})[:-3])
+            peer.close()
+        until(lambda: held() == before, f"{before}")
+
+
+def test_a_daemon_that_ran_out_of_descriptors_serves_again_when_there_are_some(daemon: Daemon) -> None:
+    _, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    with daemon.client() as client:
+        client.recall(query="warm")
+        held = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (held + 3, hard))
+        peers = [Peer(daemon.socket) for _ in range(8)]
+        until(lambda: "accept failed" in log_of(daemon), "an accept that failed")
+        assert client.hello().pid == daemon.pid, "who is connected is served"
+        for peer in peers[:5]:
+            peer.close()
+        for peer in peers[5:]:
+            assert peer.ask("hello")["ok"]
+            peer.close()
+        assert log_of(daemon).count("accept failed") < 20, "one line for a spell of failures"
+        assert terminate(daemon) == 0
 
 
 # systemd

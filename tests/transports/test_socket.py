@@ -289,6 +289,17 @@ def test_a_server_stops_while_a_peer_has_not_read_its_answers(folder: Path, monk
     assert set(threading.enumerate()) == before
 
 
+def test_a_peer_that_never_reads_a_big_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.05)
+    with Served(folder) as served, served.peer() as deaf, served.peer() as other:
+        for number in range(10):
+            assert deaf.ask("transcript.commit", commit(number, text="x" * 60_000))["ok"]
+        replay = {"conversation": {"conversation_id": "c"}, "view": "host_ui", "limit": 20}
+        deaf.send(msgpack.packb({"v": 1, "id": 1, "op": "transcript.replay", "args": replay}))
+        until(lambda: served.server.connections == 1, "the end of the connection")
+        assert other.ask("transcript.replay", replay)["ok"]
+
+
 def test_a_server_that_stops_answers_what_was_sent_before(folder: Path) -> None:
     with Served(folder) as served, served.peer() as peer:
         assert peer.ask("hello")["ok"]

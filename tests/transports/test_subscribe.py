@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,21 @@ def test_a_reader_that_has_stopped_may_read_its_answers_later(folder: Path) -> N
         while (frame := slow.answer()).get("id") != "late":
             assert frame["sub"] == subscription.sub
         assert frame["ok"]
+
+
+def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.02)
+    with Served(folder, subscription_events=4) as served, served.peer() as slow:
+        subscription = served.dispatcher.hub._subscriptions[follow(slow, "lifecycle")]
+        while not subscription._dropped:
+            _tell(served, 1)
+        passed = time.monotonic() + 0.1
+        until(lambda: time.monotonic() > passed, "several times that long")
+        while "dropped" not in (frame := slow.answer())["event"]:
+            assert len(frame["event"]["long"]) == 4000
+        assert slow.ask("hello")["ok"]
 
 
 def _tell(served: Served, number: int) -> None:

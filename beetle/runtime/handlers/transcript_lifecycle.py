@@ -123,10 +123,10 @@ FROM_STATES: dict[str, tuple[str, ...]] = {
 def _change(
     context: Context, tx: WriteTransaction, request: MemoryTranscriptLifecycleRequest, impact: Impact, conversation: int
 ) -> int:
-    """Carry the action out: how many rows it changed. A step that changes none leaves no record."""
+    """Carry the action out: how many rows it changed. A step that changes none leaves no record, but for a review."""
     todo = [m for m in impact.messages if m.state in FROM_STATES.get(request.action, ())]
     archived = sum(evidence.archive_turn(tx, turn) for turn in impact.turns) if request.action == "archive" else 0
-    if not todo and not archived:
+    if not todo and not archived and request.action != "review":
         return 0
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, context.caller.name, tx.now, len(impact.turns), len(todo)

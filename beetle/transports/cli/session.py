@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from beetle.contracts.codec import check_values, convert_request
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
 from beetle.contracts.envelope import DeviceAuth
-from beetle.contracts.errors import BeetleError, DeadlineExceeded, Forbidden, InvalidRequest, NotFound, UnknownOperation
+from beetle.contracts.errors import (
+    DeadlineExceeded,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    ServicesUnavailable,
+    UnknownOperation,
+)
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.transports.cli.flags import read_json
 from beetle.transports.cli.parser import typed_option
@@ -28,11 +35,9 @@ WALK_SECONDS = 24 * 3600.0
 """How long `verify` may take: it reads every page of the store."""
 
 
-class Unreachable(BeetleError):
+class Unreachable(ServicesUnavailable):
     """No daemon answers where one was expected."""
 
-    key = "services_unavailable"
-    template = "{reason}"
     hint_template = "start one with `beetle start`, or see who holds the store with `beetle status`"
 
 
