@@ -182,9 +182,11 @@ class Dispatcher:
         return call.deadline_ms or (row and row.deadline_ms) or default
 
     def _view(self, row: Operation, caller: Caller) -> ViewName:
-        """What an operation without a view of its own is seen through; who has no view sees what an audit sees."""
-        if row.view == "model":
-            self._catalog.check_view("model_context", caller)
+        """What an operation without a view of its own is seen through: only what the caller was granted.
+
+        What is meant for a model takes the model's view where the caller has it. Who has no view sees what an audit does.
+        """
+        if row.view == "model" and "model_context" in caller.views:
             return "model_context"
         for view in caller.views:
             if view != "raw_owner":

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from beetle.contracts.codec import UNSET, decode_request, pack
-from beetle.contracts.control import UnsubscribeReport, UnsubscribeRequest
+from beetle.contracts.control import UnsubscribeReport
 from beetle.contracts.envelope import PROTOCOL, RequestId, WireAnswer, WireError, WireEvent, WireRequest
 from beetle.contracts.errors import (
     BeetleError,
     Internal,
     InvalidFrame,
     InvalidRequest,
-    NotFound,
     Overloaded,
     PayloadTooLarge,
 )
@@ -289,14 +288,9 @@ class _Connection:
         )
 
     def _unsubscribe(self, request: WireRequest) -> UnsubscribeReport:
-        wanted = decode_request(request.args, UnsubscribeRequest, scanned=True)
-        subscription = self._subscriptions.pop(wanted.sub, None)
-        if subscription is None:
-            raise NotFound(
-                kind="subscription", name=wanted.sub, listing="a connection ends its own subscriptions alone"
-            )
-        self._dispatcher.hub.close(subscription)
-        return UnsubscribeReport(sub=wanted.sub)
+        report = self._dispatcher.unsubscribe(self._call(request), self._subscriptions)
+        del self._subscriptions[report.sub]
+        return report
 
     def _pump(self, subscription: Subscription, caller: Caller) -> None:
         try:
