@@ -26,7 +26,7 @@ class Daemon:
         self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
         self.socket = str(self.folder / "b.sock")
         self.store = str(self.folder / "b.db")
-        self.command = shlex.split(command) if command else shlex.split(os.environ.get("BEETLE_COMMAND", "")) or [sys.executable, "-m", "beetle"]
+        self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or [sys.executable, "-m", "beetle"]
         self.profile = profile
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
@@ -46,9 +46,17 @@ def pack_json(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
-@lru_cache(maxsize=256)
+_decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
+_building = threading.Lock()
+
+
 def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
+    found = _decoders.get(kind)
+    if found is None:
+        # msgspec shows a struct's description to other threads before it is whole; two that build at once crash.
+        with _building:
+            found = _decoders[kind] = msgspec.msgpack.Decoder(kind)
+    return found
 
 
 def unpack(data: bytes | msgspec.Raw, kind: type[T]) -> T:
@@ -170,6 +178,7 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(value: Any, kind: type[T]) -> T:
     """A struct from builtins that this program made."""
+    _decoder(kind)  # builds what convert would build without the lock
     return msgspec.convert(value, kind)
 
 

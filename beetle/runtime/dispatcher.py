@@ -184,7 +184,7 @@ class Dispatcher:
     def _view(self, row: Operation, caller: Caller) -> ViewName:
         """What an operation without a view of its own is seen through: only what the caller was granted.
 
-        What is meant for a model takes the model's view where the caller has it. Who has no view sees what an audit does.
+        What is meant for a model takes the model's view where the caller has it; who has no view sees an audit's.
         """
         if row.view == "model" and "model_context" in caller.views:
             return "model_context"

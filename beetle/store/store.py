@@ -64,7 +64,7 @@ class Store:
         gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
         connection: apsw.Connection | None = None
         try:
-            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            created = settings.backend == "in-memory" or (not settings.sealed and _create_private(settings.path))
             connection = open_sealed(settings) if settings.sealed else connect_writer(settings)
             applied = [] if settings.sealed else self._prepare(connection, clock(), version)
             self.store_id, self.key = _identity(connection)

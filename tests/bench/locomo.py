@@ -2,8 +2,8 @@
 
     python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE]
 
-One turn per dialogue line: message_id is its dia_id, the image caption is appended to the text, the time is the session's
-date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its conversation.
+One turn per dialogue line: message_id is its dia_id, the image caption is appended to the text, the time is the
+session's date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its conversation.
 Evidence recall@k is the mean over questions of the share of its evidence turns among the first k hits.
 """
 
@@ -78,7 +78,7 @@ def load(client: Any, conversations: list[dict[str, Any]]) -> tuple[int, float]:
 
 
 def ask(client: Any, conversations: list[dict[str, Any]]) -> tuple[dict[int, list[list[float]]], list[float]]:
-    """Per category a row of recall at each depth and reciprocal rank for each question; milliseconds of every recall."""
+    """Per category a row of recall at each depth and reciprocal rank a question; milliseconds of every recall."""
     rows: dict[int, list[list[float]]] = defaultdict(list)
     times: list[float] = []
     for conversation in conversations:

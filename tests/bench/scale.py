@@ -2,8 +2,8 @@
 
     python -m tests.bench.scale [--sizes 10000,100000] [--profile P] [--command BEETLE]
 
-Turns are recombined halves of LoCoMo lines (or of made-up sentences where the data are not there), 200 a conversation. Each
-question is asked over the whole space and in one conversation. The floor is the same index in plain FTS5: the OR of the
+Turns are recombined halves of LoCoMo lines (or of made-up sentences where the data are not there), 200 a conversation.
+Each question is asked over the whole space and in one conversation. The floor is the same index in plain FTS5: the OR of the
 question's words, in process.
 """
 
@@ -27,7 +27,7 @@ from tests.running import Daemon, pss_mib, quantiles, rss_mib
 
 CONVERSATION_TURNS = 200
 RECALLS = 1000
-WORDS = "kettle window garden letter market river winter hammer piano school doctor engine basket candle forest".split()
+WORDS = "kettle window garden letter market river winter hammer piano school doctor engine basket candle forest".split()  # noqa: SIM905
 
 
 def material() -> tuple[list[str], list[str]]:

@@ -2,8 +2,8 @@
 
     python -m tests.bench.writes [--turns N] [--profile P] [--command BEETLE]
 
-The floor is one INSERT of the same text, one commit, one fsync, in a loop of the binding without anything else. Ratios count;
-the figures themselves depend on the machine.
+The floor is one INSERT of the same text, one commit, one fsync, in a loop of the binding without anything else. Ratios
+count; the figures themselves depend on the machine.
 """
 
 from __future__ import annotations

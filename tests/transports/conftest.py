@@ -25,7 +25,11 @@ class Peer:
     def __init__(self, path: str, timeout: float = 30.0) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
-        self.socket.connect(path)
+        try:
+            self.socket.connect(path)
+        except OSError:
+            self.socket.close()
+            raise
         self._unpacker = msgpack.Unpacker(max_buffer_size=0)
 
     def send(self, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
@@ -34,10 +35,8 @@ def others_are_served(daemon: Daemon) -> Iterator[None]:
 def refused(daemon: Daemon, data: bytes, key: str) -> dict:
     """Send bytes that end the connection; the answer has no id, and nothing follows it."""
     with Peer(daemon.socket) as peer:
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it had seen enough before all was sent
             peer.send(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the daemon had seen enough before all was sent
         answer = peer.answer()
         assert answer["id"] is None and answer["ok"] is False
         assert answer["error"]["key"] == key

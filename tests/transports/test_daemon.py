@@ -73,7 +73,6 @@ def test_a_daemon_makes_a_private_socket_and_says_so_in_the_lock(daemon: Daemon)
     assert holder_of(daemon.store) == (daemon.pid, daemon.socket)
 
 
-@pytest.mark.xfail(reason="store.py no longer calls _create_private", strict=False)
 def test_a_daemon_makes_a_private_store(daemon: Daemon) -> None:
     for name in (daemon.store, daemon.store + "-wal", daemon.store + ".lock"):
         assert os.stat(name).st_mode & 0o777 == 0o600
