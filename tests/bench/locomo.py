@@ -3,8 +3,8 @@
     python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE]
 
 One turn per dialogue line: message_id is its dia_id, the image caption is appended to the text, the time is the
-session's date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its conversation.
-Evidence recall@k is the mean over questions of the share of its evidence turns among the first k hits.
+session's date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its
+conversation. Evidence recall@k is the mean over questions of the share of its evidence turns among the first k hits.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m tests.bench.scale [--sizes 10000,100000] [--profile P] [--command BEETLE]
 
 Turns are recombined halves of LoCoMo lines (or of made-up sentences where the data are not there), 200 a conversation.
-Each question is asked over the whole space and in one conversation. The floor is the same index in plain FTS5: the OR of the
-question's words, in process.
+Each question is asked over the whole space and in one conversation. The floor is the same index in plain FTS5: the OR
+of the question's words, in process.
 """
 
 from __future__ import annotations

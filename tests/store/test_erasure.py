@@ -14,6 +14,8 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import Conflict
+from beetle.store.connection import PAGE_SIZE
+from beetle.store.scrub import scrubbed
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
     CONVERSATION,
@@ -72,8 +74,22 @@ def remnants(data: bytes, erased: list[str], alive: list[str] = []) -> set[bytes
 
 
 def assert_gone(path: str, erased: list[str], alive: list[str] = []) -> None:  # noqa: B006 - read only
-    left = remnants(bytes_of(path), erased, alive)
-    assert not left, f"{len(left)} pieces left of {len(erased)} erased words, e.g. {sorted(left)[:5]}"
+    data = bytes_of(path)
+    left = sorted(remnants(data, erased, alive))
+    folded = data.lower()
+    # What stands around a piece tells a remnant from random bytes of a digest that happen to be six letters.
+    around = [folded[max(0, folded.find(each) - 24) : folded.find(each) + 30] for each in left[:5]]
+    assert not left, f"{len(left)} pieces left of {len(erased)} erased words: {around}"
+
+
+def gaps(path: str) -> list[int]:
+    """Pages of the database file with something between their cell pointers and their cells."""
+    data, dirty = Path(path).read_bytes(), []
+    for offset in range(0, len(data), PAGE_SIZE):
+        page = data[offset : offset + PAGE_SIZE]
+        if scrubbed(page, offset) != page:
+            dirty.append(offset // PAGE_SIZE + 1)
+    return dirty
 
 
 def canary_turn(turn_id: str, canaries: list[str], neighbour: str = "") -> dict[str, Any]:
@@ -147,6 +163,7 @@ def erase_in_rounds(path: str, backend: str, prefix: str, turns: int, count: int
             ]
             alive = [word for word in everything if word not in set(gone)]
             assert_gone(path, gone, alive)
+            assert not gaps(path), "cells that moved to other pages were left where they had stood"
         assert_clean(memory)
     assert_gone(path, everything)
 
@@ -302,3 +319,31 @@ def test_turns_committed_one_by_one_leave_nothing_in_the_index(path: str, backen
                 lifecycle(memory, "delete_raw", f"t{number}")
         assert_gone(path, [word for four in canaries.values() for word in four])
         assert_clean(memory)
+
+
+def marks(memory: MemoryRuntime) -> set[str]:
+    """The beginnings of terms by which FTS5 finds the pages of the index."""
+    with store_of(memory).read() as tx:
+        return {
+            bytes(row[0])[1:].decode() for row in tx.rows("SELECT term FROM recall_index_idx WHERE length(term) > 5")
+        }
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize("masked_first", [False, True])
+def test_an_erased_word_does_not_stay_as_the_mark_of_an_index_page(path: str, backend: str, masked_first: bool) -> None:
+    words = Words(9)
+    canaries = {f"t{number}": words.canary("zebraqpre") for number in range(600)}
+    with open_runtime(path, backend) as memory:
+        commit(memory, *(turn(name, f"{word} {word}y {word[:-2]}") for name, word in canaries.items()))
+        marked = {name for name, word in canaries.items() if any(mark.startswith(word[:13]) for mark in marks(memory))}
+        assert len(marked) >= 3, "no mark is long enough to betray a word"
+        if masked_first:
+            lifecycle(memory, "mask", *marked)
+        lifecycle(memory, "delete_raw", *marked)
+        left = {mark for mark in marks(memory) for name in marked if mark.startswith(canaries[name][:13])}
+        assert not left
+        assert_gone(path, [canaries[name] for name in marked], [w for n, w in canaries.items() if n not in marked])
+        assert_clean(memory)
+        for name, word in canaries.items():
+            assert bool(found(memory, word)) == (name not in marked), (name, word)
