@@ -42,8 +42,8 @@ def pack(value: Any) -> bytes:
 
 
 def pack_json(value: Any) -> bytes:
-    """JSON of structs and builtins, on one line."""
-    return msgspec.json.encode(value)
+    """JSON of structs and builtins, on one line, keys in order."""
+    return msgspec.json.encode(value, order="sorted")
 
 
 _decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}

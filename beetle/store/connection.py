@@ -63,6 +63,7 @@ def connect_writer(settings: StoreSettings) -> apsw.Connection:
     """
     if settings.backend != "in-memory":
         check_file(settings.path)
+        create_private(settings.path)
     # Without a write-ahead log the writer itself writes the database file; with one, the checkpointer does.
     through = scrubbing(settings.vfs) if settings.backend == "file" else settings.vfs
     connection = _connect(settings._replace(vfs=through), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
@@ -129,6 +130,16 @@ def close_connection(connection: apsw.Connection) -> None:
         connection.close(True)
     except apsw.Error as error:
         log.warning("a connection was closed although its files could not be: %s", type(error).__name__)
+
+
+def create_private(path: str) -> None:
+    """Make an empty file that only its owner can read, whose mode the files beside it take over, if none is there."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"the file cannot be made ({error.strerror})") from error
 
 
 def check_file(path: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from beetle.contracts.codec import pack_json
 from beetle.store.transaction import Reading, Writing
 
 GENESIS = bytes(32)
@@ -53,7 +53,7 @@ def read_head(tx: Reading) -> Head:
 def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:
     """Add one row behind `head`."""
     seq = head.seq + 1
-    subject = json.dumps(event.subject, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    subject = pack_json(event.subject).decode()
     fields = (seq, at, event.space, event.topic, event.event, event.operation, event.principal, subject)
     digest = chain_hash(head.hash, fields)
     tx.run(APPEND_SQL, *fields, digest)

@@ -82,9 +82,13 @@ NEW_LABEL_SQL = "INSERT INTO host_ref_label VALUES (?, ?)"
 NEW_ATTR_SQL = """
 INSERT INTO attr (turn, message, position, visibility, export_allowed, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+REMEMBERED_SQL = """
+SELECT conversation FROM remembered_conversation
+WHERE principal = ? AND space = ? AND agent_id = ? AND channel = ? AND chat_id = ?
+"""
 REMEMBER_SQL = """
 INSERT INTO remembered_conversation VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET conversation = excluded.conversation WHERE conversation <> excluded.conversation
+ON CONFLICT DO UPDATE SET conversation = excluded.conversation
 """
 
 
@@ -180,8 +184,9 @@ def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, s
 
 
 def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:
-    """Keep what (principal, space, agent, channel, chat) last committed to."""
-    tx.run(REMEMBER_SQL, *who, conversation)
+    """Keep what (principal, space, agent, channel, chat) last committed to, which is mostly what it was before."""
+    if tx.value(REMEMBERED_SQL, *who) != conversation:
+        tx.run(REMEMBER_SQL, *who, conversation)
 
 
 class AffectedMessage(NamedTuple):

@@ -64,7 +64,7 @@ class Store:
         gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
         connection: apsw.Connection | None = None
         try:
-            created = settings.backend == "in-memory" or (not settings.sealed and _create_private(settings.path))
+            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_sealed(settings) if settings.sealed else connect_writer(settings)
             applied = [] if settings.sealed else self._prepare(connection, clock(), version)
             self.store_id, self.key = _identity(connection)
@@ -179,17 +179,6 @@ def _lock(path: str) -> StoreLock:
     except OSError as error:
         raise StoreReadOnly(path=path, reason=f"its folder cannot be made ({error.strerror})") from error
     return StoreLock.acquire(path)
-
-
-def _create_private(path: str) -> bool:
-    """Make an empty file that only its owner can read, whose mode the WAL takes over; false when one was there."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise StoreReadOnly(path=path, reason=f"the file cannot be made ({error.strerror})") from error
-    return True
 
 
 def _identity(connection: apsw.Connection) -> tuple[str, bytes]:

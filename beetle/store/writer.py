@@ -157,10 +157,19 @@ class Writer:
                 )
             self._queue.append(job)
             self._wake.notify()
+        if deadline is not None and not job.done.wait(max(0.0, deadline - time.monotonic())):
+            self._withdraw(job)
         job.done.wait()
         if job.error is not None:
             raise job.error
         return job.result
+
+    def _withdraw(self, job: _Write) -> None:
+        """Take back a write whose deadline has passed, unless it has begun: then its outcome is waited for."""
+        with self._wake:
+            if job in self._queue:
+                self._queue.remove(job)
+                raise DeadlineExceeded(what="the write began", deadline_ms="given")
 
     @property
     def queued(self) -> int:
