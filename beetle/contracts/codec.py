@@ -41,9 +41,9 @@ def pack(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def pack_json(value: Any) -> bytes:
-    """JSON of structs and builtins, on one line, keys in order."""
-    return msgspec.json.encode(value, order="sorted")
+def pack_json(value: Any, *, in_order: bool = False) -> bytes:
+    """JSON of structs and builtins, on one line; `in_order` sorts the keys of every object."""
+    return msgspec.json.encode(value, order="sorted" if in_order else None)
 
 
 _decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}

@@ -53,7 +53,7 @@ def read_head(tx: Reading) -> Head:
 def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:
     """Add one row behind `head`."""
     seq = head.seq + 1
-    subject = pack_json(event.subject).decode()
+    subject = pack_json(event.subject, in_order=True).decode()
     fields = (seq, at, event.space, event.topic, event.event, event.operation, event.principal, subject)
     digest = chain_hash(head.hash, fields)
     tx.run(APPEND_SQL, *fields, digest)
