@@ -54,7 +54,7 @@ def serve(
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
             _notify(env, "READY=1")
             watchdog = _Watchdog(env)
-            _wait(config_path, env, principals)
+            _wait(config, config_path, env, principals)
             watchdog.stop()
             _notify(env, "STOPPING=1")
         finally:
@@ -66,7 +66,7 @@ def serve(
     return 0
 
 
-def _wait(config_path: str | None, env: Mapping[str, str], principals: Principals) -> None:
+def _wait(config: Config, config_path: str | None, env: Mapping[str, str], principals: Principals) -> None:
     """Until a signal that ends the daemon."""
     while True:
         received = signal.sigwait(SIGNALS)
@@ -74,12 +74,17 @@ def _wait(config_path: str | None, env: Mapping[str, str], principals: Principal
             log.info("received %s", signal.Signals(received).name)
             return
         try:
-            principals.replace(read_config(config_path, env, os.getuid()).principals)
+            read = read_config(config_path, env, os.getuid())
+            principals.replace(read.principals)
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
-            log.info("configuration read again")
+            log.info("configuration read again: its principals hold from now on")
+            if (read.daemon, read.agent_skills, read.model, read.replica) != (
+                config.daemon, config.agent_skills, config.model, config.replica
+            ):  # fmt: skip
+                log.warning("what else has changed in it holds from the next start of the daemon")
 
 
 def _say_what_was_opened(opened: Opened) -> None:
@@ -146,6 +151,8 @@ def _notify(env: Mapping[str, str], state: str) -> None:
         try:
             notifier.connect("\0" + address[1:] if address.startswith("@") else address)
             notifier.send(state.encode())
+        except (FileNotFoundError, ConnectionRefusedError):
+            pass  # whoever waited for READY, `beetle start` for one, may be gone by now
         except OSError as error:
             log.warning("systemd could not be told %s: %s", state, error.strerror or error)
 

@@ -23,6 +23,9 @@ from beetle.runtime.profile import Profile, choose_profile, load_profile, read_m
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
 from beetle.store.store import Store
 
+EMBEDDED_CACHE_KIB = 512
+"""The page cache of a connection that the embedded backend may have at most, whatever the profile."""
+
 
 def clock() -> int:
     """Microseconds since the epoch."""
@@ -72,10 +75,11 @@ def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:
 def store_settings(path: str, profile: Profile, backend: Backend) -> StoreSettings:
     """The store's share of a profile's budgets."""
     budgets = profile.budgets
+    cache = min(budgets.page_cache_kib, EMBEDDED_CACHE_KIB) if backend == "embedded" else budgets.page_cache_kib
     return StoreSettings(
         path=path,
         backend=backend,
-        page_cache_kib=budgets.page_cache_kib,
+        page_cache_kib=cache,
         mmap_bytes=budgets.mmap_bytes,
         wal_bytes=budgets.wal_bytes,
         store_bytes=budgets.store_bytes,

@@ -6,6 +6,7 @@ only as the rows of the earlier ones are read, so a pragma behind another can st
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import urllib.parse
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import apsw
 
-from beetle.contracts.errors import SchemaMismatch, StoreCorrupt, StoreReadOnly
+from beetle.contracts.errors import SchemaMismatch, StorageFull, StoreCorrupt, StoreReadOnly
 from beetle.store.scrub import scrubbing
 
 log = logging.getLogger("beetle.store")
@@ -43,7 +44,6 @@ class StoreSettings(NamedTuple):
     readers: int = 4
     write_queue: int = 256
     write_group: int = 64
-    idempotency_keys: int = 10_000
     vfs: str | None = None
     sealed: bool = False
 
@@ -139,6 +139,8 @@ def create_private(path: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(path=path) from error
         raise StoreReadOnly(path=path, reason=f"the file cannot be made ({error.strerror})") from error
 
 

@@ -56,6 +56,19 @@ Fields = tuple[str, str, str]
 """text, names, time."""
 
 
+HASH_BYTES = {True: 128 * 1024, False: 1024 * 1024}
+"""Memory for terms that a transaction has not flushed yet: little for the lean index, FTS5's own default otherwise."""
+HASH_SQL = "SELECT v FROM recall_index_config WHERE k = 'hashsize'"
+SET_HASH_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('hashsize', ?)"
+
+
+def tune(tx: Writing, lean: bool) -> None:
+    """Fit the index's memory to the backend; the store remembers it, so it is written only when it changes."""
+    found = tx.value(HASH_SQL)
+    if found != HASH_BYTES[lean] and (lean or found is not None):
+        tx.run(SET_HASH_SQL, HASH_BYTES[lean])
+
+
 class Entry(NamedTuple):
     """What one index row is about. `conversation` None for planes that have none."""
 

@@ -14,7 +14,7 @@ import apsw
 
 from beetle.contracts.errors import StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
-from beetle.store import migrate
+from beetle.store import migrate, recall_index
 from beetle.store.connection import (
     PAGE_SIZE,
     StoreSettings,
@@ -28,7 +28,7 @@ from beetle.store.failures import translate
 from beetle.store.lock import StoreLock
 from beetle.store.readers import Readers
 from beetle.store.sealed import REASON, SealedWriter, open_sealed, sealed_writer
-from beetle.store.transaction import Reading, transaction
+from beetle.store.transaction import Reading, Writing, transaction
 from beetle.store.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
 
 LOW_SPACE_BYTES = 32 * 2**20
@@ -134,7 +134,10 @@ class Store:
         known = migrate.available()
         migrate.pending(connection, self.settings.path, known)
         prepare_writer(connection, self.settings)
-        return migrate.migrate(connection, self.settings.path, now, version, known)
+        applied = migrate.migrate(connection, self.settings.path, now, version, known)
+        with transaction(connection):
+            recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
+        return applied
 
     def _abandon(self, connection: apsw.Connection | None) -> None:
         if connection is not None:
