@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar, cast
 
 from beetle.contracts import control, memory, skills, transcript
@@ -11,12 +12,13 @@ from beetle.contracts.operations import BY_NAME
 R = TypeVar("R", bound=Report)
 
 
-class OperationMethods:
+class OperationMethods(ABC):
     """Each method takes a request struct, or the request's fields as keyword arguments.
 
     Every method raises the errors of `contracts/errors.py`.
     """
 
+    @abstractmethod
     def call(
         self,
         operation: str,
@@ -33,7 +35,6 @@ class OperationMethods:
             idempotency_key: the same key with the same request answers the first report again.
             deadline_ms: give up when the work has not begun by then.
         """
-        raise NotImplementedError
 
     def _ask(self, operation: str, kind: type[R], request: Any, fields: dict[str, Any]) -> R:
         if request is not None and fields:
