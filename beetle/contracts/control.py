@@ -37,14 +37,17 @@ class HelloReport(Report, frozen=True, kw_only=True):
 
 
 class BatchItem(Part, frozen=True, kw_only=True):
-    op: Annotated[str, Meta(min_length=1, max_length=128)]
+    op: Annotated[str, Meta(min_length=1, max_length=128, description="the operation's name")]
     args: Raw = field(default_factory=lambda: Raw(b"\x80"))  # a plain default would stand in no JSON schema
 
 
 class BatchRequest(Request, frozen=True, kw_only=True):
     """Run several operations in order in one transaction: all of them or none."""
 
-    requests: Annotated[tuple[BatchItem, ...], Meta(min_length=1, extra=budgeted("batch_requests"))]
+    requests: Annotated[
+        tuple[BatchItem, ...],
+        Meta(min_length=1, extra=budgeted("batch_requests"), description="the operations, in the order they run"),
+    ]
 
 
 class BatchReport(Report, frozen=True, kw_only=True):

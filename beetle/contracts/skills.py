@@ -34,9 +34,16 @@ class RuntimeSkillWrite(Part, frozen=True, kw_only=True):
     title: SkillTitle
     summary: SkillSummary
     content: SkillText
-    citations: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=1024)], ...], Meta(max_length=256)] = ()
-    source_chat_id: Label | None = None
-    observed_at: Annotated[int, Meta(ge=-(2**43), le=2**43)] | None = None
+    citations: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=1024)], ...],
+        Meta(max_length=256, description="what it was learned from: refs, or any text"),
+    ] = ()
+    source_chat_id: Annotated[Label, Meta(description="chat it was learned in; the scope's when left out")] | None = (
+        None
+    )
+    observed_at: (
+        Annotated[int, Meta(ge=-(2**43), le=2**43, description="when it was learned, in epoch seconds")] | None
+    ) = None
 
 
 class RuntimeSkillWriteOutcome(Piece, frozen=True, kw_only=True):

@@ -41,33 +41,35 @@ Query = Annotated[str, Meta(min_length=1, extra=budgeted("query_chars"), descrip
 class ActorAttribution(Part, frozen=True, kw_only=True):
     """Who spoke, about whom, as whom, and what set it off; never collapsed into one identity."""
 
-    speaker: Label | None = None
-    subject_id: Id | None = None
-    actor_subject_id: Id | None = None
-    mounted_subject_id: Id | None = None
-    agent_id: Id | None = None
-    trigger: Label | None = None
+    speaker: Annotated[Label, Meta(description="name of who speaks, as people know them")] | None = None
+    subject_id: Annotated[Id, Meta(description="whom it is about")] | None = None
+    actor_subject_id: Annotated[Id, Meta(description="the subject who speaks")] | None = None
+    mounted_subject_id: Annotated[Id, Meta(description="the subject that the agent speaks as")] | None = None
+    agent_id: Annotated[Id, Meta(description="the agent that spoke")] | None = None
+    trigger: Annotated[Label, Meta(description="what set the message off")] | None = None
 
 
 class MessageDelta(Part, frozen=True, kw_only=True):
     """One message of a turn. `at` defaults to its turn's."""
 
-    message_id: Id
-    role: Role
-    content: Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
-    at: Time | None = None
-    visibility: Visibility = "shared"
+    message_id: Annotated[Id, Meta(description="unique in its conversation")]
+    role: Annotated[Role, Meta(description="whose part of the conversation it is")]
+    content: Annotated[str, Meta(extra=budgeted("message_content_bytes"), description="the text, kept as it is given")]
+    at: Annotated[Time, Meta(description="when it was said; the turn's time when left out")] | None = None
+    visibility: Annotated[Visibility, Meta(description="who may ever see the content")] = "shared"
     actor: ActorAttribution | None = None
 
 
 class HostOpaqueRef(Part, frozen=True, kw_only=True):
     """A host's own object (task, ticket, order…), which memory never looks into."""
 
-    kind: Id
-    ref_id: Id
-    relation: Label | None = None
-    label: Annotated[str, Meta(max_length=1024)] | None = None
-    visibility: tuple[RefView, ...] = ("host_ui",)
+    kind: Annotated[Id, Meta(description="what the host calls such an object")]
+    ref_id: Annotated[Id, Meta(description="the host's own id of it")]
+    relation: Annotated[Label, Meta(description="how the turn relates to it")] | None = None
+    label: Annotated[str, Meta(max_length=1024, description="its name for people; content, erased with it")] | None = (
+        None
+    )
+    visibility: Annotated[tuple[RefView, ...], Meta(description="the views that show it")] = ("host_ui",)
 
 
 class MessageTarget(Part, frozen=True, kw_only=True):
@@ -79,21 +81,27 @@ class MessageTarget(Part, frozen=True, kw_only=True):
 class TranscriptAttr(Part, frozen=True, kw_only=True):
     """A named value that a host keeps beside a turn or a message."""
 
-    key: Id
-    value: Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
-    target: Literal["turn"] | MessageTarget = "turn"
-    visibility: tuple[RefView, ...] = ("host_ui",)
-    export_allowed: bool = False
+    key: Annotated[Id, Meta(description="name of the value")]
+    value: Annotated[
+        str, Meta(extra=budgeted("message_content_bytes"), description="the value; content, erased with it")
+    ]
+    target: Annotated[Literal["turn"] | MessageTarget, Meta(description="`turn`, or one message of it")] = "turn"
+    visibility: Annotated[tuple[RefView, ...], Meta(description="the views that show it")] = ("host_ui",)
+    export_allowed: Annotated[bool, Meta(description="whether the export view may show it")] = False
 
 
 class CanonicalTurnDelta(Part, frozen=True, kw_only=True):
     """A delivered turn. Its digest covers turn_id, at, the messages and the host refs, not the attrs."""
 
-    turn_id: Id
-    at: Time
-    messages: Annotated[tuple[MessageDelta, ...], Meta(min_length=1, max_length=1000)]
-    host_refs: Annotated[tuple[HostOpaqueRef, ...], Meta(extra=budgeted("host_refs_per_turn"))] = ()
-    attrs: Annotated[tuple[TranscriptAttr, ...], Meta(max_length=256)] = ()
+    turn_id: Annotated[Id, Meta(description="unique in its conversation")]
+    at: Annotated[Time, Meta(description="when the turn was")]
+    messages: Annotated[
+        tuple[MessageDelta, ...], Meta(min_length=1, max_length=1000, description="its messages, in order")
+    ]
+    host_refs: Annotated[
+        tuple[HostOpaqueRef, ...], Meta(extra=budgeted("host_refs_per_turn"), description="objects of the host")
+    ] = ()
+    attrs: Annotated[tuple[TranscriptAttr, ...], Meta(max_length=256, description="values kept beside it")] = ()
 
 
 class MemoryTranscriptCommitRequest(Request, frozen=True, kw_only=True):
@@ -343,7 +351,9 @@ class MemoryTranscriptLifecycleRequest(Request, frozen=True, kw_only=True):
     action: Annotated[
         Literal["archive", "mask", "unmask", "delete_raw", "review"], Meta(description="what to do with the turns")
     ]
-    turn_ids: Annotated[tuple[Id, ...], Meta(min_length=1, extra=budgeted("commit_turns"))] | None = None
+    turn_ids: (
+        Annotated[tuple[Id, ...], Meta(min_length=1, extra=budgeted("commit_turns"), description="these turns")] | None
+    ) = None
     before: Annotated[Time, Meta(description="every turn that is older than this")] | None = None
     reason: Annotated[str, Meta(min_length=1, max_length=512, description="why; kept with the lifecycle record")]
     dry_run: Annotated[bool, Meta(description="report what would happen and change nothing")] = False
