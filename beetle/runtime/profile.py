@@ -282,9 +282,9 @@ def choose_profile(machine: Machine) -> Choice:
     for need in NEEDS:
         lacking = tuple(_shortfalls(machine, need))
         if not lacking:
-            return Choice(need.name, (*short, f"{need.name} fits: {_figures(machine)}"))
+            return Choice(need.name, (*short, f"it fits: {_figures(machine)}"))
         short = lacking
-    return Choice(COMPACT, (*short, f"{COMPACT} is the smallest there is: {_figures(machine)}"))
+    return Choice(COMPACT, (*short, f"it is the smallest there is: {_figures(machine)}"))
 
 
 def _shortfalls(machine: Machine, need: Need) -> Iterator[str]:
