@@ -211,7 +211,7 @@ class Dispatcher:
             raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
         request, clipped = self._admit(row, context, call.arguments, call.scanned)
         if row.name == "batch":
-            return self._batch(call, row, context, request)
+            return self._batch(call, context, request)
         handler = HANDLERS[row.name]
         if handler.write is not None:
             apply = handler.write(context, request)
@@ -227,53 +227,66 @@ class Dispatcher:
     def _write(
         self, call: Call, row: Operation, context: Context, request: Any, apply: Apply, handler: Handler, clipped: bool
     ) -> Outcome:
-        """Steps 3 and 5 of a write: the change, its event-log rows and its first report in one transaction."""
-        digest = b"" if call.idempotency_key is None else self._request_digest(call, context, request)
-
-        def job(tx: WriteTransaction) -> Outcome:
-            if call.idempotency_key is not None:
-                first = idempotency.find(tx, context.caller.name, context.space_id, call.idempotency_key)
-                if first is not None:
-                    return self._repeat(first, digest, row)
-            before = len(tx.logged)
-            report = self._stamp(context, apply(tx), tx, before)
-            if call.idempotency_key is not None:
-                self._keep(tx, call.idempotency_key, context, digest, report)
-            return Outcome(report)
-
-        report, repeated = self._store.write(job, deadline=context.deadline, grows=row.grows)
+        report, repeated = self._commit(call, context, request, apply, grows=row.grows)
         if handler.settle is not None:
             report = handler.settle(context, report)
         return Outcome(self._reveal(context, request, report, clipped), repeated)
 
-    def _batch(self, call: Call, row: Operation, context: Context, request: BatchRequest) -> Outcome:
+    def _batch(self, call: Call, context: Context, request: BatchRequest) -> Outcome:
         """Several operations in one transaction. Each is authorized and admitted before the first one runs."""
         steps = [self._prepare(call, index, item.op, item.args) for index, item in enumerate(request.requests)]
-        digest = b"" if call.idempotency_key is None else self._request_digest(call, context, request)
-        grows = any(step.grows for step in steps)
+
+        def run(tx: WriteTransaction) -> BatchReport:
+            return BatchReport(reports=tuple(step.run(tx) for step in steps))
+
+        def with_reads(report: Report, read: Callable[[_Step], dict[str, Any]]) -> Report:
+            shown = zip(cast(BatchReport, report).reports or (), steps, strict=True)
+            return codec.replace(report, reports=tuple(each if step.writes else read(step) for each, step in shown))
+
+        def kept(report: Report) -> Report:
+            # What was read is not kept: an idempotency row never holds content.
+            return with_reads(report, lambda _: {})
+
+        def again(tx: WriteTransaction, first: Report) -> Report:
+            # What was written is answered as it was; what was read was not kept, and is read again.
+            return with_reads(first, lambda step: step.run(tx))
+
+        return self._commit(
+            call, context, request, run, grows=any(step.grows for step in steps), kept=kept, again=again
+        )
+
+    def _commit(
+        self,
+        call: Call,
+        context: Context,
+        request: Any,
+        run: Apply,
+        *,
+        grows: bool,
+        kept: Callable[[Report], Report] = lambda report: report,
+        again: Callable[[WriteTransaction, Report], Report] = lambda _, first: first,
+    ) -> Outcome:
+        """Steps 3 and 5 of a write: the change, its event-log rows and its first report in one transaction.
+
+        Args:
+            kept: what of a report is kept for its idempotency key.
+            again: the answer to a key that was used before, from the report that was kept.
+        """
+        key = call.idempotency_key
+        digest = b"" if key is None else self._request_digest(call, context, request)
 
         def job(tx: WriteTransaction) -> Outcome:
-            if call.idempotency_key is not None:
-                first = idempotency.find(tx, context.caller.name, context.space_id, call.idempotency_key)
+            if key is not None:
+                first = idempotency.find(tx, context.caller.name, context.space_id, key)
                 if first is not None:
-                    return self._repeat_batch(tx, steps, self._repeat(first, digest, row))
+                    return Outcome(again(tx, _first_report(first, digest, context.operation)), repeated=True)
             before = len(tx.logged)
-            shown = [step.run(tx) for step in steps]
-            report = self._stamp(context, BatchReport(reports=tuple(shown)), tx, before)
-            if call.idempotency_key is not None:
-                # What was read is not kept: an idempotency row never holds content.
-                kept = tuple(each if step.writes else {} for each, step in zip(shown, steps, strict=True))
-                self._keep(tx, call.idempotency_key, context, digest, codec.replace(report, reports=kept))
+            report = self._stamp(context, run(tx), tx, before)
+            if key is not None:
+                self._keep(tx, key, context, digest, kept(report))
             return Outcome(report)
 
-        report, repeated = self._store.write(job, deadline=context.deadline, grows=grows)
-        return Outcome(report, repeated)
-
-    def _repeat_batch(self, tx: WriteTransaction, steps: list[_Step], first: Outcome) -> Outcome:
-        """What was written is answered as it was; what was read was not kept, and is read again."""
-        kept = cast(BatchReport, first.report).reports or ()
-        shown = tuple(each if step.writes else step.run(tx) for each, step in zip(kept, steps, strict=True))
-        return Outcome(codec.replace(first.report, reports=shown), repeated=True)
+        return self._store.write(job, deadline=context.deadline, grows=grows)
 
     def _prepare(self, call: Call, index: int, name: str, arguments: Any) -> _Step:
         try:
@@ -308,14 +321,6 @@ class Dispatcher:
         scope = context.scope
         named = (scope.owner_id, scope.agent_id, scope.channel, scope.chat_id, scope.conversation_id)
         return request_digest(context.key, call.operation, named, request)
-
-    def _repeat(self, first: idempotency.FirstReport, digest: bytes, row: Operation) -> Outcome:
-        if first.request != digest:
-            raise Conflict(
-                reason="this idempotency key was used for another request",
-                hint="use a new key for a new request; the same key only repeats the same request",
-            )
-        return Outcome(codec.unpack(first.report, row.report), repeated=True)
 
     def _keep(self, tx: WriteTransaction, key: str, context: Context, digest: bytes, report: Report) -> None:
         first = idempotency.FirstReport(digest, codec.pack(without_secrets(report)))
@@ -355,6 +360,15 @@ class _Step(NamedTuple):
     run: Callable[[WriteTransaction], dict[str, Any]]
     writes: bool
     grows: bool
+
+
+def _first_report(first: idempotency.FirstReport, digest: bytes, row: Operation) -> Report:
+    if first.request != digest:
+        raise Conflict(
+            reason="this idempotency key was used for another request",
+            hint="use a new key for a new request; the same key only repeats the same request",
+        )
+    return codec.unpack(first.report, row.report)
 
 
 def _with(call: Call, *, operation: str) -> Call:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from beetle.contracts.common import ConversationRef, Report
+from beetle.contracts.common import Report
 from beetle.contracts.fields import ViewName
 from beetle.contracts.operations import Operation
 from beetle.runtime.caller import Caller, Scope
@@ -70,13 +70,6 @@ class Context:
     def event(self, topic: str, event: str, **subject: Any) -> Event:
         """An event of this call; the subject holds ids, kinds and counts."""
         return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject)
-
-
-class CurrentConversation(NamedTuple):
-    """The conversation that counts as current, with its key."""
-
-    conversation: int
-    ref: ConversationRef
 
 
 Apply = Callable[[WriteTransaction], Report]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,11 +45,6 @@ class Writing(Reading):
     def run(self, sql: str, *values: Any) -> None:
         """One statement that answers no rows."""
         for _ in self.connection.execute(sql, values):
-            pass
-
-    def run_many(self, sql: str, values: Iterable[tuple[Any, ...]]) -> None:
-        """One statement for each tuple of values."""
-        for _ in self.connection.executemany(sql, values):
             pass
 
     def insert(self, sql: str, *values: Any) -> int:

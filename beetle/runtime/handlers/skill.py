@@ -199,8 +199,7 @@ def _summary(skill: SkillRow, title: str, topic: str, summary: str) -> RuntimeSk
 
 def detail(context: Context, request: RuntimeSkillDetailRequest, tx: Reading) -> RuntimeSkillDetailReport:
     """One skill with its history."""
-    space = evidence.find_space(tx, context.space_id)
-    skill = _existing(tx, space, full_name(request.name))
+    space, skill = _existing(context, tx, full_name(request.name))
     history = skills.revisions(tx, skill.skill)
     current = history[-1]
     return RuntimeSkillDetailReport(
@@ -273,9 +272,7 @@ def edit(context: Context, request: RuntimeSkillEditRequest) -> Apply:
     name = full_name(request.name)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
-        space = evidence.find_space(tx, context.space_id)
-        skill = _existing(tx, space, name)
-        assert space is not None
+        space, skill = _existing(context, tx, name)
         if request.expected_revision not in (None, skill.revision):
             raise Conflict(
                 reason=f"{name} is at revision {skill.revision}, not {request.expected_revision}",
@@ -308,9 +305,7 @@ def set_enabled(context: Context, request: RuntimeSkillSetEnabledRequest) -> App
     name = full_name(request.name)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
-        space = evidence.find_space(tx, context.space_id)
-        skill = _existing(tx, space, name)
-        assert space is not None
+        space, skill = _existing(context, tx, name)
         if skill.enabled == request.enabled:
             return RuntimeSkillMutationReport(name=name, outcome="unchanged", revision=skill.revision)
         _unindex(tx, space, skill)
@@ -329,9 +324,7 @@ def delete(context: Context, request: RuntimeSkillDeleteRequest) -> Apply:
     name = full_name(request.name)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
-        space = evidence.find_space(tx, context.space_id)
-        skill = _existing(tx, space, name)
-        assert space is not None
+        space, skill = _existing(context, tx, name)
         _unindex(tx, space, skill)
         skills.delete_skill(tx, skill.skill)
         tx.log(context.event("skill", "deleted", name=name, revision=skill.revision))
@@ -340,8 +333,10 @@ def delete(context: Context, request: RuntimeSkillDeleteRequest) -> Apply:
     return apply
 
 
-def _existing(tx: Reading, space: int | None, name: str) -> SkillRow:
+def _existing(context: Context, tx: Reading, name: str) -> tuple[int, SkillRow]:
+    """The skill of that name, and the space it is in."""
+    space = evidence.find_space(tx, context.space_id)
     found = skills.find_skill(tx, space, name)
-    if found is None:
+    if space is None or found is None:
         raise NotFound(kind="runtime skill", name=name, listing="`beetle skill list` shows what is there")
-    return found
+    return space, found
