@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import pytest
 
 from tests.running import Daemon
 
+if TYPE_CHECKING:
+    from tests.transports.serving import Served
+
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
     """One daemon of the compact profile for a module's tests."""
     with Daemon(profile="profile-linux-device-compact-memory") as running:
+        yield running
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose path is short enough for a socket."""
+    from tests.transports.serving import open_folder
+
+    with open_folder() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A server in this process, for a module's tests."""
+    from tests.transports.serving import Served, open_folder
+
+    with open_folder() as place, Served(place) as running:
         yield running
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,22 +23,10 @@ from beetle.contracts.skills import RuntimeSkillListReport
 from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
 from tests.running import Daemon
 from tests.transports.conftest import commit, turn
-from tests.transports.serving import Served, open_folder
+from tests.transports.serving import Served
 from tests.transports.standin import LISTED, Far, LosingProxy, Scripted, serve_well
 
 STANDALONE = "profile-linux-device-standalone-memory"
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with open_folder() as folder, Served(folder) as running:
-        yield running
 
 
 def skill(name: str, content: str = "boil water") -> dict[str, Any]:

@@ -6,7 +6,6 @@ import gc
 import os
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,22 +15,10 @@ from beetle.contracts import errors
 from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
 from tests.transports.conftest import commit, turn
-from tests.transports.serving import Served, open_folder, until
+from tests.transports.serving import Served, until
 from tests.transports.standin import Far, Scripted
 
 STANDALONE = "profile-linux-device-standalone-memory"
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with open_folder() as folder, Served(folder) as running:
-        yield running
 
 
 def test_threads_that_share_a_client_get_each_its_own_answers(served: Served) -> None:

@@ -22,16 +22,10 @@ from beetle.client import Client, NoDaemon
 from beetle.store.lock import holder_of
 from tests.running import ROOT, Daemon
 from tests.transports.conftest import Peer, commit
-from tests.transports.serving import PATIENCE_S, needs_root, open_folder, until
+from tests.transports.serving import PATIENCE_S, needs_root, until
 
 STANDALONE = "profile-linux-device-standalone-memory"
 TEAM = 50_001
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
 
 
 @pytest.fixture

@@ -6,23 +6,16 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from beetle.contracts.errors import BeetleError, StoreLocked, StoreReadOnly
 from beetle.transports.listening import BACKLOG, listen
-from tests.transports.serving import Served, connect_as, needs_root, open_folder
+from tests.transports.serving import Served, connect_as, needs_root
 
 TEAM = 50_001
 STRANGER = 54_321
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
 
 
 def mode(path: str | Path) -> int:

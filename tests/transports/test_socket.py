@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,7 @@ from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.handlers.control import LIMITS
 from beetle.runtime.profile import load_profile
 from tests.transports.conftest import Peer, commit
-from tests.transports.serving import PATIENCE_S, Served, open_folder, until
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with open_folder() as folder, Served(folder) as running:
-        yield running
-
+from tests.transports.serving import PATIENCE_S, Served, until
 
 # Requests and answers
 

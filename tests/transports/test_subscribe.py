@@ -13,11 +13,11 @@ import msgpack
 import pytest
 
 from beetle.runtime.config import Principal
-from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub
+from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
 from beetle.store.event_log import Event, Logged
 from beetle.transports.unix_socket import SUBSCRIPTIONS
 from tests.transports.conftest import Peer, commit
-from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
+from tests.transports.serving import Served, needs_root, peer_as, until
 
 AGENT = 40_001
 POOR = 40_002
@@ -28,12 +28,6 @@ PRINCIPALS = {
     "agent": Principal(uid=AGENT, owner_id="ada", capabilities=("transcript", "inspect")),
     "poor": Principal(uid=POOR, owner_id="ada", capabilities=("recall",)),
 }
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with open_folder() as made:
-        yield made
 
 
 @pytest.fixture
@@ -282,10 +276,7 @@ def test_a_slow_reader_holds_up_nobody_and_is_told_once_how_much_it_lost(folder:
     with Served(folder, subscription_events=4) as served, served.peer() as slow, served.peer() as quick:
         sub = follow(slow, "lifecycle", "transcript")
         subscription = served.dispatcher.hub._subscriptions[sub]
-        told = 0
-        # Long ids make frames that fill the socket's buffer soon; it is full once an event was lost.
-        while not subscription._dropped:
-            _tell(served, told := told + 1)
+        told = _tell_until_one_is_lost(served, subscription)
         for _ in range(50):
             _tell(served, told := told + 1)
         assert quick.ask("transcript.commit", commit(1))["ok"], "a write is acknowledged meanwhile"
@@ -304,8 +295,7 @@ def test_a_slow_reader_holds_up_nobody_and_is_told_once_how_much_it_lost(folder:
 def test_a_reader_that_has_stopped_may_read_its_answers_later(folder: Path) -> None:
     with Served(folder, subscription_events=4) as served, served.peer() as slow:
         subscription = served.dispatcher.hub._subscriptions[follow(slow, "lifecycle")]
-        while not subscription._dropped:
-            _tell(served, 1)
+        _tell_until_one_is_lost(served, subscription)
         slow.send(msgpack.packb({"v": 1, "id": "late", "op": "hello"}))
         while (frame := slow.answer()).get("id") != "late":
             assert frame["sub"] == subscription.sub
@@ -318,8 +308,7 @@ def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
     monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.02)
     with Served(folder, subscription_events=4) as served, served.peer() as slow:
         subscription = served.dispatcher.hub._subscriptions[follow(slow, "lifecycle")]
-        while not subscription._dropped:
-            _tell(served, 1)
+        _tell_until_one_is_lost(served, subscription)
         passed = time.monotonic() + 0.1
         until(lambda: time.monotonic() > passed, "several times that long")
         while "dropped" not in (frame := slow.answer())["event"]:
@@ -330,6 +319,20 @@ def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
 def _tell(served: Served, number: int) -> None:
     event = Event("lifecycle", "tested", "test", "daemon", None, {"number": number, "long": "x" * 4000})
     served.store.write(lambda tx: tx.log(event), grows=False)
+
+
+def _tell_until_one_is_lost(served: Served, subscription: Subscription) -> int:
+    """Fill the socket's buffer, then the queue, until an event finds no place; how many were told.
+
+    Each event is waited for until it is on its way or the buffer is full: one that is lost because its sender was late
+    would be told of at once, before the reader has stopped.
+    """
+    connection = next(each for each in served.server._open.values() if subscription.sub in each._subscriptions)
+    told = 0
+    while not subscription._dropped:
+        _tell(served, told := told + 1)
+        until(lambda: not subscription._queue or not connection._has_room(0), "an event on its way, or a full buffer")
+    return told
 
 
 # The queue of one subscription, without a socket
