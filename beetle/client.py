@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import secrets
+import os
 import socket
 import struct
 import threading
@@ -130,7 +130,8 @@ class Client(OperationMethods):
         """
         row = BY_NAME.get(operation)
         if idempotency_key is None and (row is None or row.effect != "read"):
-            idempotency_key = secrets.token_hex(16)
+            # `secrets` would say the same, and load a crypto library into every command.
+            idempotency_key = os.urandom(16).hex()
         request = self._request(operation, {} if arguments is None else arguments, scope)
         request.idempotency_key, request.deadline_ms = idempotency_key, deadline_ms
         data = _packed(request)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,7 +157,7 @@ def open_embedded(
         conversation_id=scope.conversation_id,
     )
     # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
-    caller = replace(OPERATOR, transport=transport) if transport == "cli" else _owner(identity)
+    caller = OPERATOR._replace(transport=transport) if transport == "cli" else _owner(identity)
     return Embedded(opened, caller, wire)
 
 

@@ -28,8 +28,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
-_PLACE = re.compile(r" - at `\$([^`]*)`\Z")
-_NAMED_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(.*)`", re.DOTALL)
+_PLACE = r" - at `\$([^`]*)`\Z"
+_NAMED_FIELD = r"(?s)Object (?:contains unknown|missing required) field `(.*)`"
 _FIELD_SHOWN = 128
 """Most characters of a field's name that an error repeats: the caller made it up."""
 
@@ -120,10 +120,10 @@ def _open_raw(value: Any) -> Any:
 
 def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
     text = str(error)
-    place = _PLACE.search(text)
+    place = re.search(_PLACE, text)
     reason = text if place is None else text[: place.start()]
     path = root if place is None else root + place[1]
-    if (named := _NAMED_FIELD.fullmatch(reason)) is not None:
+    if (named := re.fullmatch(_NAMED_FIELD, reason)) is not None:
         path = f"{path}.{named[1][:_FIELD_SHOWN]}"
         reason = reason.partition("`")[0].rstrip()
     raise InvalidRequest(reason=f"{reason} - at {path}", path=path) from None

@@ -69,6 +69,14 @@ class ModeInput(Part, frozen=True, kw_only=True):
     reason: Label | None = None
 
 
+ModeArg = Annotated[
+    ModeInput,
+    Meta(
+        description="the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse writes"
+    ),
+]
+
+
 class RegistryRef(Part, frozen=True, kw_only=True):
     """Names a tool registry of the host and the fingerprint that the host has now."""
 

@@ -10,6 +10,7 @@ from beetle.contracts.common import (
     Conversation,
     ConversationRef,
     DerivedMemoryRef,
+    ModeArg,
     ModeInput,
     RecallLimit,
     RegistryRef,
@@ -159,7 +160,7 @@ class MemoryProjectionRequest(Request, frozen=True, kw_only=True):
     recent_messages_limit: Annotated[int, Meta(ge=0, le=1000, description="most recent messages to show")] = 10
     pressure: PressureArg = "normal"
     conversation: Conversation | None = None
-    mode_input: ModeInput = ModeInput()
+    mode_input: ModeArg = ModeInput()
     tool_registry_refs: Annotated[
         tuple[RegistryRef, ...], Meta(max_length=64, description="the host's registries")
     ] = ()
@@ -225,7 +226,7 @@ class MemoryInspectionRequest(Request, frozen=True, kw_only=True):
     ] = ""
     system_max_len: SystemMaxLen = 4000
     pressure: PressureArg = "normal"
-    mode_input: ModeInput = ModeInput()
+    mode_input: ModeArg = ModeInput()
 
 
 class StoreState(Piece, frozen=True, kw_only=True):

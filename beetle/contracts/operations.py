@@ -19,7 +19,8 @@ class Operation(NamedTuple):
 
     `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a model
     whoever asks, `caller` when it follows the caller. `grows` false lets a write pass the store's ceiling. `batch` says
-    whether a batch may hold it. `cli` is the command's words.
+    whether a batch may hold it. `cli` is the command's words. `help` is what its request's docstring begins with, for
+    people: a frozen build has no docstrings.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Operation(NamedTuple):
     effect: Effect
     capability: str
     cli: tuple[str, ...]
+    help: str
     batch: bool = True
     grows: bool = True
     view: Literal["caller", "model"] = "caller"
@@ -38,45 +40,67 @@ class Operation(NamedTuple):
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation("memory.capabilities", "capabilities", memory.MemoryCapabilitiesRequest, memory.MemoryCapabilityCatalog,
-              "read", "", ("memory", "capabilities")),
+              "read", "", ("memory", "capabilities"),
+              "show what this caller may do here, and why what is hidden is hidden"),
     Operation("memory.inspect", "inspect", memory.MemoryInspectionRequest, memory.MemoryInspectionReport,
-              "read", "inspect", ("memory", "inspect")),
+              "read", "inspect", ("memory", "inspect"),
+              "report the state of the store, its counts and, with a query, how recall and projection answer it"),
     Operation("memory.recall", "recall", memory.MemoryRecallRequest, memory.MemoryRecallReport,
-              "read", "recall", ("memory", "recall"), view="model"),
+              "read", "recall", ("memory", "recall"),
+              "find what memory holds for a query, over every plane that the caller may see", view="model"),
     Operation("memory.project", "project", memory.MemoryProjectionRequest, memory.MemoryProjectionReport,
-              "read", "project", ("memory", "project"), view="model"),
+              "read", "project", ("memory", "project"),
+              "build the bounded memory block for a model's context", view="model"),
     Operation("memory.write", "write", memory.ProceduralWrite, memory.MemoryWriteReport,
-              "write", "write", ("memory", "write-procedural")),
+              "write", "write", ("memory", "write-procedural"),
+              "create or revise runtime skills: all of them or none"),
     Operation("skill.list", "list_runtime_skills", skills.RuntimeSkillListRequest, skills.RuntimeSkillListReport,
-              "read", "skill", ("skill", "list")),
+              "read", "skill", ("skill", "list"),
+              "list runtime skills by name, with a filter over name, title, topic and summary"),
     Operation("skill.detail", "get_runtime_skill", skills.RuntimeSkillDetailRequest, skills.RuntimeSkillDetailReport,
-              "read", "skill", ("skill", "show")),
+              "read", "skill", ("skill", "show"),
+              "show one runtime skill with its citations, its lineage and what each revision changed"),
     Operation("skill.edit", "edit_runtime_skill", skills.RuntimeSkillEditRequest, skills.RuntimeSkillMutationReport,
-              "write", "skill", ("skill", "edit")),
+              "write", "skill", ("skill", "edit"),
+              "edit an existing runtime skill; what is left out stays. Makes a new revision"),
     Operation("skill.set_enabled", "set_runtime_skill_enabled", skills.RuntimeSkillSetEnabledRequest,
-              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "set-enabled"), grows=False),
+              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "set-enabled"),
+              "enable or disable a runtime skill; its content stays as it is", grows=False),
     Operation("skill.delete", "delete_runtime_skill", skills.RuntimeSkillDeleteRequest,
-              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "delete"), grows=False),
+              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "delete"),
+              "delete a runtime skill with every revision; the event log keeps the fact of it", grows=False),
     Operation("transcript.commit", "commit_transcript", transcript.MemoryTranscriptCommitRequest,
-              transcript.MemoryTranscriptCommitReport, "write", "transcript", ("transcript", "commit")),
+              transcript.MemoryTranscriptCommitReport, "write", "transcript", ("transcript", "commit"),
+              "commit delivered turns as evidence: all of them or none"),
     Operation("transcript.replay", "replay_transcript", transcript.MemoryTranscriptReplayRequest,
-              transcript.MemoryTranscriptReplayReport, "read", "transcript", ("transcript", "replay")),
+              transcript.MemoryTranscriptReplayReport, "read", "transcript", ("transcript", "replay"),
+              "read a conversation's turns in sequence order through one view"),
     Operation("transcript.conversations", "list_conversations", transcript.MemoryTranscriptConversationsRequest,
-              transcript.MemoryTranscriptConversationsReport, "read", "transcript", ("transcript", "conversations")),
+              transcript.MemoryTranscriptConversationsReport, "read", "transcript", ("transcript", "conversations"),
+              "list the conversations of the space, the most recently begun first"),
     Operation("transcript.timeline", "transcript_timeline", transcript.MemoryTranscriptTimelineRequest,
-              transcript.MemoryTranscriptTimelineReport, "read", "transcript", ("transcript", "timeline")),
+              transcript.MemoryTranscriptTimelineReport, "read", "transcript", ("transcript", "timeline"),
+              "one page of a conversation, placed by sequence or time; turns come in sequence order"),
     Operation("transcript.search", "search_transcript", transcript.MemoryTranscriptSearchRequest,
-              transcript.MemoryTranscriptSearchReport, "read", "transcript", ("transcript", "search")),
+              transcript.MemoryTranscriptSearchReport, "read", "transcript", ("transcript", "search"),
+              "find messages by their words, through a view that may see them"),
     Operation("transcript.lifecycle", "request_transcript_lifecycle", transcript.MemoryTranscriptLifecycleRequest,
               transcript.MemoryTranscriptLifecycleReport, "write", "transcript", ("transcript", "lifecycle"),
+              "archive, mask, unmask or raw-delete turns, or review what such a step would touch (`dry_run`)",
               batch=False, grows=False),
     Operation("store.verify", "verify_store", control.StoreVerifyRequest, control.StoreVerifyReport,
-              "read", "inspect", ("verify",), batch=False, deadline_ms=3_600_000),
-    Operation("hello", "hello", control.HelloRequest, control.HelloReport, "read", "", ("hello",), batch=False),
-    Operation("batch", "batch", control.BatchRequest, control.BatchReport, "write", "", (), batch=False),
+              "read", "inspect", ("verify",),
+              "walk the event-log chain, the derived refs, the recall index and the pages of the store",
+              batch=False, deadline_ms=3_600_000),
+    Operation("hello", "hello", control.HelloRequest, control.HelloReport, "read", "", ("hello",),
+              "ask who answers, who is asking, and what may be asked", batch=False),
+    Operation("batch", "batch", control.BatchRequest, control.BatchReport, "write", "", (),
+              "run several operations in order in one transaction: all of them or none", batch=False),
     Operation("subscribe", "subscribe", control.SubscribeRequest, control.SubscribeReport, "stream", "", (),
+              "follow events of this scope: frames with ids and kinds until `unsubscribe` or the connection ends",
               batch=False, exposed=SOCKET),
     Operation("unsubscribe", "unsubscribe", control.UnsubscribeRequest, control.UnsubscribeReport, "stream", "", (),
+              "end one subscription of this connection",
               batch=False, exposed=SOCKET),
 )  # fmt: skip
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, DEFAULT_OWNER, WireScope
 from beetle.contracts.errors import Forbidden
@@ -12,8 +11,7 @@ from beetle.contracts.fields import ViewName
 CallerKind = Literal["operator", "principal", "device", "embedded", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """An authenticated caller. `owner_id` and `agent_id` are set where the principal is bound to them.
 
     `views` is in order of preference: the first one is used where an operation takes no view. An unknown caller may do
@@ -34,8 +32,7 @@ class Caller:
         return self.kind in ("operator", "embedded")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Where a request works. `conversation_id` is None when the request left it to what is remembered."""
 
     owner_id: str

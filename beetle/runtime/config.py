@@ -210,6 +210,10 @@ def _usual_socket(env: Mapping[str, str], uid: int) -> Path:
     # Without the variable, as under cron or su, it is the folder that systemd would have named, never a shared /tmp.
     named = env.get("XDG_RUNTIME_DIR", "")
     folder = Path(named) if named.startswith("/") else Path(f"/run/user/{uid}")
+    data = _home(env, "XDG_DATA_HOME", ".local/share")
+    if data is not None and not named.startswith("/") and not _is_there(folder):
+        # No systemd and no login: the store's own folder is this user's alone too.
+        return data / "beetle/beetle.sock"
     return folder / "beetle/beetle.sock"
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
-import secrets
+import os
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts import codec
@@ -57,8 +55,7 @@ REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 """Errors that leave a row in the event log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request as a transport hands it over.
 
     `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
@@ -345,7 +342,7 @@ class Dispatcher:
         return codec.replace(shown, profile_budget_applied=True) if clipped else shown
 
     def _defect(self, call: Call, error: Exception) -> Internal:
-        reference = f"E{secrets.token_hex(4)}"
+        reference = f"E{os.urandom(4).hex()}"
         import traceback
 
         # The frames name code, never values; the error's own text might hold content, and is left out.
@@ -387,6 +384,8 @@ def _check_envelope(call: Call, key_bytes: int) -> None:
 
 
 def _unknown(name: str) -> UnknownOperation:
-    close = difflib.get_close_matches(name, BY_NAME, n=3)
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, BY_NAME, n=3)
     nearest = f"did you mean {', '.join(close)}?" if close else "`hello` lists the operations"
     return UnknownOperation(operation=name[:128], nearest=nearest)

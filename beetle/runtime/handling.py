@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from beetle.contracts.common import Report
@@ -19,8 +18,7 @@ from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
 
-@dataclass(frozen=True, slots=True)
-class Facilities:
+class Facilities(NamedTuple):
     """What every operation of one runtime shares."""
 
     store: Store
@@ -32,8 +30,7 @@ class Facilities:
     refusals: Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """One call: who asks, for what scope, through which view, and when (microseconds, monotonic seconds)."""
 
     caller: Caller

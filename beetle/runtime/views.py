@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,8 +32,7 @@ OWNER_APPROVED: frozenset[ViewName] = frozenset({"raw_owner", "host_ui"})
 """Views in which a host ref's label may stand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(NamedTuple):
     """Through what a report is seen: the view, whether the caller is the space's own agent, whether an operator."""
 
     view: ViewName
@@ -71,11 +69,10 @@ def visible_kinds(viewer: Viewer) -> tuple[str, ...]:
     return tuple(kind for kind in kinds if withheld(kind, "live", viewer) is None)
 
 
-@dataclass(slots=True)
-class _Withheld:
+class _Withheld(Struct):
     """What the gate took out of one report."""
 
-    items: list[TranscriptRedactionReportItem] = field(default_factory=list[TranscriptRedactionReportItem])
+    items: list[TranscriptRedactionReportItem] = []
     messages: int = 0
     refs: int = 0
     labels: int = 0

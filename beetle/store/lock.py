@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -16,6 +15,11 @@ class Holder(NamedTuple):
 
     pid: int | None
     socket: str | None
+
+
+def lock_path(store: str) -> str:
+    """The store's lock file, beside the file itself: a store that has two names through links has one lock."""
+    return os.path.realpath(store) + ".lock"
 
 
 class StoreLock:
@@ -39,7 +43,7 @@ class StoreLock:
             StoreReadOnly: the lock file cannot be made.
             StorageFull: no room to write in it who holds the store.
         """
-        path = store + ".lock"
+        path = lock_path(store)
         sealed = False
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -69,6 +73,8 @@ class StoreLock:
         """Write this process's pid and the socket to use."""
         if self._descriptor is None or self.sealed:
             return
+        import json
+
         text = json.dumps({"pid": os.getpid(), "socket": socket}).encode()
         # Written first, cut afterwards: whoever reads in between finds the whole text.
         os.pwrite(self._descriptor, text, 0)
@@ -88,7 +94,7 @@ class StoreLock:
 def holder_of(store: str) -> Holder | None:
     """Who holds the store now, or None when nobody does. Changes nothing."""
     try:
-        descriptor = os.open(store + ".lock", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(lock_path(store), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -108,6 +114,8 @@ def _unwritten(store: str, error: OSError) -> BeetleError:
 
 
 def _parse(data: bytes) -> Holder:
+    import json
+
     try:
         found: Any = json.loads(data)
     except ValueError:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -55,7 +53,10 @@ class Store:
             StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch.
         """
         if settings.backend == "in-memory":
-            settings = settings._replace(path=f"beetle-{secrets.token_hex(8)}")
+            settings = settings._replace(path=f"beetle-{os.urandom(8).hex()}")
+        else:
+            # One name for one store, whatever links lead to it: a VFS of ours cannot follow them for SQLite.
+            settings = settings._replace(path=os.path.realpath(settings.path))
         self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
         if self._lock is not None and self._lock.sealed:
             settings = settings._replace(sealed=True)
@@ -148,9 +149,7 @@ class Store:
     def _report(self, connection: apsw.Connection, created: bool, applied: list[str], pending: int) -> StoreOpenReport:
         settings = self.settings
         used = connection.pragma("page_count") * PAGE_SIZE
-        free = (
-            None if settings.backend == "in-memory" else shutil.disk_usage(os.path.dirname(settings.path) or ".").free
-        )
+        free = None if settings.backend == "in-memory" else _free_bytes(os.path.dirname(settings.path))
         findings: list[str] = []
         if used > settings.store_bytes * 0.9:
             findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
@@ -189,10 +188,16 @@ def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
     found = connection.execute(GET_META_SQL, ("store_id",)).get
     if found is None:
         with transaction(connection):
-            connection.execute(PUT_META_SQL, ("store_id", secrets.token_hex(16)))
-            connection.execute(PUT_META_SQL, ("store_key", secrets.token_bytes(32)))
+            connection.execute(PUT_META_SQL, ("store_id", os.urandom(16).hex()))
+            connection.execute(PUT_META_SQL, ("store_key", os.urandom(32)))
         found = connection.execute(GET_META_SQL, ("store_id",)).get
     key = connection.execute(GET_META_SQL, ("store_key",)).get
     if not isinstance(found, str) or not isinstance(key, bytes) or len(key) != 32:
         raise StoreCorrupt(path=connection.filename, reason="its identity row is damaged")
     return found, key
+
+
+def _free_bytes(folder: str) -> int:
+    """Bytes that this user may still write on the folder's filesystem."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize

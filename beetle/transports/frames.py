@@ -11,7 +11,6 @@ import math
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import merge
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -32,8 +31,7 @@ _TEXT_PIECE: Final = 65_536
 _NAME_SHOWN: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class FrameLimits:
+class FrameLimits(NamedTuple):
     """`frame_bytes`: longest frame, in bytes. `nesting`: deepest container; the frame's own map is at depth 1."""
 
     frame_bytes: int

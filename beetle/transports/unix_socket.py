@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import secrets
+import os
 import select
 import socket
 import struct
@@ -378,7 +378,7 @@ def _refusal(request_id: RequestId | None, error: BeetleError) -> WireAnswer:
 def _defect(error: Exception) -> Internal:
     import traceback
 
-    reference = f"E{secrets.token_hex(4)}"
+    reference = f"E{os.urandom(4).hex()}"
     # The frames name code, never values; the error's own text might hold content, and is left out.
     frames = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s: %s in a connection\n%s", reference, type(error).__name__, frames)

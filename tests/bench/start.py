@@ -1,36 +1,51 @@
-"""How fast things start: `beetle --version`, the first answer of `beetle serve`, and the idle daemon's memory.
+"""How fast things start, and what an idle daemon takes: from this checkout, and from what is built in dist/.
 
-    python -m tests.bench.start [--runs N] [--profile P] [--command BEETLE]
+    python -m tests.bench.start [--runs N] [--profile P]
 
-Medians, beside `python -c pass` in the same run.
+For each way to start beetle: `--version`, the first answer of `serve` on a fresh store, and the idle daemon's memory.
+Medians; the runs of all ways take turns, beside `python -c pass`, so that a busy moment falls on each.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shlex
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from tests.running import Daemon, pss_mib, rss_mib
+from tests.running import ROOT, Daemon, pss_mib, rss_mib
 
-
-def median_ms(run: Callable[[], object], runs: int) -> float:
-    """Median wall time in milliseconds."""
-    times: list[float] = []
-    for _ in range(runs):
-        started = time.perf_counter()
-        run()
-        times.append((time.perf_counter() - started) * 1000)
-    return statistics.median(times)
+DIST = ROOT / "dist"
 
 
-def first_answer(profile: str, command: str | None) -> tuple[float, float, float]:
+def milliseconds(run: Callable[[], object]) -> float:
+    """Wall time of one run."""
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1000
+
+
+def version(command: list[str], cache: str) -> float:
+    """Milliseconds of `--version`."""
+    env = {**os.environ, "BEETLE_CACHE": cache}
+    return milliseconds(lambda: subprocess.run([*command, "--version"], check=True, stdout=subprocess.DEVNULL, env=env))
+
+
+def first_version(command: list[str]) -> float:
+    """The same where nothing is unpacked yet."""
+    with tempfile.TemporaryDirectory(prefix="beetle-bench-") as folder:
+        return version(command, str(Path(folder) / "cache"))
+
+
+def first_answer(profile: str, command: str, cache: str) -> tuple[float, float, float]:
     """Milliseconds from starting the program to its first answer on a fresh store, then its RSS and PSS in MiB."""
+    os.environ["BEETLE_CACHE"] = cache
     daemon = Daemon(profile=profile, command=command)
     started = time.perf_counter()
     with daemon, daemon.client() as client:
@@ -39,24 +54,47 @@ def first_answer(profile: str, command: str | None) -> tuple[float, float, float
         return waited, rss_mib(daemon.pid), pss_mib(daemon.pid)
 
 
+def ways() -> dict[str, str]:
+    """Names and commands of what can be started here."""
+    found = {"checkout": f"{sys.executable} -m beetle"}
+    for name, place in (("tree", "tree/beetle"), ("one file", "beetle"), ("stock one file", "beetle-stock")):
+        if (DIST / place).is_file():
+            found[name] = str(DIST / place)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--profile", default="profile-linux-device-compact-memory")
-    parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
     options = parser.parse_args()
-    beetle = shlex.split(options.command) if options.command else [sys.executable, "-m", "beetle"]
-    bare = median_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), options.runs)
-    version = median_ms(
-        lambda: subprocess.run([*beetle, "--version"], check=True, stdout=subprocess.DEVNULL), options.runs
+    commands = ways()
+    starts: dict[str, list[float]] = {}
+    served: dict[str, list[tuple[float, float, float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="beetle-bench-") as cache:
+        for command in commands.values():  # whatever the system's page cache holds, it holds for all
+            version(command.split(), cache)
+        for _ in range(options.runs):
+            bare = milliseconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+            starts.setdefault("python -c pass", []).append(bare)
+            for name, command in commands.items():
+                starts.setdefault(name, []).append(version(command.split(), cache))
+            if "one file" in commands:
+                starts.setdefault("one file, first", []).append(first_version([commands["one file"]]))
+        for _ in range(options.runs):
+            for name, command in commands.items():
+                served.setdefault(name, []).append(first_answer(options.profile, command, cache))
+    bare = statistics.median(starts["python -c pass"])
+    print(f"{'--version':<18} {'ms':>7} {'of Python':>10}")
+    for name, times in starts.items():
+        print(f"{name:<18} {statistics.median(times):>7.1f} {statistics.median(times) / bare:>10.2f}")
+    print(f"{'serve':<18} {'first answer, ms':>17} {'RSS MiB':>8} {'PSS MiB':>8}")
+    medians = {name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in served.items()}
+    for name, (answer, rss, pss) in medians.items():
+        print(f"{name:<18} {answer:>17.1f} {rss:>8.1f} {pss:>8.1f}")
+    print(
+        json.dumps({"version_ms": {name: statistics.median(times) for name, times in starts.items()}, "serve": medians})
     )
-    runs = [first_answer(options.profile, options.command) for _ in range(options.runs)]
-    answer, rss, pss = (statistics.median(column) for column in zip(*runs, strict=True))
-    print(f"python -c pass       {bare:7.1f} ms")
-    print(f"beetle --version     {version:7.1f} ms  ({version / bare:.2f} of plain Python)")
-    print(f"serve, first answer  {answer:7.1f} ms  ({answer / bare:.2f} of plain Python)")
-    print(f"idle daemon          {rss:7.1f} MiB RSS, {pss:.1f} MiB PSS")
-    print(json.dumps({"bare_ms": bare, "version_ms": version, "answer_ms": answer, "rss_mib": rss, "pss_mib": pss}))
     return 0
 
 

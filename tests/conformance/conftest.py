@@ -7,14 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from conformance.doors import REPOSITORY, CommandLine, Daemon, Door, InProcess, Socket
+from conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
+from tests.built import ONE_FILE, need_build
 
-PACKAGE = REPOSITORY / "beetle"
-OPEN_DOORS = ["in_process"]
-if (PACKAGE / "client.py").exists() and (PACKAGE / "daemon.py").exists():
-    OPEN_DOORS.append("socket")
-    if (PACKAGE / "transports" / "cli" / "app.py").exists():
-        OPEN_DOORS.append("cli")
+DOORS = ["in_process", "socket", "cli", "one_file_socket", "one_file_cli"]
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +22,29 @@ def daemon() -> Iterator[Daemon]:
         assert running.stop() == 0, running.log.read_text()
 
 
-@pytest.fixture(params=OPEN_DOORS)
+@pytest.fixture(scope="module")
+def one_file_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """The daemon of the one file, which the commands of its case come from too."""
+    need_build()
+    cache = tmp_path_factory.mktemp("cache")
+    with tempfile.TemporaryDirectory(prefix="beetle-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BEETLE_CACHE", str(cache))
+        running = Daemon(Path(folder), [str(ONE_FILE)])
+        yield running
+        assert running.stop() == 0, running.log.read_text()
+    assert len([each for each in cache.iterdir() if not each.name.startswith(".")]) == 1
+
+
+@pytest.fixture(params=DOORS)
 def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Door]:
     """A way in, for an owner of this case's own."""
     owner = f"owner-{uuid4().hex[:12]}"
     if request.param == "in_process":
         found: InProcess | Socket = InProcess(owner, tmp_path / "beetle.db")
     else:
-        kind = Socket if request.param == "socket" else CommandLine
-        found = kind(owner, request.getfixturevalue("daemon"))
+        kind = Socket if request.param.endswith("socket") else CommandLine
+        daemon = "one_file_daemon" if request.param.startswith("one_file") else "daemon"
+        found = kind(owner, request.getfixturevalue(daemon))
     try:
         yield found
     finally:
@@ -54,8 +64,6 @@ def in_process(tmp_path: Path) -> Iterator[InProcess]:
 @pytest.fixture
 def over_socket(daemon: Daemon) -> Iterator[Socket]:
     """The door of cases about one connection."""
-    if "socket" not in OPEN_DOORS:
-        pytest.skip("this checkout has no daemon yet")
     found = Socket(f"owner-{uuid4().hex[:12]}", daemon)
     try:
         yield found

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -178,13 +178,14 @@ class InProcess(Door):
 class Daemon:
     """A real `beetle serve`, ended by its own signal handler."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, command: Sequence[str] = COMMAND) -> None:
+        self.command = command
         self.store = folder / "beetle.db"
         self.socket = folder / "b.sock"
         self.log = folder / "serve.log"
         self._log = self.log.open("wb")
         self._process = subprocess.Popen(
-            [*COMMAND, *(f"--store={self.store}", f"--socket={self.socket}", f"--profile={PROFILE}"), "serve"],
+            [*command, *(f"--store={self.store}", f"--socket={self.socket}", f"--profile={PROFILE}"), "serve"],
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -309,7 +310,7 @@ class CommandLine(Socket):
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Answer:
-        command = [*COMMAND, f"--socket={self.daemon.socket}", "--json", "call", op, "-"]
+        command = [*self.daemon.command, f"--socket={self.daemon.socket}", "--json", "call", op, "-"]
         for field, value in self.wire_scope(scope).items():
             command.append(f"{SCOPE_FLAGS[field]}={value}")
         if idempotency_key is not None:

@@ -28,7 +28,6 @@ EXPLAINED = {
     "conversation": "named after what it is; its own fields have descriptions, and every command shows it alike",
     "limit": "described by the type that all limits share",
     "cursor": "described by the type that all cursors share",
-    "mode_input": "its struct says what it is",
     "turn_ids": "named after what it is: ids of turns",
     "requests": "batch has no command of its own",
 }
@@ -137,6 +136,13 @@ def test_a_request_says_in_its_docstring_what_it_is(kind: type[Struct]) -> None:
 @pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.__name__)
 def test_a_report_says_in_its_docstring_what_it_is(kind: type[Struct]) -> None:
     assert has_own_docstring(kind)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_help_of_a_row_is_what_its_request_s_docstring_begins_with(row: Operation) -> None:
+    """It stands twice: a frozen build is made without docstrings, and its commands must still say what they do."""
+    first = (row.request.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    assert row.help == first[:1].lower() + first[1:]
 
 
 def has_own_docstring(kind: type[Struct]) -> bool:

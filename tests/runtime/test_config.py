@@ -23,6 +23,7 @@ from beetle.runtime.config import (
 )
 
 ME = 1000
+NEVER_LOGGED_IN = 4_000_000_000
 ROOT = 0
 FULL = """\
 [daemon]
@@ -302,6 +303,9 @@ IN_CONFIG = Config(daemon=Daemon(socket="/conf/b.sock", store="/conf/b.db"))
         (None, HOME, Config(), ME, "/run/user/1000/beetle/beetle.sock"),
         (None, HOME | {"XDG_RUNTIME_DIR": "/tmp/mine"}, Config(), ME, "/tmp/mine/beetle/beetle.sock"),
         (None, {}, Config(), ME, "/run/user/1000/beetle/beetle.sock"),
+        (None, {"HOME": "/home/me"}, Config(), NEVER_LOGGED_IN, "/home/me/.local/share/beetle/beetle.sock"),
+        (None, {"HOME": "/home/me", "XDG_DATA_HOME": "/data"}, Config(), NEVER_LOGGED_IN, "/data/beetle/beetle.sock"),
+        (None, HOME, Config(), NEVER_LOGGED_IN, "/run/user/1000/beetle/beetle.sock"),
         (None, HOME, Config(), ROOT, "/run/beetle/beetle.sock"),
         (None, HOME | {"BEETLE_SOCKET": "/env/b.sock"}, Config(), ROOT, "/env/b.sock"),
         ("here.sock", HOME, Config(), ME, "here.sock"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +49,8 @@ def ask(opened: Opened, op: str, args: Any = None, caller: Caller = CALLER, scop
 
 
 def test_every_kind_of_refusal_leaves_a_row_with_ids_and_kinds_alone(opened: Opened) -> None:
-    poor = replace(CALLER, name="poor", capabilities=frozenset())
-    nobody = replace(CALLER, name="uid:4711", kind="unknown")
+    poor = CALLER._replace(name="poor", capabilities=frozenset())
+    nobody = CALLER._replace(name="uid:4711", kind="unknown")
     assert ask(opened, "memory.recall", {"query": "secret"}, poor) == "forbidden"
     assert ask(opened, "transcript.replay", REPLAY) == "privacy_denied"
     assert ask(opened, "subscribe", {"topics": ["skill"]}) == "capability_hidden"
@@ -69,7 +68,7 @@ def test_every_kind_of_refusal_leaves_a_row_with_ids_and_kinds_alone(opened: Ope
 
 
 def test_a_refused_step_of_a_batch_leaves_a_row(opened: Opened) -> None:
-    poor = replace(CALLER, capabilities=CALLER.capabilities - {"skill"})
+    poor = CALLER._replace(capabilities=CALLER.capabilities - {"skill"})
     batch = {"requests": [{"op": "memory.capabilities"}, {"op": "skill.list"}]}
     assert ask(opened, "batch", batch, poor) == "forbidden"
     assert [row[3] for row in logged(opened)] == [{"error": "forbidden", "count": 1}]

@@ -50,6 +50,24 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+def test_a_store_has_one_lock_by_whatever_link_it_is_reached(path: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").symlink_to(Path(path).parent)
+    (tmp_path / "file.db").symlink_to(path)
+    memory = open_runtime(str(tmp_path / "folder" / Path(path).name))
+    commit(memory, turn("t1", "reached through a link"))
+    for name in (path, str(tmp_path / "file.db"), str(tmp_path / "folder" / Path(path).name)):
+        holder = holder_of(name)
+        assert holder is not None, name
+        assert holder.pid == os.getpid()
+        with pytest.raises(StoreLocked):
+            StoreLock.acquire(name)
+    memory.close()
+    assert not (tmp_path / "file.db.lock").exists()
+    with open_runtime(str(tmp_path / "file.db")) as again:
+        assert found(again, "reached") == {"evidence:local/c1/t1/t1-m0"}
+        assert_clean(again)
+
+
 def test_a_second_process_is_told_pid_and_socket_and_a_killed_holder_frees_the_store(path: str) -> None:
     with child(HOLD, path) as holder:
         assert line(holder) == "held"

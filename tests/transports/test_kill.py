@@ -68,8 +68,9 @@ def _check(daemon: Daemon, acknowledged: dict[int, int]) -> None:
             assert len(seen) <= last + 2, "at most the one turn in flight was written without being acknowledged"
 
 
-def _run(tmp_path: Path, writers: int, turns: int, kills: int) -> None:
-    daemon = Daemon(profile="profile-linux-device-standalone-memory", folder=str(tmp_path))
+def kill_and_check(folder: Path, *, writers: int, turns: int, kills: int, command: str | None = None) -> None:
+    """Writers in processes of their own, a daemon killed and started again under them, and what is there afterwards."""
+    daemon = Daemon(profile="profile-linux-device-standalone-memory", folder=str(folder), command=command)
     daemon.start()
     context = multiprocessing.get_context("spawn")
     ends: dict[Connection, int] = {}
@@ -127,12 +128,12 @@ def _check_running(daemon: Daemon, acknowledged: dict[int, int]) -> None:
 
 
 def test_acknowledged_turns_survive_kill_9(tmp_path: Path) -> None:
-    _run(tmp_path, writers=4, turns=150, kills=3)
+    kill_and_check(tmp_path, writers=4, turns=150, kills=3)
 
 
 @pytest.mark.slow
 def test_acknowledged_turns_of_eight_writers_survive_five_kills(tmp_path: Path) -> None:
-    _run(tmp_path, writers=8, turns=2000, kills=5)
+    kill_and_check(tmp_path, writers=8, turns=2000, kills=5)
 
 
 def test_a_killed_daemon_leaves_no_lock_that_stands(tmp_path: Path) -> None:

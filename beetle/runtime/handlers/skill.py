@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -250,7 +249,9 @@ def _lineage(each: RevisionRow) -> SkillRevision:
 
 
 def _diff(a: RevisionRow, b: RevisionRow) -> StrategyDiff:
-    lines = difflib.unified_diff(
+    from difflib import unified_diff
+
+    lines = unified_diff(
         a.content.splitlines(),
         b.content.splitlines(),
         f"revision {a.revision}",

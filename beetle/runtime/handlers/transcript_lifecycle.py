@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.common import DerivedMemoryRef
@@ -28,16 +29,15 @@ ERASURE_WAIT_S = 3.0
 IDS_SHOWN = 10_000
 
 
-@dataclass(slots=True)
-class Impact:
+class Impact(Struct):
     """What a step would touch, and of that what it changes."""
 
-    turn_ids: list[str] = field(default_factory=list[str])
-    turns: list[int] = field(default_factory=list[int])
-    messages: list[AffectedMessage] = field(default_factory=list[AffectedMessage])
-    refs: list[HostRefView] = field(default_factory=list[HostRefView])
-    redactions: list[TranscriptRedactionReportItem] = field(default_factory=list[TranscriptRedactionReportItem])
-    derived: list[DerivedMemoryRef] = field(default_factory=list[DerivedMemoryRef])
+    turn_ids: list[str] = []
+    turns: list[int] = []
+    messages: list[AffectedMessage] = []
+    refs: list[HostRefView] = []
+    redactions: list[TranscriptRedactionReportItem] = []
+    derived: list[DerivedMemoryRef] = []
     space: int = 0
 
 

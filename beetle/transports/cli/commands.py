@@ -18,9 +18,10 @@ GROUPS: Mapping[str, str] = {
 }
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Daemon", ("serve", "start", "stop", "status")),
+    ("Daemon", ("serve", "start", "stop", "status", "tui")),
     ("Memory", ("memory", "skill", "transcript")),
     ("Any operation", ("call", "hello")),
+    ("This machine", ("install", "uninstall")),
     ("Care", ("verify", "doctor", "platform", "completion", "version")),
 )
 
@@ -42,10 +43,47 @@ def _run_snapshot(typed: Namespace) -> int:
     return run_capability_snapshot(typed)
 
 
+def _fill_doctor(parser: Parser) -> None:
+    parser.add_argument(
+        "--self-test", action="store_true", default=SUPPRESS,
+        help="run this build's own checks instead, in a folder of their own; exit code 0 when all of them passed",
+    )  # fmt: skip
+
+
 def _run_doctor(typed: Namespace) -> int:
     from beetle.transports.cli.doctor import run_doctor
 
     return run_doctor(typed)
+
+
+def _run_tui(typed: Namespace) -> int:
+    from beetle.transports.cli.console import run_tui
+
+    return run_tui(typed)
+
+
+def _fill_install(parser: Parser) -> None:
+    from beetle.transports.cli.installing import fill_install
+
+    fill_install(parser)
+
+
+def _run_install(typed: Namespace) -> int:
+    from beetle.transports.cli.installing import run_install
+
+    return run_install(typed)
+
+
+def _fill_uninstall(parser: Parser) -> None:
+    from beetle.transports.cli.installing import fill_places
+
+    fill_places(parser)
+
+
+def _run_uninstall(typed: Namespace) -> int:
+    from beetle.transports.cli.installing import run_uninstall
+
+    return run_uninstall(typed)
 
 
 def _fill_completion(parser: Parser) -> None:
@@ -71,6 +109,10 @@ OWN: tuple[Command, ...] = (
     Command(("stop",), "end the daemon and wait until it is gone", control.fill_nothing, control.run_stop, ""),
     Command(("status",), "show whether a daemon runs, and what it holds", control.fill_nothing, control.run_status, "",
             description="Show whether a daemon runs, and what it holds. Exit code 3 when none does."),
+    Command(("tui",), "the console: what runs and what it holds, on the whole screen", control.fill_nothing, _run_tui,
+            "", ("beetle tui", "beetle --store notes.db tui"),
+            "The console: what runs and what it holds, on the whole screen, kept current while it changes.\n"
+            "Press ? there for its keys, q to leave. Without a daemon it opens the store itself."),
     Command(("call",), "run any operation with JSON arguments; the report is JSON", data.fill_call, data.run_call,
             "OP [JSON|@FILE|-] [OPTION]…",
             ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
@@ -81,8 +123,19 @@ OWN: tuple[Command, ...] = (
             partial(data.run_set_enabled, False), "[NAME] [OPTION]…"),
     Command(("platform", "capability-snapshot"), "print what a profile allows, as stable JSON", _fill_snapshot,
             _run_snapshot, "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
-    Command(("doctor",), "check install, store, machine and build, and say what to do", control.fill_nothing,
-            _run_doctor, "", description="Check install, store, machine and build, and say what to do about each "
+    Command(("install",), "put this program in its place, with a configuration and a service", _fill_install,
+            _run_install,
+            examples=("sudo ./beetle install", "./beetle install --user", "sudo beetle install --rollback"),
+            description="Put this program under a prefix, with a link in the path, a configuration with the profile\n"
+            "that fits this machine, and a systemd unit. May be repeated: a new version is complete before it\n"
+            "is switched to, the one before stays, and no store and no configuration is touched."),
+    Command(("uninstall",), "take the program and its service away; the store stays", _fill_uninstall, _run_uninstall,
+            examples=("sudo beetle uninstall", "beetle uninstall --user"),
+            description="Take away what `beetle install` made: unit, link and every version. The store, the\n"
+            "configuration and the user stay, and their places are named. Give --prefix, --bin, --user and\n"
+            "--root as they were."),
+    Command(("doctor",), "check install, store, machine and build, and say what to do", _fill_doctor, _run_doctor,
+            "[--self-test]", description="Check install, store, machine and build, and say what to do about each "
             "finding.\nExit code 0 when all is well, 1 with warnings, else that of the worst problem."),
     Command(("completion",), "print a completion script for bash, zsh or fish", _fill_completion, _run_completion,
             "SHELL",

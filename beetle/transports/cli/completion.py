@@ -11,7 +11,7 @@ from beetle.transports.cli.flags import options_of
 from beetle.transports.cli.parser import GLOBALS, Command, Parser, Words
 
 SHELLS = ("bash", "zsh", "fish")
-PATHS = ("PATH", "FILE")
+PATHS = ("PATH", "FILE", "DIR")
 
 
 class Option(NamedTuple):

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
-import socket
-import struct
 import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beetle.contracts.errors import (
     ERRORS,
@@ -33,6 +28,9 @@ from beetle.transports.cli.session import (
     read_configuration,
     refuse_closed_socket,
 )
+
+if TYPE_CHECKING:
+    import socket
 
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -86,7 +84,7 @@ def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
         store,
         profile,
         typed_option(typed, "backend"),
-        str(Path(store).with_suffix(".log")) if config.daemon.log == "stderr" else config.daemon.log,
+        os.path.splitext(store)[0] + ".log" if config.daemon.log == "stderr" else config.daemon.log,
     )
 
 
@@ -124,6 +122,8 @@ def run_start(typed: Namespace) -> int:
 
 
 def _chosen_profile(wanted: Plan) -> tuple[str, tuple[str, ...]]:
+    from pathlib import Path
+
     from beetle.runtime.profile import choose_profile, load_profile, read_machine
 
     if wanted.profile != "auto":
@@ -150,6 +150,7 @@ def _running_already(wanted: Plan, typed: Namespace) -> int | None:
 
 
 def _start(wanted: Plan) -> int:
+    import socket
     import subprocess
     import tempfile
 
@@ -196,6 +197,8 @@ def _serve_command(wanted: Plan) -> list[str]:
 
 def _serve_environment(address: str) -> dict[str, str]:
     """This environment, with our readiness socket in place of a service manager's, and this package on the path."""
+    from pathlib import Path
+
     home = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", ""))))
     kept = {name: value for name, value in os.environ.items() if name not in ("WATCHDOG_USEC", "WATCHDOG_PID")}
@@ -208,6 +211,7 @@ def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
     Raises:
         DeadlineExceeded: neither happened for a minute; it goes on.
     """
+    import select
     import time
 
     end = time.monotonic() + START_SECONDS
@@ -301,6 +305,10 @@ def _find_process(target: Target) -> Process | None:
 
 def _listener(path: str) -> Process | None:
     """Who listens at a socket, as the kernel says."""
+    import select
+    import socket
+    import struct
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as connection:
         try:
             connection.connect(path)
@@ -319,13 +327,15 @@ def _listener(path: str) -> Process | None:
 
 def _lock_holder(store: str, pid: int | None) -> Process | None:
     """The process of the lock file, if it is one of this machine and has that file open."""
+    from beetle.store.lock import lock_path
+
     if pid is None:
         return None
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return None
-    lock = os.stat(store + ".lock")
+    lock = os.stat(lock_path(store))
     try:
         opened = [os.stat(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
     except OSError:
@@ -340,6 +350,9 @@ def _lock_holder(store: str, pid: int | None) -> Process | None:
 
 
 def _end(process: Process) -> None:
+    import select
+    import signal
+
     try:
         signal.pidfd_send_signal(process.descriptor, signal.SIGTERM)
     except ProcessLookupError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from beetle.contracts.common import Report
@@ -23,7 +22,6 @@ from beetle.transports.cli.flags import (
     add_flag,
     collect,
     flags_of,
-    metavar,
     read_json,
     read_text,
     refuse_missing,
@@ -79,29 +77,33 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 SHORT_FORMS = ("transcript.commit", "memory.write")
 """Operations whose list of one may be given as flags."""
 
-_MESSAGE: Mapping[str, Flag] = {
-    each.field: each._replace(required=False) for each in (*flags_of(MessageDelta), *flags_of(ActorAttribution))
-}
-TURN_FLAGS: tuple[Flag, ...] = (
-    Flag("text", "--text", "text", "commit one new turn with this message", False, long_text=True),
-    _MESSAGE["role"]._replace(help="who speaks", default="user"),
-    _MESSAGE["speaker"]._replace(help="name of who speaks"),
-    _MESSAGE["at"]._replace(help="when it was said; now when left out"),
-    _MESSAGE["visibility"]._replace(help="who may see the message"),
-    Flag("turn_id", "--turn-id", "text", "id of the turn; made up when left out", False),
-    _MESSAGE["message_id"]._replace(help="id of the message; made up when left out"),
-)
-SKILL_FLAGS: tuple[Flag, ...] = tuple(
-    each._replace(
-        required=False,
-        help={
-            "citations": "a ref or any text that the skill rests on",
-            "observed_at": "when it was learned, in epoch seconds",
-            "source_chat_id": "chat that it comes from; the scope's when left out",
-        }.get(each.field, each.help),
+
+@cache
+def turn_flags() -> tuple[Flag, ...]:
+    """The flags of one new turn with one message."""
+    fields = (*flags_of(MessageDelta), *flags_of(ActorAttribution))
+    message = {each.field: each._replace(required=False) for each in fields}
+    return (
+        Flag("text", "--text", "text", "commit one new turn with this message", False, long_text=True),
+        message["role"]._replace(help="who speaks", default="user"),
+        message["speaker"]._replace(help="name of who speaks"),
+        message["at"]._replace(help="when it was said; now when left out"),
+        message["visibility"]._replace(help="who may see the message"),
+        Flag("turn_id", "--turn-id", "text", "id of the turn; made up when left out", False),
+        message["message_id"]._replace(help="id of the message; made up when left out"),
     )
-    for each in flags_of(RuntimeSkillWrite)
-)
+
+
+@cache
+def skill_flags() -> tuple[Flag, ...]:
+    """The flags of one skill."""
+    words = {
+        "citations": "a ref or any text that the skill rests on",
+        "observed_at": "when it was learned, in epoch seconds",
+        "source_chat_id": "chat that it comes from; the scope's when left out",
+    }
+    fields = flags_of(RuntimeSkillWrite)
+    return tuple(each._replace(required=False, help=words.get(each.field, each.help)) for each in fields)
 
 
 def request_flags(row: Operation) -> tuple[Flag, ...]:
@@ -124,23 +126,16 @@ def data_commands() -> tuple[Command, ...]:
 
 
 def _command(row: Operation) -> Command:
-    doc = (row.request.__doc__ or "").strip()
-    first = doc.partition("\n")[0].rstrip(".")
     field = WORDS_FIRST.get(row.name)
-    word = f"[{_word(row, field)}] " if field else ""
+    word = f"[{field.upper()}] " if field else ""
     return Command(
         row.cli,
-        first[:1].lower() + first[1:],
+        row.help,
         partial(_fill, row),
         partial(_run, row),
         f"{word}[OPTION]…",
         EXAMPLES.get(row.name, ()),
     )
-
-
-def _word(row: Operation, field: str) -> str:
-    flag = next(each for each in request_flags(row) if each.field == field)
-    return metavar(flag).strip("[]").replace("[CHANNEL/]ID", "CONVERSATION") if flag.kind != "text" else field.upper()
 
 
 def _fill(row: Operation, parser: Parser) -> None:
@@ -155,9 +150,9 @@ def _fill(row: Operation, parser: Parser) -> None:
         shorter = row.name in SHORT_FORMS and flag.many
         add_flag(group, flag._replace(required=False, help=f"{flag.help}, as JSON") if shorter else flag)
     if row.name == "transcript.commit":
-        _fill_from(parser, "one new turn", TURN_FLAGS)
+        _fill_from(parser, "one new turn", turn_flags())
     elif row.name == "memory.write":
-        _fill_from(parser, "one skill", SKILL_FLAGS)
+        _fill_from(parser, "one skill", skill_flags())
     add_call_options(parser)
 
 
@@ -264,7 +259,7 @@ def _stdin_has_data() -> bool:
 
 
 def _new_turn(typed: Namespace) -> dict[str, Any] | None:
-    found = collect(TURN_FLAGS, typed)
+    found = collect(turn_flags(), typed)
     if not found:
         return None
     if "text" not in found:
@@ -272,7 +267,7 @@ def _new_turn(typed: Namespace) -> dict[str, Any] | None:
             reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`"
         )
     now = datetime.now(UTC)
-    stamp = f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+    stamp = f"{now:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}"
     message = {
         "message_id": found.get("message_id", f"m-{stamp}"),
         "role": found.get("role", "user"),
@@ -286,7 +281,7 @@ def _new_turn(typed: Namespace) -> dict[str, Any] | None:
 
 
 def _new_skill(typed: Namespace) -> dict[str, Any] | None:
-    found = collect(SKILL_FLAGS, typed)
+    found = collect(skill_flags(), typed)
     if found:
         required = tuple(each for each in flags_of(RuntimeSkillWrite) if each.required)
         refuse_missing(required, found, "memory write-procedural")
@@ -312,7 +307,7 @@ def _point_at_flag(error: InvalidRequest, row: Operation) -> None:
         return
     field = path.removeprefix("$.args.").partition(".")[0].partition("[")[0]
     inner = path.rpartition(".")[2]
-    short = (*TURN_FLAGS, *SKILL_FLAGS) if row.name in SHORT_FORMS and "[" in path else ()
+    short = (*turn_flags(), *skill_flags()) if row.name in SHORT_FORMS and "[" in path else ()
     option = next((each.option for each in short if each.field == inner), None)
     option = option or next((each.option for each in flags_of(row.request) if each.field == field), None)
     flag = f"{option}: " if option else ""

@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from beetle import __version__
 from beetle.contracts.errors import STATUS, BeetleError
@@ -25,9 +25,9 @@ from beetle.transports.cli.session import (
 )
 
 if TYPE_CHECKING:
-    from beetle.contracts.common import Report
     from beetle.runtime.config import Config
     from beetle.runtime.profile import Profile
+    from beetle.selftest import Outcome
 
 BUILT_AFTER = 1_735_689_600
 """2025-01-01: no clock that is right shows an earlier time than this program has."""
@@ -62,6 +62,8 @@ class Finding(NamedTuple):
 
 def run_doctor(typed: Namespace) -> int:
     """Run every check and print what was found."""
+    if typed_option(typed, "self_test"):
+        return run_self_test(as_json=bool(typed_option(typed, "json")))
     from beetle.transports.cli.render import as_json
     from beetle.transports.cli.text import screen_width, wrap
 
@@ -82,6 +84,49 @@ def run_doctor(typed: Namespace) -> int:
     worst = [each for each in findings if each.exit_code]
     print("All is well." if not worst else f"{len(worst)} of {len(findings)} checks want attention.")
     return code
+
+
+def run_self_test(*, as_json: bool) -> int:
+    """The build's self-test in a folder of its own; the user's store and socket are not looked at.
+
+    Raises:
+        StoreReadOnly, StorageFull: there is no place for that folder.
+    """
+    from beetle import selftest
+
+    outcomes: list[selftest.Outcome] = []
+    with selftest.private_place(os.environ) as place:
+        for each in selftest.run_checks(place):
+            outcomes.append(each)
+            if not as_json:
+                _show_outcome(each)
+    failed = [each.name for each in outcomes if not each.passed]
+    problem = selftest.verdict(len(outcomes), len(outcomes) - len(failed))
+    if as_json:
+        _print_outcomes(outcomes, failed, selftest.EXPECTED)
+    else:
+        print(problem or f"{len(outcomes)} of {selftest.EXPECTED} checks passed")
+    return STATUS["internal"].exit_code if problem else 0
+
+
+def _show_outcome(each: Outcome) -> None:
+    from beetle.transports.cli.text import screen_width, wrap
+
+    first, *more = wrap(each.detail, " " * 24, screen_width())
+    print(f"{'ok' if each.passed else 'failed':<8} {each.name:<14} {first.strip()}", *more, sep="\n", flush=True)
+
+
+def _print_outcomes(outcomes: list[Outcome], failed: list[str], expected: int) -> None:
+    from beetle.transports.cli.render import as_json
+
+    words = {True: "ok", False: "failed"}
+    checks = [
+        {"name": each.name, "outcome": words[each.passed], "detail": each.detail, "seconds": each.seconds}
+        for each in outcomes
+    ]
+    passed = len(outcomes) - len(failed)
+    told = {"expected": expected, "ran": len(outcomes), "passed": passed, "failed": failed, "checks": checks}
+    print(as_json(told))
 
 
 def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Finding]:
@@ -135,45 +180,15 @@ def _check_install() -> Iterator[Finding]:
 
 
 def _check_build() -> Iterator[Finding]:
-    """SQLite with what the store needs, and one write, recall and verification in a store in memory."""
-    from beetle.open import open_embedded, open_store
-    from beetle.runtime.profile import DESKTOP
+    """What is quick of the build's own self-test."""
+    from beetle.selftest import Wrong, quick
 
-    opened = open_store("beetle-doctor", DESKTOP, "in-memory")
     try:
-        with opened.store.read() as tx:
-            version = tx.value("SELECT sqlite_version()")
-            searches = tx.value("SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'")
-    finally:
-        opened.store.close()
-    if not searches:
-        yield Finding("build", "problem", f"SQLite {version} has no FTS5", "install the apsw wheel from PyPI")
-        return
-    from beetle.contracts.common import MemoryIdentity, MemoryScope
-
-    embedded = open_embedded(
-        store="beetle-doctor", profile=DESKTOP, backend="in-memory", identity=MemoryIdentity(), scope=MemoryScope()
-    )
-    try:
-        found = _self_test(lambda operation, arguments: embedded.call(operation, arguments, None, None, None).report)
-    finally:
-        embedded.close()
-    if found:
-        yield Finding("build", "problem", f"the self-test failed: {found}", "install this build again, and report it")
-    else:
-        yield Finding("build", "ok", f"SQLite {version} with FTS5; wrote, recalled and verified in memory")
-
-
-def _self_test(call: Callable[[str, Any], Report]) -> str:
-    """What went wrong, or nothing."""
-    at = "2026-01-01T00:00:00Z"
-    message = {"message_id": "m", "role": "user", "content": "the beetle walks"}
-    turn = {"turn_id": "t", "at": at, "messages": [message]}
-    call("transcript.commit", {"conversation": {"conversation_id": "self-test"}, "turns": [turn]})
-    hits = getattr(call("memory.recall", {"query": "walking beetles"}), "hits", ())
-    if [each.message_id for each in hits] != ["m"]:
-        return "what was written was not recalled"
-    return "" if getattr(call("store.verify", {}), "clean", False) else "a fresh store is not clean"
+        yield Finding("build", "ok", quick())
+    except Wrong as wrong:
+        yield Finding(
+            "build", "problem", str(wrong), "install this build again; `beetle doctor --self-test` tells more"
+        )
 
 
 def _check_clock() -> Iterator[Finding]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
-from urllib.parse import unquote
 
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields as struct_fields
@@ -94,7 +90,7 @@ def _flag(name: str, annotation: Any, required: bool, default: Any) -> Flag:
     option = "--" + name.replace("_", "-")
     struct = next((each for each in shape.kinds if isinstance(each, type) and issubclass(each, Struct)), None)
     kind = _kind(shape, struct)
-    text = shape.help or _struct_help(struct) or name.replace("_", " ")
+    text = shape.help or name.replace("_", " ")
     return Flag(
         name, option, kind, text, required, shape.many, default, tuple(shape.words), struct,
         shape.long_text and kind == "text" and not shape.many,
@@ -113,11 +109,6 @@ def _kind(shape: _Shape, struct: type[Struct] | None) -> Kind:
         if each in SCALARS:
             return SCALARS[each]
     return "text"
-
-
-def _struct_help(struct: type[Struct] | None) -> str:
-    text = (struct.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".") if struct is not None else ""
-    return text[:1].lower() + text[1:]
 
 
 METAVARS: Mapping[Kind, str] = {
@@ -217,7 +208,7 @@ def _number(flag: Flag, text: str, kind: Any, name: str) -> Any:
 def _choice(flag: Flag, text: str) -> str:
     if text in flag.choices:
         return text
-    close = get_close_matches(text, flag.choices, n=1)
+    close = close_matches(text, flag.choices, n=1)
     hint = f"did you mean {close[0]}?" if close else f"give one of {', '.join(flag.choices)}"
     raise InvalidRequest(reason=f"{flag.option}: {text!r} is none of {', '.join(flag.choices)}", hint=hint)
 
@@ -243,6 +234,8 @@ def conversation(text: str, option: str = "--conversation") -> dict[str, str]:
     if len(parts) > 2 or not all(parts):
         hint = "write ID or CHANNEL/ID; a slash inside an id is %2F, a percent sign %25"
         raise InvalidRequest(reason=f"{option}: {text!r} names no conversation", hint=hint)
+    from urllib.parse import unquote
+
     *channel, name = (unquote(part) for part in parts)
     return {"channel_id": channel[0], "conversation_id": name} if channel else {"conversation_id": name}
 
@@ -279,6 +272,8 @@ def parse_json(text: str, source: str) -> Any:
     Raises:
         InvalidRequest: it is none; `source` says where it came from.
     """
+    import json
+
     try:
         return json.loads(text)
     except ValueError as error:
@@ -308,7 +303,7 @@ def read_text(place: str, source: str) -> str:
         if place == "-":
             data = sys.stdin.buffer.read(INPUT_LIMIT + 1)
         else:
-            with Path(place).open("rb") as stream:
+            with open(place, "rb") as stream:
                 data = stream.read(INPUT_LIMIT + 1)
         if len(data) > INPUT_LIMIT:
             raise PayloadTooLarge(what=source, maximum=INPUT_LIMIT, unit="bytes")
@@ -318,6 +313,13 @@ def read_text(place: str, source: str) -> str:
         raise InvalidRequest(reason=reason, hint="check the path and its permissions") from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(reason=f"{source}: not UTF-8 at byte {error.start}", hint="convert it to UTF-8") from None
+
+
+def close_matches(word: str, known: Iterable[str], n: int) -> list[str]:
+    """At most `n` of the known words that look like `word`, the closest first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, tuple(known), n=n)
 
 
 def refuse_missing(flags: Sequence[Flag], found: Mapping[str, Any], command: str) -> None:

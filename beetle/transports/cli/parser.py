@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.transports.cli.flags import options_of
+from beetle.transports.cli.flags import close_matches, options_of
 
 Words = tuple[str, ...]
 
@@ -75,6 +76,23 @@ class Typed(NamedTuple):
     version: bool
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal, without the module that argparse loads for that: it brings every compression along."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """Of one command. What is wrong is raised, not printed."""
 
@@ -87,7 +105,7 @@ class Parser(argparse.ArgumentParser):
             description=command.description or command.help[:1].upper() + command.help[1:] + ".",
             epilog=(f"examples:{examples}\n\n" if examples else "")
             + "Global options (--json, --socket, --store, …) may stand here too: see `beetle --help`.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
             allow_abbrev=False,
         )
         for each in GLOBALS:
@@ -134,7 +152,7 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             self.error(f"{word!r} is one word too many; quote a text that has several")
         name = word.partition("=")[0]
-        close = get_close_matches(name, options_of(self), n=1)
+        close = close_matches(name, options_of(self), n=1)
         hint = f"did you mean {close[0]}?" if close else f"see `beetle {self.command.name} --help`"
         raise InvalidRequest(reason=f"{self.command.name}: there is no option {name}", hint=hint)
 
@@ -172,7 +190,7 @@ def _takes_next(token: str) -> bool:
     name, equals, _ = token.partition("=")
     option = BY_OPTION.get(name)
     if option is None:
-        close = get_close_matches(name, BY_OPTION, n=1)
+        close = close_matches(name, BY_OPTION, n=1)
         hint = f"did you mean {close[0]}?" if close else "options of a command stand after it; see `beetle --help`"
         raise InvalidRequest(reason=f"there is no global option {name}", hint=hint)
     return option.metavar is not None and not equals
@@ -182,7 +200,7 @@ def _further(words: Words, token: str, commands: Mapping[Words, Command]) -> Wor
     known = {each[len(words)] for each in commands if each[: len(words)] == words and len(each) > len(words)}
     if token in known:
         return (*words, token)
-    close = get_close_matches(token, known, n=2)
+    close = close_matches(token, known, n=2)
     where = " ".join(("beetle", *words))
     hint = f"did you mean {' or '.join(close)}?" if close else f"see `{where} --help`"
     raise InvalidRequest(reason=f"{where} has no command {token!r}", hint=hint)

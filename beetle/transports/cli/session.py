@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from argparse import Namespace
@@ -209,10 +208,10 @@ def holder_in_view(store: str) -> Holder | None:
     Raises:
         Forbidden: this user may not look, so that "nobody" would be a guess.
     """
-    from beetle.store.lock import holder_of
+    from beetle.store.lock import holder_of, lock_path
 
     try:
-        os.close(os.open(f"{store}.lock", os.O_RDONLY | os.O_CLOEXEC))
+        os.close(os.open(lock_path(store), os.O_RDONLY | os.O_CLOEXEC))
     except PermissionError:
         hint = "ask as the user whose store it is, or name its daemon with --socket"
         raise Forbidden(reason=f"this user may not see who holds {store}", hint=hint) from None
@@ -237,11 +236,11 @@ def refuse_closed_socket(path: str) -> None:
 
 def _refuse_another_store(target: Target, path: str, client: Client) -> None:
     """Where both were named, the daemon at the socket must be the store's own."""
-    from beetle.store.lock import holder_of
-
     if not target.named or target.store is None:
         return
-    lock = target.store + ".lock"
+    from beetle.store.lock import holder_of, lock_path
+
+    lock = lock_path(target.store)
     holder = holder_of(target.store)
     elsewhere = holder is not None and holder.socket is not None and not _same(holder.socket, path)
     free = holder is None and os.access(lock, os.R_OK)
@@ -305,5 +304,5 @@ def read_auth(path: str | None) -> DeviceAuth | None:
         return convert_request(found, DeviceAuth, "$")
     except InvalidRequest:
         # The decoder may quote what it found, and what it found is a secret.
-        shape = json.dumps({"device_id": "…", "app_key": "…"}, ensure_ascii=False)
+        shape = '{"device_id": "…", "app_key": "…"}'
         raise InvalidRequest(reason=f"--auth-file: {path} does not hold {shape}", hint=f"write {shape}") from None

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 
-DRIVES_A_TERMINAL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+# Text, so that they are compiled when something is not plain ASCII, and not by every command.
+DRIVES_A_TERMINAL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 """C0, DEL and C1 controls, line separators, marks that reorder text, lone surrogates."""
 
-NOT_ESCAPED_BY_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+NOT_ESCAPED_BY_JSON = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 
 
 def neutral(text: str) -> str:
     """One line in which nothing can drive the terminal: what could is shown as an escape (`\\x1b`)."""
-    return text if text.isascii() and text.isprintable() else DRIVES_A_TERMINAL.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else re.sub(DRIVES_A_TERMINAL, _escape, text)
 
 
 def neutral_lines(text: str) -> list[str]:
@@ -26,7 +26,7 @@ def neutral_lines(text: str) -> list[str]:
 
 def neutral_json(text: str) -> str:
     """The same JSON with the controls escaped that an encoder may leave as they are."""
-    return text if text.isascii() and "\x7f" not in text else NOT_ESCAPED_BY_JSON.sub(_json_escape, text)
+    return text if text.isascii() and "\x7f" not in text else re.sub(NOT_ESCAPED_BY_JSON, _json_escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -56,9 +56,9 @@ def columns_of(text: str) -> int:
     """How many columns a terminal gives to a neutral text."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
-    )
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def clip(text: str, width: int | None) -> str:

@@ -1,0 +1,61 @@
+"""Where an installation puts its parts, and what its daemon is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+RUN_FOLDER = "/run/beetle"
+STATE_FOLDER = "/var/lib/beetle"
+SERVICE = "beetle.service"
+USER = "beetle"
+
+
+class Layout(NamedTuple):
+    """Absolute paths as the installed system sees them; `root` is where that system's `/` is at this moment.
+
+    `unit` is None where no service is wanted. `personal` is an installation of one user, without root.
+    """
+
+    root: Path
+    prefix: str
+    link: str
+    config: str
+    unit: str | None
+    personal: bool
+
+    @property
+    def staged(self) -> bool:
+        """Whether the system is another than the one that runs here."""
+        return self.root != Path("/")
+
+    @property
+    def program(self) -> str:
+        """What the link in the path and the service run: it follows `current`."""
+        return f"{self.prefix}/current/beetle"
+
+    def disk(self, path: str) -> Path:
+        """Where that system's path is now."""
+        return self.root / path.lstrip("/")
+
+
+class Settings(NamedTuple):
+    """What the daemon's configuration says, or means by its silence, as far as a service has to allow it.
+
+    `network` is whether it names a model or a replica; `reads` are files and folders that it only reads.
+    """
+
+    store: str
+    socket: str
+    log: str | None = None
+    group: str | None = None
+    network: bool = False
+    reads: tuple[str, ...] = ()
+
+
+class Limits(NamedTuple):
+    """What the profile's daemon takes at most: memory in MiB, open files, threads."""
+
+    memory_mib: int
+    files: int
+    tasks: int

@@ -1,0 +1,109 @@
+"""tui: the terminal console."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from beetle.contracts.errors import Internal, InvalidRequest, ServicesUnavailable
+from beetle.transports.cli.session import Unreachable, find_daemon, find_target, open_session, read_configuration
+
+if TYPE_CHECKING:
+    from tui.source import DaemonSource
+
+
+class NoTerminal(InvalidRequest):
+    """The console needs one that it can draw on."""
+
+    template = "the console needs a terminal, and {reason}"
+    hint_template = "without one, `beetle status` and `beetle memory inspect --json` tell the same"
+
+
+class Defect(Internal):
+    """The console ended where no one foresaw it."""
+
+    template = "the console stopped on a defect: {kind} at {where}"
+    hint_template = "the daemon goes on; please report this line"
+
+
+class NoConsole(ServicesUnavailable):
+    """The library that the console is made with is not there: a package may leave it out."""
+
+    template = "this installation has no console: the Python package {package} is missing"
+    hint_template = "pip install textual"
+
+
+def run_tui(typed: Namespace) -> int:
+    """The console, until `q`.
+
+    Raises:
+        NoTerminal: stdin, stdout or stderr is none, or one that cannot place text.
+        NoConsole: it was left out of this installation.
+        BeetleError: as for every command that reads: nobody answers and there is no store.
+        Defect: of the console itself.
+    """
+    check_terminal(os.environ)
+    try:
+        from tui.app import Console
+        from tui.source import DaemonSource, StoreSource
+    except ModuleNotFoundError as error:
+        raise NoConsole(package=error.name) from None
+    session = open_session(typed, "memory.inspect")
+    if session.client is not None:
+        console = Console(DaemonSource(session.client), partial(_find_again, typed))
+    else:
+        assert session.embedded is not None
+        console = Console(StoreSource(session.embedded))
+    for name in ("COLUMNS", "LINES"):
+        # Exported by some shells and parents, they would outlive the size that the terminal has by then.
+        os.environ.pop(name, None)
+    # Without mouse reports the terminal's own marking and copying works, on paths for example.
+    console.run(mouse=False)
+    if console.defect is not None:
+        raise Defect(kind=type(console.defect).__name__, where=_where(console.defect))
+    return console.return_code or 0
+
+
+def check_terminal(env: Mapping[str, str]) -> None:
+    """Raises NoTerminal where the console could not be seen or used."""
+    # Textual draws on stderr.
+    for name, stream in (("stdin", sys.__stdin__), ("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
+        if stream is None or stream.closed or not stream.isatty():
+            raise NoTerminal(reason=f"{name} is none")
+    if env.get("TERM", "") in ("", "dumb", "unknown"):
+        raise NoTerminal(reason=f"TERM={env.get('TERM', '')} can only print lines", hint="set TERM, e.g. TERM=vt100")
+
+
+def _find_again(typed: Namespace) -> DaemonSource:
+    """A daemon that answers. The store is not opened here, even when it is free: its daemon would find it locked.
+
+    Raises:
+        BeetleError, OSError: none does.
+    """
+    from tui.source import DaemonSource
+
+    target = find_target(typed, os.environ, read_configuration(typed), os.getuid())
+    client = find_daemon(typed, target)
+    if client is None:
+        raise Unreachable(reason=f"no daemon holds {target.store}")
+    try:
+        client.hello()
+    except BaseException:
+        client.close()
+        raise
+    return DaemonSource(client)
+
+
+def _where(error: BaseException) -> str:
+    """File and line of the console's own last step towards an error."""
+    trace, place = error.__traceback__, "an unknown place"
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if any(part in file for part in ("/tui/", "/beetle/")):
+            place = f"{os.path.basename(file)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

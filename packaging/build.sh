@@ -1,0 +1,88 @@
+#!/bin/sh
+# Builds what a device gets: dist/beetle (the one file), dist/tree/ (the same, unpacked) and dist/SHA256SUMS.
+# With --stock also dist/beetle-stock, PyInstaller's own one-file format, from the same build.spec: the fallback.
+# $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
+set -eu
+umask 022
+cd "$(dirname "$0")/.."
+
+stock=""
+for word in "$@"; do
+    case $word in
+    --stock) stock=yes ;;
+    *) echo "usage: sh packaging/build.sh [--stock]" >&2 && exit 2 ;;
+    esac
+done
+
+missing=""
+need() {
+    echo "$1 is missing: $2" >&2
+    missing=yes
+}
+compiler=${CC:-gcc}
+if ! command -v "$compiler" >/dev/null 2>&1; then
+    need "$compiler" "a C compiler; on Debian: apt-get install gcc libc6-dev"
+elif ! echo '#include <zstd.h>
+int main(void) { return ZSTD_versionNumber() == 0; }' | "$compiler" -static -x c -o /dev/null - -lzstd 2>/dev/null; then
+    need "libzstd" "its header and static library, with a static C library; on Debian: apt-get install libzstd-dev libc6-dev"
+fi
+for tool in ld strip objdump; do
+    command -v $tool >/dev/null 2>&1 || need "$tool" "it is part of binutils; on Debian: apt-get install binutils"
+done
+
+usable='
+import sys, sysconfig
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit(1)
+sys.exit(sys.version_info < (3, 11) or not sysconfig.get_config_var("Py_ENABLE_SHARED"))'
+python=""
+# A distribution'"'"'s own Python is built with profile and link-time optimization, which a local build seldom is.
+for each in ${BEETLE_BUILD_PYTHON:-/usr/bin/python3.11 /usr/bin/python3 python3.11 python3.12 python3.13 python3}; do
+    if command -v "$each" >/dev/null 2>&1 && "$each" -c "$usable" 2>/dev/null; then
+        python=$each
+        break
+    fi
+done
+[ -n "$python" ] || need "Python" "3.11 or newer with venv and a shared library; on Debian: apt-get install python3-venv libpython3.11"
+[ -z "$missing" ] || exit 1
+
+want="$(cksum <packaging/build-requirements.txt) $("$python" -c 'import sys; print(sys.executable, sys.version)')"
+stamp=build/venv/beetle-environment
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
+    echo "making the build's environment in build/venv with $("$python" --version) ..." >&2
+    rm -rf build/venv
+    "$python" -m venv build/venv
+    build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+        -r packaging/build-requirements.txt
+    echo "$want" >"$stamp"
+fi
+
+# The same commit gives the same bytes: no time, no order of a hash table, nothing of this user's settings.
+export SOURCE_DATE_EPOCH=315532800 PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1 TZ=UTC LC_ALL=C.UTF-8
+export PYINSTALLER_CONFIG_DIR="$PWD/build/pyinstaller"
+unset PYTHONPATH PYTHONOPTIMIZE
+
+freeze() {
+    log="build/$1.log"
+    shift
+    if ! build/venv/bin/pyinstaller --noconfirm --clean --distpath dist --workpath "build/frozen" "$@" >"$log" 2>&1; then
+        tail -40 "$log" >&2
+        exit 1
+    fi
+}
+
+rm -rf dist build/frozen
+mkdir dist
+sources=$(build/venv/bin/python packaging/tree.py --sources)
+# The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
+PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec
+name=$(build/venv/bin/python packaging/tree.py dist/tree)
+sh packaging/launcher/build.sh build/launcher.bin
+build/venv/bin/python packaging/onefile.py dist/tree build/launcher.bin dist/beetle
+[ -z "$stock" ] || freeze stock build.spec -- --stock
+# Of which state of the checkout this is: a file changed while the build ran makes it of none.
+[ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >dist/SOURCES
+(cd dist && sha256sum beetle tree/MANIFEST >SHA256SUMS)
+echo "dist/beetle: $name, $(wc -c <dist/beetle) bytes; needs $(build/venv/bin/python packaging/weight.py --libc dist/tree) or newer" >&2

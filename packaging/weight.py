@@ -1,0 +1,137 @@
+"""What is in the frozen tree and what it weighs; whether the build stays within its budgets.
+
+    build/venv/bin/python packaging/weight.py [--check] [--json] dist/tree
+    build/venv/bin/python packaging/weight.py --libc dist/tree
+
+A part is a top-level package of the program's archive, or a library. `packed` is what zstd makes of the part alone, at
+the level of the one file: parts share less with each other than with themselves, so the sum is a little over the whole.
+`--check` ends with 1 when a budget of packaging/budgets.toml is passed; `--libc` prints the C library that the tree
+needs from the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+LEVEL = 19
+INTERPRETER = ("libpython", "base_library", "python3.")
+
+
+class Part(NamedTuple):
+    """What belongs together: its name, how many files or modules, bytes unpacked and packed."""
+
+    name: str
+    pieces: int
+    size: int
+    packed: int
+
+
+def pieces(tree: Path) -> Iterator[tuple[str, bytes]]:
+    """Everything in the tree as (part, bytes): modules out of the program's archive, and the other files."""
+    from PyInstaller.archive.readers import CArchiveReader
+
+    program = tree / "beetle"
+    archive = CArchiveReader(str(program))
+    inner = archive.open_embedded_archive("PYZ.pyz")
+    modules = 0
+    for name in sorted(inner.toc):
+        data = inner.extract(name, raw=True) or b""
+        modules += len(data)
+        top = name.partition(".")[0]
+        yield ("standard library" if top in sys.stdlib_module_names else top), data
+    yield "start-up program", b"\0" * (program.stat().st_size - modules)
+    for path in sorted(tree.rglob("*")):
+        if path.is_file() and path != program:
+            yield part_of(path.relative_to(tree)), path.read_bytes()
+
+
+def part_of(path: Path) -> str:
+    """Part of a file of the tree."""
+    inside = path.parts[1] if path.parts[0] == "_internal" and len(path.parts) > 1 else path.name
+    if inside.startswith("libpython"):
+        return "interpreter"
+    if inside.startswith(INTERPRETER):
+        return "standard library"
+    if inside.startswith("lib") and ".so" in inside:
+        return f"{inside.partition('.so')[0]}.so"
+    return re.sub(r"-[0-9].*", "", inside) if len(path.parts) > 2 else "lists and licence"
+
+
+def weigh(tree: Path) -> list[Part]:
+    """Every part, the heaviest first."""
+    import zstandard
+
+    found: dict[str, list[bytes]] = defaultdict(list)
+    for name, data in pieces(tree):
+        found[name].append(data)
+    press = zstandard.ZstdCompressor(level=LEVEL)
+    parts = [
+        Part(name, len(datas), sum(map(len, datas)), len(press.compress(b"".join(datas))))
+        for name, datas in found.items()
+    ]
+    return sorted(parts, key=lambda part: (-part.packed, part.name))
+
+
+def needed_libc(tree: Path) -> str:
+    """The newest version of the GNU C library that any file of the tree asks for."""
+    found = {(2, 0)}
+    for path in [tree / "beetle", *tree.rglob("*.so*")]:
+        told = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
+        found |= {(int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", told)}
+    return "glibc {}.{}".format(*max(found))
+
+
+def passed_budgets(tree: Path, parts: list[Part]) -> list[str]:
+    """A line for each budget that does not hold."""
+    budgets = tomllib.loads((HERE / "budgets.toml").read_text())
+    weights = {part.name: part.packed for part in parts}
+    named = sum(weights[name] for name in budgets["packed"] if name in weights)
+    weights["everything else"] = sum(weights.values()) - named
+    lines = [
+        f"{name}: {weights.get(name, 0):,} bytes packed, budget {limit:,}"
+        for name, limit in budgets["packed"].items()
+        if weights.get(name, 0) > limit
+    ]
+    wholes = {"tree": sum(part.size for part in parts), "one_file": (tree.parent / "beetle").stat().st_size}
+    lines += [
+        f"{name}: {size:,} bytes, budget {budgets[name]:,}" for name, size in wholes.items() if size > budgets[name]
+    ]
+    lines += [f"{name}: a budget, and no such part" for name in budgets["packed"] if name not in weights]
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--libc", action="store_true")
+    options = parser.parse_args()
+    if options.libc:
+        print(needed_libc(options.tree))
+        return 0
+    parts = weigh(options.tree)
+    if options.json:
+        print(json.dumps([part._asdict() for part in parts]))
+    else:
+        print(f"{'part':<24} {'pieces':>6} {'unpacked':>12} {'packed':>12}")
+        for part in [*parts, Part("sum", *(sum(column) for column in list(zip(*parts, strict=True))[1:]))]:
+            print(f"{part.name:<24} {part.pieces:>6} {part.size:>12,} {part.packed:>12,}")
+    lines = passed_budgets(options.tree, parts) if options.check else []
+    for line in lines:
+        print(f"over budget: {line}", file=sys.stderr)
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""dist/beetle as a device has it: one file, started by its name. Skipped where it is not built."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beetle import __version__
+from tests.built import ONE_FILE, TREE, need_build
+from tests.running import Daemon, rss_mib
+from tests.transports.test_kill import kill_and_check
+
+KILLS = 100
+IDLE_RSS_MIB = 32
+PROFILE = "profile-linux-device-compact-memory"
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Homes of their own for cache, temporary files and configuration: whatever the one file leaves is in here."""
+    need_build()
+    for name in [each for each in os.environ if each.startswith(("BEETLE_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    for name in ("home", "tmp"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    yield tmp_path
+
+
+def beetle(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ONE_FILE, *words], capture_output=True, text=True, env={**os.environ, **env}, timeout=120)
+
+
+def left(places: Path) -> list[str]:
+    """What stands in the cache and the temporary folder, but for the lock of the cache."""
+    cache = places / "home/.cache/beetle"
+    inside = [each.name for each in cache.iterdir() if each.name != ".lock"] if cache.exists() else []
+    return inside + [each.name for each in (places / "tmp").iterdir()]
+
+
+def tree_name() -> str:
+    return (TREE / "MANIFEST").read_text().split("\n", 1)[0].split()[-1]
+
+
+def test_the_first_start_and_the_next_say_the_version_and_leave_one_tree(places: Path) -> None:
+    for _ in range(2):
+        said = beetle("--version")
+        assert (said.returncode, said.stdout, said.stderr) == (0, f"beetle {__version__}\n", "")
+        assert left(places) == [tree_name()]
+
+
+def test_its_own_checks_pass_as_many_as_there_must_be(places: Path) -> None:
+    said = beetle("--json", "doctor", "--self-test")
+    report = json.loads(said.stdout)
+    assert report["failed"] == []
+    assert (said.returncode, report["ran"], report["passed"]) == (0, report["expected"], report["expected"])
+    assert left(places) == [tree_name()]
+
+
+def test_it_speaks_utf_8_without_a_locale(places: Path) -> None:
+    store = str(places / "b.db")
+    message = {"message_id": "m", "role": "user", "content": "Käfer 甲虫 walk"}
+    turn = {"turn_id": "t", "at": "2026-01-01T00:00:00Z", "messages": [message]}
+    request = json.dumps({"conversation": {"conversation_id": "c"}, "turns": [turn]}, ensure_ascii=False)
+    plain = {"HOME": os.environ["HOME"], "TMPDIR": os.environ["TMPDIR"]}
+    for words in (["transcript.commit", request], ["memory.recall", '{"query": "walking Käfer"}']):
+        command = [ONE_FILE, f"--store={store}", "--profile=compact", "--json", "call", *words]
+        done = subprocess.run(command, capture_output=True, env=plain, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert "甲虫" in json.loads(done.stdout)["hits"][0]["excerpt"]
+
+
+def test_the_surroundings_of_another_python_do_not_reach_it(places: Path) -> None:
+    poison = places / "poison"
+    poison.mkdir()
+    for name in ("sitecustomize", "usercustomize", "json", "msgspec", "encodings"):
+        (poison / f"{name}.py").write_text("raise SystemExit('poisoned')\n")
+    said = beetle("--help", PYTHONPATH=str(poison), PYTHONHOME=str(poison), PYTHONSTARTUP=str(poison / "json.py"))
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_the_program_holds_its_tree_and_a_child_of_start_does_too(places: Path) -> None:
+    store = ["--store", str(places / "b.db"), "--socket", str(places / "b.sock")]
+    started = beetle(*store, "--profile", "compact", "start")
+    assert started.returncode == 0, started.stderr
+    try:
+        lock = places / "home/.cache/beetle" / tree_name() / "in-use"
+        tried = subprocess.run(["flock", "--exclusive", "--nonblock", lock, "true"])
+        assert tried.returncode == 1
+    finally:
+        assert beetle(*store, "stop").returncode == 0
+    assert subprocess.run(["flock", "--exclusive", "--nonblock", lock, "true"]).returncode == 0
+    assert left(places) == [tree_name()]
+
+
+def test_the_pid_that_was_started_is_the_pid_that_dies_and_a_hundred_kills_leave_one_tree(places: Path) -> None:
+    (places / "store").mkdir()
+    daemon = Daemon(profile=PROFILE, folder=str(places / "store"), command=str(ONE_FILE))
+    tree = places / "home/.cache/beetle" / tree_name()
+    for kill in range(KILLS):
+        daemon.start()
+        program = os.readlink(f"/proc/{daemon.pid}/exe")
+        assert program == str(tree / "beetle")
+        with daemon.client() as client:
+            assert client.hello().pid == daemon.pid
+            turn = {"turn_id": f"t{kill}", "at": "2026-01-01T00:00:00Z",
+                    "messages": [{"message_id": f"m{kill}", "role": "user", "content": "a note"}]}  # fmt: skip
+            client.commit_transcript(conversation={"conversation_id": "c"}, turns=[turn])
+            daemon.kill()
+        assert daemon.process is not None
+        assert daemon.process.returncode == -signal.SIGKILL
+        assert not Path(f"/proc/{daemon.pid}").exists()
+    daemon.start()
+    with daemon.client() as client:
+        assert client.inspect().counts.turns == KILLS
+        assert client.verify_store().clean
+    assert rss_mib(daemon.pid) <= IDLE_RSS_MIB
+    daemon.stop()
+    assert left(places) == [tree_name()]
+
+
+def test_acknowledged_turns_survive_kill_9_of_the_one_file(places: Path) -> None:
+    (places / "store").mkdir()
+    kill_and_check(places / "store", writers=4, turns=150, kills=3, command=str(ONE_FILE))
+    assert left(places) == [tree_name()]
+
+
+@pytest.mark.slow
+def test_acknowledged_turns_of_eight_writers_survive_five_kills_of_the_one_file(places: Path) -> None:
+    (places / "store").mkdir()
+    kill_and_check(places / "store", writers=8, turns=2000, kills=5, command=str(ONE_FILE))
+    assert left(places) == [tree_name()]

@@ -1,0 +1,106 @@
+"""A console without a terminal, on real daemons and stores, and what its screen shows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from beetle.client import Client
+from beetle.contracts.common import MemoryIdentity, MemoryScope
+from beetle.open import open_embedded
+from tests.running import Daemon
+from tui.app import Console
+from tui.source import DaemonSource, Source, StoreSource
+
+PROFILE = "profile-linux-device-standalone-memory"
+SECONDS = 60.0
+SIZE = (80, 24)
+
+
+class Shown:
+    """A running console under test."""
+
+    def __init__(self, console: Console, pilot: Pilot[Any]) -> None:
+        self.console = console
+        self.pilot = pilot
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen, line by line."""
+        screen = self.console.screen
+        return [strip.text.rstrip() for strip in screen._compositor.render_strips(self.console.size)]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def value(self, label: str) -> str:
+        """What stands behind a label, up to the end of its box."""
+        line = next((each for each in self.lines if f" {label} " in each), "")
+        return line.partition(f" {label} ")[2].partition("│")[0].strip()
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + SECONDS
+        while not happened():
+            if time.monotonic() > end:
+                raise AssertionError(f"did not happen; the screen shows:\n{self.text}")
+            await self.pilot.pause(0.01)
+        await self.pilot.pause()  # what changed together is laid out together
+
+    async def until_shown(self, *texts: str) -> None:
+        """Wait until all of these are on the screen."""
+        await self.until(lambda: all(each in self.text for each in texts))
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+
+def show(
+    source: Source,
+    look: Callable[[Shown], Awaitable[None]],
+    reconnect: Callable[[], Source] | None = None,
+    size: tuple[int, int] = SIZE,
+) -> None:
+    """Run a console and look at it."""
+
+    async def run() -> None:
+        console = Console(source, reconnect)
+        async with console.run_test(size=size) as pilot:
+            await look(Shown(console, pilot))
+
+    asyncio.run(run())
+
+
+def at(daemon: Daemon, **options: Any) -> DaemonSource:
+    """A source at a daemon."""
+    return DaemonSource(Client(daemon.socket, **options))
+
+
+def opened(path: str, profile: str = PROFILE) -> StoreSource:
+    """A source on a store of this process."""
+    embedded = open_embedded(
+        store=path, profile=profile, backend=None, identity=MemoryIdentity(), scope=MemoryScope(), transport="cli"
+    )
+    return StoreSource(embedded)
+
+
+def turn(number: int, text: str = "The pump is loud.") -> dict[str, Any]:
+    """One turn of one message."""
+    message = {"message_id": f"m{number}", "role": "user", "content": text}
+    return {"turn_id": f"t{number}", "at": "2026-03-02T08:12:00Z", "messages": [message]}
+
+
+def commit(client: Client, *turns: dict[str, Any]) -> None:
+    client.commit_transcript(conversation={"conversation_id": "workshop"}, turns=list(turns))
+
+
+@contextmanager
+def running() -> Iterator[Daemon]:
+    with Daemon(profile=PROFILE) as daemon:
+        yield daemon

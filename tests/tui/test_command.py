@@ -1,0 +1,319 @@
+"""`beetle tui`: when it refuses, what it loads, and one real run in a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running import ROOT, Daemon
+from tests.tui.showing import SECONDS, Shown, at, commit, opened, running, show, turn
+from tui.app import start_check
+
+QUIET_SECONDS = 3.0
+BEETLE = [sys.executable, "-m", "beetle"]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of this machine's configuration."""
+    for name in [each for each in os.environ if each.startswith(("BEETLE_", "XDG_")) or each == "NO_COLOR"]:
+        monkeypatch.delenv(name)
+    (tmp_path / "beetle.toml").touch()
+    monkeypatch.setenv("BEETLE_CONFIG", str(tmp_path / "beetle.toml"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    # As a parent may have exported them; the size is the terminal's own all the same.
+    monkeypatch.setenv("COLUMNS", "132")
+    monkeypatch.setenv("LINES", "43")
+
+
+class Terminal:
+    """The command on a terminal of its own: 80 columns, 24 rows."""
+
+    def __init__(self, *words: str, **env: str) -> None:
+        import fcntl
+        import struct
+        import termios
+
+        self.descriptor, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            [*BEETLE, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = b""
+
+    def read(self, seconds: float) -> bytes:
+        """What comes next, or nothing when that takes longer or the command has ended."""
+        if not select.select([self.descriptor], [], [], seconds)[0]:
+            return b""
+        try:
+            data = os.read(self.descriptor, 65536)
+        except OSError:
+            return b""
+        self.seen += data
+        return data
+
+    def until(self, text: bytes) -> None:
+        end = time.monotonic() + SECONDS
+        while text not in self.seen:
+            assert self.read(end - time.monotonic()), self.seen[-2000:]
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.descriptor, keys)
+
+    def ended(self) -> int:
+        """The exit code."""
+        end = time.monotonic() + SECONDS
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+        while self.read(0):
+            pass
+        return self.process.wait(1)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.descriptor)
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
+def test_no_terminal_is_refused_with_a_hint(missing: str, daemon: Daemon) -> None:
+    ours, theirs = pty.openpty()
+    streams = {name: theirs for name in ("stdin", "stdout", "stderr")} | {missing: subprocess.PIPE}
+    done = subprocess.Popen([*BEETLE, "--socket", daemon.socket, "tui"], **streams)
+    out, err = done.communicate(timeout=SECONDS)
+    os.close(theirs)
+    said = (err or b"").decode() if missing == "stderr" else os.read(ours, 65536).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert done.returncode == 2
+    assert said.splitlines() == [
+        f"beetle: invalid_request: the console needs a terminal, and {missing} is none",
+        "without one, `beetle status` and `beetle memory inspect --json` tell the same",
+    ]
+    assert not out
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("kind", ["dumb", "unknown", ""])
+def test_a_terminal_that_can_only_print_lines_is_refused(kind: str, daemon: Daemon) -> None:
+    with Terminal("--socket", daemon.socket, "tui", TERM=kind) as terminal:
+        assert terminal.ended() == 2
+        assert f"invalid_request: the console needs a terminal, and TERM={kind} can".encode() in terminal.seen
+        assert b"set TERM, e.g. TERM=vt100" in terminal.seen
+        assert b"\x1b" not in terminal.seen
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--socket", "/nowhere/b.sock", "tui"), 7, b"services_unavailable: no daemon answers at /nowhere/b.sock"),
+        (("--store", "/nowhere/b.db", "tui"), 3, b"not_found: there is no store at /nowhere/b.db yet"),
+    ],
+)
+def test_where_nobody_is_the_screen_is_not_touched(words: tuple[str, ...], code: int, said: bytes) -> None:
+    with Terminal(*words) as terminal:
+        assert terminal.ended() == code
+        assert said in terminal.seen
+        assert b"\x1b" not in terminal.seen
+
+
+@pytest.mark.usefixtures("clean")
+def test_while_nothing_changes_nothing_is_sent(daemon: Daemon) -> None:
+    with Terminal("--socket", daemon.socket, "tui") as terminal:
+        terminal.until(b"live, read ")
+        terminal.until(b"Nothing.")
+        end = time.monotonic() + SECONDS
+        while terminal.read(QUIET_SECONDS):
+            assert time.monotonic() < end, f"it goes on and on: {terminal.seen[-500:]!r}"
+        terminal.type(b"q")
+        assert terminal.ended() == 0
+        assert terminal.seen.endswith((b"\x1b[?1004l", b"\x1b[?25h", b"\x1b[?1049l")), terminal.seen[-100:]
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_and_gives_the_terminal_back(daemon: Daemon, number: int) -> None:
+    with Terminal("--socket", daemon.socket, "tui") as terminal:
+        terminal.until(b"live, read ")
+        terminal.process.send_signal(number)
+        assert terminal.ended() == 0
+        assert b"\x1b[?1049l" in terminal.seen
+        assert b"Traceback" not in terminal.seen
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_terminal_that_goes_away_takes_the_console_with_it(daemon: Daemon) -> None:
+    terminal = Terminal("--socket", daemon.socket, "tui")
+    try:
+        terminal.until(b"live, read ")
+        terminal.process.send_signal(signal.SIGHUP)
+        terminal.process.wait(SECONDS)
+    finally:
+        terminal.__exit__()
+
+
+def test_the_build_check_finds_nothing_wrong_here() -> None:
+    assert start_check() == ""
+
+
+def test_the_build_check_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.app.CHECK_PROFILE", "profile-that-is-missing")
+    assert start_check().startswith("InvalidRequest: ")
+
+
+def test_a_defect_is_told_in_one_line_without_anything_that_was_shown(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from beetle.transports.cli.console import _where
+    from tui.screens.overview import Overview
+
+    secret = "app-key-of-nobody"
+
+    async def broken(self: Overview) -> None:
+        raise ZeroDivisionError(secret)
+
+    monkeypatch.setattr(Overview, "load", broken)
+    consoles = []
+
+    async def look(shown: Shown) -> None:
+        consoles.append(shown.console)
+        await shown.until(lambda: shown.console.defect is not None)
+
+    with pytest.raises(Exception, match="ZeroDivisionError|WorkerFailed"):
+        show(at(daemon), look)
+    assert isinstance(consoles[0].defect, ZeroDivisionError)
+    assert consoles[0].return_code == 1
+    assert _where(consoles[0].defect).startswith(("test_command.py:", "area.py:"))
+    said = capfd.readouterr()
+    assert secret not in said.out + said.err
+    assert "Traceback" not in said.out + said.err
+
+
+def modules_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_and_completion_load_no_console() -> None:
+    loaded = modules_after("from beetle.__main__ import main; main(['tui', '--help']); main(['completion', 'bash'])")
+    assert loaded & {"textual", "rich", "asyncio", "apsw", "tui"} == set()
+
+
+def test_the_console_loads_no_parser_of_languages_and_no_store() -> None:
+    loaded = modules_after("import tui.app")
+    heavy = {
+        "pygments", "markdown_it", "mdit_py_plugins", "linkify_it", "tree_sitter", "rich.markdown", "rich.syntax",
+        "textual.widgets._markdown", "textual.widgets._text_area", "textual.widgets._data_table", "importlib.metadata",
+        "apsw", "beetle.store", "beetle.runtime", "beetle.open", "xml.dom", "http.client", "multiprocessing",
+    }  # fmt: skip
+    assert loaded & heavy == set()
+
+
+def test_starting_it_loads_no_more_of_them() -> None:
+    loaded = modules_after("from tui.app import start_check; assert start_check() == ''")
+    heavy = {"pygments", "markdown_it", "linkify_it", "tree_sitter", "rich.markdown", "rich.traceback", "rich.syntax"}
+    assert loaded & heavy == set()
+
+
+class Window:
+    """A window of a tmux server of this test's own."""
+
+    def __init__(self, socket: Path) -> None:
+        self._command = ["tmux", "-f", "/dev/null", "-S", str(socket)]
+
+    def tmux(self, *words: str) -> str:
+        return subprocess.run([*self._command, *words], capture_output=True, text=True, check=True).stdout
+
+    def run(self, size: tuple[int, int], *words: str) -> None:
+        command = " ".join([*BEETLE, *words])
+        self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), f"{command}; echo ended with $?; cat")
+
+    def until(self, *texts: str) -> list[str]:
+        """The lines of the screen, once it shows all of these."""
+        end = time.monotonic() + SECONDS
+        while not all(each in (screen := self.tmux("capture-pane", "-p")) for each in texts):
+            assert time.monotonic() < end, screen
+            select.select([], [], [], 0.05)  # tmux tells nobody that a screen has changed
+        return screen.splitlines()
+
+
+@pytest.fixture
+def window(tmp_path: Path, clean: None) -> Iterator[Window]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    found = Window(tmp_path / "tmux")
+    yield found
+    found.tmux("kill-server")
+
+
+def test_a_session_in_a_real_terminal(window: Window, daemon: Daemon) -> None:
+    window.run((80, 24), "--socket", daemon.socket, "tui")
+    lines = window.until("live, read", "Needs a hand", "Nothing.", "q Quit")
+    assert (max(map(len, lines)), len(lines)) == (80, 24)
+    with daemon.client() as client:
+        commit(client, turn(501))
+        turns = f" turns             {client.inspect().counts.turns} "
+    window.until(turns)
+    window.tmux("resize-window", "-x", "50", "-y", "12")
+    window.until("This terminal has 50 x 12.")
+    window.tmux("resize-window", "-x", "160", "-y", "48")
+    assert max(map(len, window.until("live, read", turns))) == 160
+    window.tmux("send-keys", "?")
+    window.until("Keys (esc closes)")
+    window.tmux("send-keys", "Escape")
+    window.until(turns)
+    window.tmux("send-keys", "q")
+    window.until("ended with 0")
+
+
+def test_a_store_without_a_daemon_in_a_real_terminal(window: Window, tmp_path: Path) -> None:
+    store = str(tmp_path / "a.db")
+    opened(store).close()
+    window.run((100, 30), "--store", store, "tui")
+    window.until("no daemon: this console", "no daemon, read", store)
+    window.tmux("send-keys", "q")
+    window.until("ended with 0")
+    opened(store).close()
+
+
+def test_it_can_be_suspended_and_taken_up_again(window: Window, daemon: Daemon) -> None:
+    window.tmux("new-session", "-d", "-x", "80", "-y", "24", "sh -i")
+    window.tmux("send-keys", " ".join([*BEETLE, "--socket", daemon.socket, "tui"]), "Enter")
+    window.until("live, read")
+    window.tmux("send-keys", "C-z")
+    window.until("Stopped")
+    window.tmux("send-keys", "fg", "Enter")
+    window.until("live, read", "Needs a hand")
+    window.tmux("send-keys", "q")
+    window.until("Stopped")

@@ -1,0 +1,188 @@
+"""The console: keys, areas, themes, and the line to what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from beetle.contracts.common import MemoryIdentity, MemoryScope
+from beetle.contracts.errors import BeetleError
+from tui.area import AreaScreen
+from tui.help import HelpScreen
+from tui.link import Link, Lost
+from tui.palette import Entry, Palette
+from tui.screens import SCREENS
+from tui.source import Source, StoreSource
+from tui.theme import DARK, LIGHT
+
+
+class Console(App[None], inherit_bindings=False):
+    """The terminal console of one daemon or store."""
+
+    MODES: ClassVar = {area.name: area.screen for area in SCREENS}
+    DEFAULT_MODE: ClassVar = SCREENS[0].name
+    ENABLE_COMMAND_PALETTE: ClassVar = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(area.key, f"show('{area.name}')", area.title, id=area.name, tooltip=f"{area.title}: {area.summary}",
+                    show=False)
+            for area in SCREENS
+        ),
+        Binding("r", "refresh", "Refresh", id="refresh", tooltip="read again; try a lost daemon at once"),
+        Binding("t", "toggle_theme", "Theme", id="theme", tooltip="light or dark"),
+        Binding("ctrl+p", "palette", "Commands", id="palette", tooltip="find a command by its name",
+                key_display="^p"),
+        Binding("question_mark", "help", "Help", id="help", tooltip="every key of this screen", key_display="?"),
+        Binding("q", "quit", "Quit", id="quit", tooltip="end the console"),
+        Binding("ctrl+q,ctrl+c", "quit", "Quit", id="quit-always", tooltip="end the console, wherever you are",
+                show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "Suspend", id="suspend", tooltip="back to the shell; `fg` returns here",
+                show=False),
+    ]  # fmt: skip
+
+    areas = SCREENS
+
+    def __init__(self, source: Source, reconnect: Callable[[], Source] | None = None) -> None:
+        """See Link for `reconnect`. The console closes the source when it ends."""
+        super().__init__()
+        self.link = Link(self, source, reconnect)
+        self.opened: list[AreaScreen] = []
+        self.defect: BaseException | None = None
+        # A line to a small board may be slow, and what moves is sent again and again.
+        self.animation_level = "none"
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        self.theme = DARK.name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own names of colours, for whatever theme; the style is read before a theme is."""
+        return DARK.variables
+
+    def commands(self) -> Iterator[Entry]:
+        """What the palette offers: every area, and what the footer shows."""
+        for area in self.areas:
+            yield Entry(area.title, f"show('{area.name}')", area.summary)
+        for binding in Binding.make_bindings(self.BINDINGS):
+            if binding.show and binding.action != "palette":
+                yield Entry(binding.description, binding.action, binding.tooltip)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        if not self.is_headless:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.app_resume_signal.subscribe(self, self._paint_again)
+        self.link.start()
+
+    def on_unmount(self) -> None:
+        """End what runs beside the screen."""
+        self.link.close()
+
+    def on_link_changed(self) -> None:
+        """Tell the area that is shown; the others look when they are shown."""
+        for screen in self.screen_stack:
+            if isinstance(screen, AreaScreen):
+                screen.show_link()
+
+    def on_changed(self) -> None:
+        """Every area that has been shown is outdated."""
+        for screen in self.opened:
+            screen.outdate()
+
+    def action_show(self, name: str) -> None:
+        """Go to an area."""
+        self.switch_mode(name)
+
+    def action_refresh(self) -> None:
+        """Read the area again, or try the lost daemon."""
+        self.link.retry()
+        if not isinstance(self.link.state, Lost):
+            for screen in self.screen_stack:
+                if isinstance(screen, AreaScreen):
+                    screen.read_now()
+
+    def action_toggle_theme(self) -> None:
+        """Light or dark."""
+        self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+
+    def action_help(self) -> None:
+        """The keys of the area that is shown."""
+        self.push_screen(HelpScreen(self.screen))
+
+    def action_palette(self) -> None:
+        """Find a command, and run it."""
+        self.push_screen(Palette(tuple(self.commands())), self._run_chosen)
+
+    async def _run_chosen(self, action: str | None) -> None:
+        if action is not None:
+            await self.run_action(action)
+
+    def _paint_again(self, _: object) -> None:
+        """After `fg`, nothing is on the terminal, and nothing of what is shown has changed."""
+        self.screen.refresh()
+
+    def _fatal_error(self) -> None:
+        # Textual's own prints the values of every variable on the way: some of them are nobody's business.
+        self.defect = sys.exc_info()[1] or RuntimeError()
+        self.exit(return_code=1)
+
+
+CHECK_SECONDS = 30.0
+CHECK_PROFILE = "profile-desktop-linux-embedded-sdk"
+"""One that allows a store in memory."""
+
+
+def start_check() -> str:
+    """Start the console without a terminal, on a store in memory, and look at all of it: proof that a build is whole.
+
+    Answers with what was wrong, or with nothing.
+    """
+    from beetle.open import open_embedded
+
+    try:
+        embedded = open_embedded(
+            store="in-memory",
+            profile=CHECK_PROFILE,
+            backend="in-memory",
+            identity=MemoryIdentity(),
+            scope=MemoryScope(),
+            transport="cli",
+        )
+        return asyncio.run(_look_around(Console(StoreSource(embedded))))
+    except (BeetleError, ImportError, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def _look_around(console: Console) -> str:
+    async with console.run_test(size=(80, 24)) as pilot:
+
+        async def comes(happened: Callable[[], bool]) -> bool:
+            end = time.monotonic() + CHECK_SECONDS
+            while not happened() and time.monotonic() < end:
+                await pilot.pause(0.02)
+            return happened()
+
+        def filled() -> bool:
+            return isinstance(console.screen, AreaScreen) and console.screen.filled
+
+        for area in console.areas:
+            await pilot.press(area.key)
+            if not await comes(lambda name=area.name: console.current_mode == name and filled()):
+                return f"the area {area.name} was not filled in {CHECK_SECONDS:g} s"
+        for key, screen in (("question_mark", HelpScreen), ("ctrl+p", Palette)):
+            await pilot.press(key)
+            if not await comes(lambda screen=screen: isinstance(console.screen, screen)):
+                return f"{screen.__name__} did not open"
+            await pilot.press("escape")
+            await comes(filled)
+        await pilot.press("t")
+        if not await comes(lambda: console.theme == LIGHT.name):
+            return "the theme did not change"
+    return ""

@@ -1,0 +1,268 @@
+"""The frame of every area: title bar, banner, the area itself, keys; and when it reads."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from beetle.contracts.errors import BeetleError
+from tui.link import Joined, Joining, Link, Lost
+from tui.text import neutral
+
+if TYPE_CHECKING:
+    from tui.app import Console
+
+SECONDS_BETWEEN_READS = 1.0
+SECONDS_UNTIL_SLOW = 1.0
+SMALLEST = (60, 16)
+"""Columns and rows that the console needs."""
+
+
+class Body(VerticalScroll, inherit_bindings=False):
+    """What the keys scroll."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_up", "Up", id="up", tooltip="a line up", show=False),
+        Binding("down", "scroll_down", "Down", id="down", tooltip="a line down", show=False),
+        Binding("pageup", "page_up", "Page up", id="page-up", tooltip="a page up", show=False),
+        Binding("pagedown", "page_down", "Page down", id="page-down", tooltip="a page down", show=False),
+        Binding("home", "scroll_home", "Top", id="top", tooltip="to the top", show=False),
+        Binding("end", "scroll_end", "Bottom", id="bottom", tooltip="to the bottom", show=False),
+    ]
+
+
+class AreaScreen(Screen[None], inherit_bindings=False):
+    """One area of the console.
+
+    A subclass composes its widgets in `compose_area`, and asks and shows in `load`. The frame calls `load` when the
+    area is first shown, on `r`, and soon after something has changed, at most once a second; not while it is hidden.
+    """
+
+    AUTO_FOCUS: ClassVar[str | None] = "#body"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "Next", id="next", tooltip="to the next part of the screen", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous", id="previous", tooltip="to the part before", show=False),
+    ]
+    DEFAULT_CSS = """
+    AreaScreen {
+        #title { height: 1; background: $bar; color: $bar-text; text-wrap: nowrap; }
+        #banner { height: auto; padding: 0 1; background: $alarm; color: $alarm-text; display: none; }
+        #banner.-shown { display: block; }
+        #banner.-note { background: $bar; color: $bar-text; }
+        #body { scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background; }
+        #small { display: none; height: 1fr; content-align: center middle; text-align: center; }
+    }
+    AreaScreen.-small {
+        #small { display: block; }
+        #title, #banner, #body, Footer { display: none; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._read_at: datetime | None = None
+        self._failed: BeetleError | None = None
+        self._reading = False
+        self._slow = False
+        self._again = True
+        self._earliest = 0.0
+        self._timer: Timer | None = None
+        self._told: tuple[list[str], bool] = ([], False)
+
+    @property
+    def console(self) -> Console:
+        """The app, as what it is."""
+        return cast("Console", self.app)
+
+    @property
+    def link(self) -> Link:
+        """Where operations run."""
+        return self.console.link
+
+    @property
+    def filled(self) -> bool:
+        """Whether the last reading was answered."""
+        return self._read_at is not None and self._failed is None
+
+    def compose_area(self) -> ComposeResult:
+        """The area's own widgets."""
+        raise NotImplementedError
+
+    async def load(self) -> None:
+        """Ask, and show what was answered.
+
+        Raises:
+            BeetleError: shown in the banner; what was shown before stays.
+        """
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """The frame around the area."""
+        yield _TitleBar(id="title")
+        yield Static(id="banner", markup=False)
+        with Body(id="body"):
+            yield from self.compose_area()
+        yield _TooSmall(id="small")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """From now on it is told of changes."""
+        self.console.opened.append(self)
+
+    def on_resize(self, event: Resize) -> None:
+        """Say so where there is too little room, and go on where there is enough again."""
+        self.set_class(event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1], "-small")
+        self.query_one(_TooSmall).refresh()
+
+    def on_screen_resume(self) -> None:
+        """Shown (again): read what has changed meanwhile."""
+        self.show_link()
+        if self._again and isinstance(self.link.state, Joined):
+            self.read_soon()
+
+    def show_link(self) -> None:
+        """The link is in another state: tell it."""
+        self._show_state()
+
+    def outdate(self) -> None:
+        """What is shown may be outdated; a hidden area reads once it is shown."""
+        self._again = True
+        if self.is_current:
+            self.read_soon()
+
+    def read_soon(self) -> None:
+        """Read, as soon as a second has passed since the reading before; several calls become one."""
+        if self._reading:
+            self._again = True
+        elif self._timer is None:
+            wait = self._earliest - time.monotonic()
+            if wait > 0:
+                self._timer = self.set_timer(wait, self.read_now)
+            else:
+                self.read_now()
+
+    def read_now(self) -> None:
+        """Read, unless that is being done."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._reading:
+            self._again = True
+        else:
+            self._reading = True
+            self.run_worker(self._read(), name="read", group="read")
+
+    async def _read(self) -> None:
+        self._again = False
+        self._earliest = time.monotonic() + SECONDS_BETWEEN_READS
+        self.link.taken()
+        slow = self.set_timer(SECONDS_UNTIL_SLOW, self._note_slow)
+        try:
+            await self.load()
+        except BeetleError as error:
+            self._failed = error
+        else:
+            self._failed = None
+            self._read_at = datetime.now(UTC)
+        finally:
+            slow.stop()
+            self._reading = self._slow = False
+        self._show_state()
+        if self._again and self.is_current and isinstance(self.link.state, Joined):
+            self.read_soon()
+
+    def _note_slow(self) -> None:
+        self._slow = True
+        self._show_state()
+
+    def _show_state(self) -> None:
+        read = "nothing read yet" if self._read_at is None else f"read {self._read_at:%H:%M:%SZ}"
+        self.query_one(_TitleBar).show(self._own_name, f"{self._mark()}, {read}")
+        lines, alarm = self._banner(read)
+        if (lines, alarm) != self._told:
+            self._told = lines, alarm
+            banner = self.query_one("#banner", Static)
+            banner.set_class(bool(lines), "-shown")
+            banner.set_class(not alarm, "-note")
+            banner.update(Content("\n").join(Content(neutral(line)) for line in lines))
+
+    @property
+    def _own_name(self) -> str:
+        return next((each.name for each in self.console.areas if isinstance(self, each.screen)), "")
+
+    def _mark(self) -> str:
+        if self._slow:
+            return "waiting for an answer"
+        match self.link.state:
+            case Joining():
+                return "connecting"
+            case Lost():
+                return "DAEMON LOST"
+            case Joined(live=True):
+                return "live"
+            case Joined():
+                return "no daemon" if self.link.socket is None else "not live"
+
+    def _banner(self, read: str) -> tuple[list[str], bool]:
+        """The banner's lines, and whether it is an alarm."""
+        state = self.link.state
+        if isinstance(state, Lost):
+            turn = f"Trying again in {state.pause_s} s; r tries now." if state.pause_s else "Trying again now."
+            return _lines("The daemon is lost", state.error, f"{turn} What is shown was {read}."), True
+        if self._failed is not None:
+            return _lines("Could not read", self._failed, "r tries again."), True
+        if isinstance(state, Joined) and state.error is not None:
+            return _lines("Changes are not shown by themselves", state.error, "r reads again."), False
+        return [], False
+
+
+def _lines(what: str, error: BeetleError, then: str) -> list[str]:
+    return [f"{what}: {error.key}: {error.message}", *([f"Hint: {error.hint}"] if error.hint else []), then]
+
+
+class _TitleBar(Widget):
+    """The areas with their keys, the shown one reversed; on the right how current the figures are."""
+
+    _current = ""
+    _state = ""
+
+    def show(self, current: str, state: str) -> None:
+        """`current` is the name of the area that is shown."""
+        if (current, state) != (self._current, self._state):
+            self._current, self._state = current, state
+            self.refresh()
+
+    def render(self) -> Content:
+        """One line; where it is too short, the names of the areas are cut."""
+        width = self.size.width
+        state = f" {self._state} "
+        areas = cast("Console", self.app).areas
+        left = Content.assemble(
+            (" Beetle ", "bold"),
+            *((f" {each.key} {each.title} ", "reverse" if each.name == self._current else "") for each in areas),
+        )
+        room = max(0, width - len(state))
+        return Content.assemble(left.truncate(room, ellipsis=True, pad=True), state)
+
+
+class _TooSmall(Widget):
+    """What is shown in a terminal that is too small."""
+
+    def render(self) -> Content:
+        """How large it is, and how large it should be."""
+        columns, rows = self.app.size
+        return Content(
+            f"This terminal has {columns} x {rows}.\nThe console needs {SMALLEST[0]} x {SMALLEST[1]}.\n"
+            "Enlarge it, or press q to quit."
+        )

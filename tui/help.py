@@ -1,0 +1,60 @@
+"""Help: every key of the screen below, out of the bindings themselves."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen, Screen
+
+from tui.panels import Facts
+
+KEYS = {"question_mark": "?"}
+
+
+class HelpScreen(ModalScreen[None]):
+    """A table of keys and what they do."""
+
+    DEFAULT_CSS = """
+    HelpScreen {
+        align: center middle;
+        background: transparent;
+        #keys { width: 76; max-width: 100%; height: auto; max-height: 100%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark", "dismiss", "Close", id="help-close", tooltip="back to the screen"),
+    ]
+
+    def __init__(self, below: Screen[Any]) -> None:
+        super().__init__()
+        self._below = below
+
+    def compose(self) -> ComposeResult:
+        """One box."""
+        with VerticalScroll(id="keys"):
+            yield Facts("Keys (esc closes)", id="bindings")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        self.query_one(Facts).show(keys_of(self._below))
+
+
+def keys_of(screen: Screen[Any]) -> list[tuple[str, str]]:
+    """Keys and what they do; keys that do the same share a line."""
+    found: dict[str, list[str]] = {}
+    active_bindings = list(screen.active_bindings.values())
+    chain = list(dict.fromkeys(each.node for each in active_bindings))
+    # The app's own come last in the chain, and matter first.
+    for active in sorted(active_bindings, key=lambda each: -chain.index(each.node)):
+        told = active.binding.tooltip or active.binding.description
+        if told:
+            found.setdefault(told, []).append(key_name(active.binding))
+    return [(", ".join(keys), told) for told, keys in found.items()]
+
+
+def key_name(binding: Binding) -> str:
+    """A key in plain letters: not every terminal's font has arrows."""
+    return binding.key_display or KEYS.get(binding.key, binding.key.replace("page", "page "))

@@ -1,0 +1,142 @@
+"""Boxes of aligned lines. What they are given is text: it is no markup, and cannot drive the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tui.text import fold, neutral, padded
+
+LABEL = "$label"
+GAP = "  "
+LABEL_CELLS = 7
+"""What a label takes at least, so that the values of one box stand under those of another."""
+
+
+class Panel(Widget):
+    """A box with a title, as high as its lines."""
+
+    DEFAULT_CSS = """
+    Panel {
+        height: auto;
+        padding: 0 1;
+        border: solid $line;
+        border-title-color: $foreground;
+        border-title-style: bold;
+        text-wrap: nowrap;
+    }
+    """
+
+    def __init__(self, title: str, *, id: str) -> None:
+        super().__init__(id=id)
+        self.border_title = title
+
+    def lines(self, width: int) -> list[Content]:
+        """What is shown in `width` cells."""
+        raise NotImplementedError
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of lines."""
+        del container, viewport
+        return len(self.lines(width))
+
+    def render(self) -> Content:
+        """The lines as one text."""
+        return Content("\n").join(self.lines(self.content_size.width))
+
+
+class Facts(Panel):
+    """`label  value` lines; a value that is too long goes on below, so that nothing of it is lost."""
+
+    _facts: tuple[tuple[str, str], ...] = ()
+
+    def show(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Show these labels and values."""
+        found = tuple((label, neutral(value)) for label, value in facts)
+        if found != self._facts:
+            self._facts = found
+            self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Content]:
+        """See Panel."""
+        room = max((cell_len(label) for label, _ in self._facts), default=0)
+        room = max(room, LABEL_CELLS)
+        return [
+            Content.assemble((padded("" if number else label, room), LABEL), GAP, part)
+            for label, value in self._facts
+            for number, part in enumerate(fold(value, width - room - len(GAP)))
+        ]
+
+
+class Figure(NamedTuple):
+    """One number. A group of them stands together in the table and shows its name once."""
+
+    group: str
+    label: str
+    number: int
+
+
+class Figures(Panel):
+    """Numbers, set to the right, behind their labels."""
+
+    _figures: tuple[Figure, ...] = ()
+
+    def show(self, figures: Iterable[Figure]) -> None:
+        """Show these numbers."""
+        found = tuple(figures)
+        if found != self._figures:
+            self._figures = found
+            self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Content]:
+        """See Panel."""
+        del width
+        groups, labels, numbers = (
+            (
+                max((len(text) for text in column), default=0)
+                for column in zip(
+                    *((each.group, each.label, f"{each.number:,}") for each in self._figures), strict=True
+                )
+            )
+            if self._figures
+            else (0, 0, 0)
+        )
+        found: list[Content] = []
+        before = ""
+        for group, label, number in self._figures:
+            name = "" if group == before else group
+            before = group
+            head = f"{name:<{groups}}{GAP}{label:<{labels}}{GAP}"
+            found.append(Content.assemble((head, LABEL), f"{number:>{numbers},}"))
+        return found
+
+
+class Remarks(Panel):
+    """Sentences, each behind a mark; and one that stands there while there are none."""
+
+    def __init__(self, title: str, *, id: str) -> None:
+        super().__init__(title, id=id)
+        self._remarks: tuple[str, ...] = ()
+        self._empty = ""
+
+    def show(self, remarks: Iterable[str], empty: str) -> None:
+        """Show these sentences, or `empty`."""
+        found = tuple(neutral(each) for each in remarks)
+        if (found, empty) != (self._remarks, self._empty):
+            self._remarks, self._empty = found, empty
+            self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Content]:
+        """See Panel."""
+        if not self._remarks:
+            return [Content.styled(part, LABEL) for part in fold(self._empty, width)]
+        return [
+            Content.assemble(("  " if number else "! ", "$warning bold"), part)
+            for each in self._remarks
+            for number, part in enumerate(fold(each, width - 2))
+        ]

@@ -1,0 +1,108 @@
+"""Where the console's operations run: at a daemon, or on a store that is open in this process."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from beetle.contracts.common import Report
+from beetle.contracts.control import Topic
+from beetle.contracts.errors import Forbidden
+
+if TYPE_CHECKING:
+    from beetle.client import Client, Events
+    from beetle.open import Embedded
+
+TOPICS: Mapping[Topic, str] = {
+    "transcript": "transcript",
+    "skill": "skill",
+    "lifecycle": "inspect",
+    "job": "scheduler",
+    "device": "device",
+    "replication": "replication",
+}
+"""What the console follows, and the capability that each topic needs."""
+
+CLOSE_SECONDS = 1.0
+
+
+class Source(ABC):
+    """One way to run operations. Its methods block: they are for threads, not for the screen's."""
+
+    socket: str | None
+    """The daemon's socket; None where there is no daemon."""
+
+    @abstractmethod
+    def call(self, operation: str, arguments: Any = None) -> Report:
+        """Run one operation; `arguments` is a request struct or a mapping of its fields.
+
+        Raises:
+            BeetleError: what it answered.
+            ConnectionError, TimeoutError: the daemon is gone, or silent.
+        """
+
+    @abstractmethod
+    def follow(self) -> Events | None:
+        """Events of every topic that this caller may follow; None where nobody else can change anything.
+
+        Raises:
+            BeetleError: it may follow none, or the daemon takes no more subscriptions.
+            ConnectionError, TimeoutError: the daemon is gone, or silent.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it; a call in another thread ends with an error."""
+
+
+class DaemonSource(Source):
+    """A daemon, over its socket."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.socket = client.path
+
+    def call(self, operation: str, arguments: Any = None) -> Report:
+        """See Source."""
+        return self._client.call(operation, arguments)
+
+    def follow(self) -> Events:
+        """See Source."""
+        try:
+            return self._client.subscribe(TOPICS)
+        except Forbidden:
+            # One topic that a caller may not follow refuses them all, and the refusal names only the first.
+            catalog = self._client.capabilities().capabilities
+            allowed = [topic for topic, needed in TOPICS.items() if needed in catalog and catalog[needed].visible]
+            if not allowed:
+                raise
+            return self._client.subscribe(allowed)
+
+    def close(self) -> None:
+        """See Source."""
+        # A call that is just connecting holds the client for as long as a connection may take.
+        closing = threading.Thread(target=self._client.close, name="beetle-console-close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+
+
+class StoreSource(Source):
+    """A store that this process holds."""
+
+    socket = None
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._embedded = embedded
+
+    def call(self, operation: str, arguments: Any = None) -> Report:
+        """See Source."""
+        return self._embedded.call(operation, {} if arguments is None else arguments, None, None, None).report
+
+    def follow(self) -> None:
+        """See Source."""
+
+    def close(self) -> None:
+        """See Source."""
+        self._embedded.close()

@@ -1,0 +1,69 @@
+"""Text for the screen: what comes from stores and daemons made harmless, folded, and put into words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len, set_cell_size
+
+DRIVES_A_TERMINAL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""C0, DEL and C1 controls, line separators, marks that reorder text, lone surrogates: as the command line has them."""
+
+NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def neutral(text: str) -> str:
+    """One line in which nothing can drive the terminal: what could is shown as an escape (`\\x1b`)."""
+    return text if text.isascii() and text.isprintable() else DRIVES_A_TERMINAL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells of a neutral text: broken at spaces, and within words that are longer."""
+    width = max(width, 2)  # a wide character must fit
+    lines = [""]
+    for word in re.findall(r"\s*\S+", text):
+        if cell_len(lines[-1]) + cell_len(word) <= width:
+            lines[-1] += word
+            continue
+        bare = word.lstrip() if lines[-1] else word
+        first, *more = _cut(bare, width)
+        lines[len(lines) - (not lines[-1]) :] = [first, *more]
+    return lines
+
+
+def _cut(text: str, width: int) -> Iterator[str]:
+    while cell_len(text) > width:
+        # A wide character that does not fit is replaced by a blank, which is not part of the text.
+        part = text[: len(set_cell_size(text, width).rstrip(" ") or " ")]
+        yield part
+        text = text[len(part) :]
+    yield text
+
+
+def padded(text: str, width: int) -> str:
+    """The text and blanks behind it, `width` cells in all; what is longer is cut."""
+    return set_cell_size(text, width)
+
+
+def size(amount: int) -> str:
+    """Bytes for a person: `512 bytes`, `45.2 MB` (powers of 1,000)."""
+    if amount < 1000:
+        return count(amount, "byte")
+    value = float(amount)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 turn`, `1,204 turns`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
