@@ -78,6 +78,7 @@ mkdir dist
 sources=$(build/venv/bin/python packaging/tree.py --sources)
 # The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
 PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec
+build/venv/bin/python packaging/notices.py dist/tree
 name=$(build/venv/bin/python packaging/tree.py dist/tree)
 sh packaging/launcher/build.sh build/launcher.bin
 build/venv/bin/python packaging/onefile.py dist/tree build/launcher.bin dist/beetle

@@ -56,16 +56,17 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     ]
     DEFAULT_CSS = """
     AreaScreen {
+        layers: base above;
         #title { height: 1; background: $bar; color: $bar-text; text-wrap: nowrap; }
         #banner { height: auto; padding: 0 1; background: $alarm; color: $alarm-text; display: none; }
         #banner.-shown { display: block; }
         #banner.-note { background: $bar; color: $bar-text; }
         #body { scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background; }
-        #small { display: none; height: 1fr; content-align: center middle; text-align: center; }
-    }
-    AreaScreen.-small {
-        #small { display: block; }
-        #title, #banner, #body, Footer { display: none; }
+        #small {
+            display: none; layer: above; width: 100%; height: 100%; background: $background;
+            content-align: center middle; text-align: center;
+        }
+        &.-small #small { display: block; }
     }
     """
 
@@ -219,7 +220,8 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         state = self.link.state
         if isinstance(state, Lost):
             turn = f"Trying again in {state.pause_s} s; r tries now." if state.pause_s else "Trying again now."
-            return _lines("The daemon is lost", state.error, f"{turn} What is shown was {read}."), True
+            shown = "" if self._read_at is None else f" What is shown was {read}."
+            return _lines("The daemon is lost", state.error, turn + shown), True
         if self._failed is not None:
             return _lines("Could not read", self._failed, "r tries again."), True
         if isinstance(state, Joined) and state.error is not None:

@@ -57,4 +57,4 @@ def keys_of(screen: Screen[Any]) -> list[tuple[str, str]]:
 
 def key_name(binding: Binding) -> str:
     """A key in plain letters: not every terminal's font has arrows."""
-    return binding.key_display or KEYS.get(binding.key, binding.key.replace("page", "page "))
+    return KEYS.get(binding.key, binding.key.replace("page", "page "))

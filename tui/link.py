@@ -103,7 +103,7 @@ class Link:
         source = self._source
         try:
             return await self._calls.run(lambda: source.call(operation, arguments))
-        except (ConnectionError, TimeoutError) as error:
+        except OSError as error:
             raise self._lose(source, error) from None
 
     def retry(self) -> None:
@@ -135,28 +135,29 @@ class Link:
         self.state = state
         self._app.post_message(LinkChanged())
 
-    def _lose(self, source: Source, error: Exception) -> BeetleError:
+    def _lose(self, source: Source, error: OSError) -> BeetleError:
+        """Begin to look for another daemon, unless that is being done. Answers with what to tell."""
         if isinstance(self.state, Lost):
             return self.state.error
         told = _told(source, error)
-        if source is self._source and not self._closed:
+        if source is self._source and self._reconnect is not None and not self._closed:
             self._drop_events()
             source.close()
             self.state = Lost(told, FIRST_PAUSE_S)
-            self._app.run_worker(self._come_back(told), name="reconnect", group="reconnect", exclusive=True)
+            coming = self._come_back(told, self._reconnect)
+            self._app.run_worker(coming, name="reconnect", group="reconnect", exclusive=True)
         return told
 
-    async def _come_back(self, error: BeetleError) -> None:
-        assert self._reconnect is not None
+    async def _come_back(self, error: BeetleError, reconnect: Callable[[], Source]) -> None:
         pause = FIRST_PAUSE_S
         while True:
             self._set(Lost(error, pause))
+            self._wanted.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), pause)
-            self._wanted.clear()
             self._set(Lost(error, 0))
             try:
-                self._source = await self._calls.run(self._reconnect)
+                self._source = await self._calls.run(reconnect)
             except (BeetleError, OSError) as failure:
                 error = _told(self._source, failure)
                 pause = min(pause * 2, LONGEST_PAUSE_S)

@@ -40,7 +40,7 @@ class Source(ABC):
 
         Raises:
             BeetleError: what it answered.
-            ConnectionError, TimeoutError: the daemon is gone, or silent.
+            OSError: the daemon is gone, or silent (TimeoutError).
         """
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Source(ABC):
 
         Raises:
             BeetleError: it may follow none, or the daemon takes no more subscriptions.
-            ConnectionError, TimeoutError: the daemon is gone, or silent.
+            OSError: the daemon is gone, or silent (TimeoutError).
         """
 
     @abstractmethod

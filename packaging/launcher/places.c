@@ -223,7 +223,7 @@ bool places_exhausted(const struct place *places, int count, uint64_t bytes, str
     }
     if (code == CODE_STORAGE) {
         problem_note(problem, code, "no storage to unpack into: %s", list);
-        problem_hint(problem, "free %llu MiB there, or set BEETLE_CACHE to a folder with room from which programs may run",
+        problem_hint(problem, "set BEETLE_CACHE to a folder with %llu MiB of room, from which programs may run",
                      (unsigned long long)((bytes + MARGIN) >> 20) + 1);
     } else {
         problem_note(problem, code, "no place to run from: %s", list);

@@ -15,7 +15,7 @@
 
 static const char UNPACKING[] = ".unpack-", PRUNING[] = ".prune-";
 
-/* The length of `.unpack-1234` and `.unpack-1234-5` after the prefix, nothing else. */
+/* `.unpack-1234`, `.unpack-1234-5` and `.prune-` before a tree's name, nothing else. */
 static bool is_own_folder_name(const char *name) {
     if (strncmp(name, PRUNING, sizeof PRUNING - 1) == 0)
         return is_tree_name(name + sizeof PRUNING - 1);

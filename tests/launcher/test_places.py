@@ -114,14 +114,14 @@ def test_a_line_break_in_a_path_does_not_make_two_lines(one: Packed, tmp_path: P
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
 def test_a_place_that_others_may_write_to_is_refused(one: Packed, env: dict[str, str], place: Path, mode: int) -> None:
-    place.mkdir()
+    place.mkdir(0o755)
     place.chmod(mode)
     assert_failed(start(one.file, env=env), 126, f"others may write into it (mode {mode:o})")
     assert left(place) == []
 
 
 def test_a_sticky_place_such_as_tmp_will_do(one: Packed, env: dict[str, str], place: Path) -> None:
-    place.mkdir()
+    place.mkdir(0o755)
     place.chmod(0o1777)
     for _ in ("first", "second"):
         assert said(start(one.file, env=env).stdout).exe == str(place / one.name / "beetle")
@@ -135,7 +135,7 @@ def test_a_tree_that_others_may_write_to_is_not_run(one: Packed, env: dict[str, 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_name_that_is_taken_by_no_folder_is_refused(one: Packed, env: dict[str, str], place: Path, kind: str) -> None:
-    place.mkdir()
+    place.mkdir(0o755)
     if kind == "file":
         (place / one.name).write_text("mine")
     else:

@@ -41,7 +41,7 @@ def test_what_is_no_tree_of_ours_stays(maker: Maker, one: Packed, env: dict[str,
     outside.mkdir()
     (outside / "in-use").touch()
     (outside / "precious").touch()
-    place.mkdir()
+    place.mkdir(0o755)
     foreign = ["0.9.0-0123456789ab.old", "x.0.0-0123456789ab", "0.9.0-0123456789AB", ".unpack-x", ".prune-me", "data"]
     for name in foreign:
         (place / name).mkdir()

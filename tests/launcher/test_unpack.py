@@ -35,7 +35,7 @@ def test_a_tree_of_many_sizes_is_unpacked_as_it_was_packed(maker: Maker, env: di
 def test_ten_first_starts_at_once_all_answer_and_leave_one_tree(
     one: Packed, env: dict[str, str], place: Path, locks: bool
 ) -> None:
-    place.mkdir()
+    place.mkdir(0o755)
     if not locks:
         (place / ".lock").mkdir()  # cannot be opened for writing: as on a file system that has none
     with open(place / ".lock" if locks else place / "gate", "w") as gate:
@@ -105,7 +105,7 @@ def test_a_stop_at_every_system_call_leaves_nothing_half_made(one: Packed, tmp_p
 
 
 def test_a_stop_while_waiting_for_another_start_ends_the_wait(one: Packed, env: dict[str, str], place: Path) -> None:
-    place.mkdir()
+    place.mkdir(0o755)
     with open(place / ".lock", "w") as lock, Traced(one.file, env) as waiting:
         fcntl.flock(lock, fcntl.LOCK_EX)
         opened = str(place / ".lock")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -10,11 +11,11 @@ import pytest
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from tests.running import Daemon
+from tests.running import ROOT, Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 from tui.app import Console
 from tui.area import AreaScreen, Body
-from tui.help import HelpScreen, key_name
+from tui.help import HelpScreen, key_name, keys_of
 from tui.palette import MOST_LINES, Entry, Palette, found
 from tui.panels import Facts
 from tui.screens import SCREENS, Area
@@ -52,6 +53,19 @@ def test_the_help_lists_every_key_of_the_screen(daemon: Daemon) -> None:
             assert active.binding.tooltip and name in line, f"{key}: {line}"
         await shown.press("escape")
         await shown.until(lambda: shown.console.screen is below)
+
+    show(at(daemon), look)
+
+
+def test_the_page_of_the_console_lists_the_same_keys(daemon: Daemon) -> None:
+    page = (ROOT / "docs/console.md").read_text()
+    rows = re.findall(
+        r"^\| (`.*`) \| (.*) \|$", page.partition("## Keys")[2].partition("## Terminals")[0], re.MULTILINE
+    )
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        assert [(keys.replace("`", ""), told) for keys, told in rows] == keys_of(shown.console.screen)
 
     show(at(daemon), look)
 
@@ -167,7 +181,8 @@ def test_a_terminal_that_is_too_small_is_told_and_used_once_it_is_larger(daemon:
         assert "Daemon" not in shown.text
         await shown.pilot.resize_terminal(80, 24)
         await shown.until_shown("live, read", daemon.socket)
-        assert "too small" not in shown.text and "This terminal" not in shown.text
+        assert "This terminal" not in shown.text
+        assert isinstance(shown.console.focused, Body), "the keys that scroll work again"
         await shown.pilot.resize_terminal(*size)
         await shown.until_shown("This terminal has")
 
