@@ -2,8 +2,8 @@
 
     build/venv/bin/python packaging/notices.py dist/tree
 
-The packages are those of the program's archive; the libraries those that stand in the tree, and the two that the launcher
-holds. Their texts are the ones that the package or the build machine's distribution ships with them.
+The packages are those of the program's archive; the libraries those that stand in the tree, and the two that the
+launcher holds. Their texts are the ones that the package or the build machine's distribution ships with them.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def libraries(tree: Path) -> Iterator[tuple[str, str]]:
     python = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
     version = sys.version.partition(" ")[0]
     yield f"Python {version}", python.read_text() if python.exists() else "https://docs.python.org/3/license.html"
-    inside = sorted(
-        each.name for each in (tree / "_internal").glob("lib*.so*") if not each.name.startswith("libpython")
-    )
-    for title, name in [*IN_LAUNCHER.items(), *((each.partition(".so")[0], each) for each in inside)]:
+    inside = sorted(each.name for each in (tree / "_internal").glob("lib*.so*"))
+    others = [(each.partition(".so")[0], each) for each in inside if not each.startswith("libpython")]
+    for title, name in [*IN_LAUNCHER.items(), *others]:
         yield title, distributions_text(name)
 
 
