@@ -80,6 +80,18 @@ done
 
 inside /bin/sh /home/robot/bare_root_inside.sh last
 
+echo "--- for the whole system"
+as_root() {
+    chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=xterm "$@"
+}
+as_root /home/robot/beetle install --profile compact
+as_root beetle --config /etc/beetle/beetle.toml start
+as_root beetle transcript commit --file /home/robot/conversation.json
+as_root beetle stop
+as_root beetle uninstall
+[ -s "$root/var/lib/beetle/beetle.db" ] || fail "the system's store did not outlive the program"
+[ ! -e "$root/opt/beetle" ] || fail "the system's prefix is still there"
+
 echo "--- HOME is read-only"
 mount --bind "$home" "$home"
 mount -o remount,bind,ro "$home"

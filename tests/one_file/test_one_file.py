@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,16 +23,20 @@ PROFILE = "profile-linux-device-compact-memory"
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Homes of their own for cache, temporary files and configuration: whatever the one file leaves is in here."""
+def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Homes of their own for cache, temporary files and configuration: whatever the one file leaves is in here.
+
+    The path is short: a socket's may have about a hundred bytes.
+    """
     need_build()
     for name in [each for each in os.environ if each.startswith(("BEETLE_", "XDG_"))]:
         monkeypatch.delenv(name)
-    for name in ("home", "tmp"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    yield tmp_path
+    with tempfile.TemporaryDirectory(prefix="beetle-") as folder:
+        for name in ("home", "tmp"):
+            (Path(folder) / name).mkdir()
+        monkeypatch.setenv("HOME", f"{folder}/home")
+        monkeypatch.setenv("TMPDIR", f"{folder}/tmp")
+        yield Path(folder)
 
 
 def beetle(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -54,6 +59,44 @@ def test_the_first_start_and_the_next_say_the_version_and_leave_one_tree(places:
         said = beetle("--version")
         assert (said.returncode, said.stdout, said.stderr) == (0, f"beetle {__version__}\n", "")
         assert left(places) == [tree_name()]
+
+
+def test_ten_first_starts_at_once_all_answer_and_leave_one_tree(places: Path) -> None:
+    started = [subprocess.Popen([ONE_FILE, "--version"], stdout=subprocess.PIPE, text=True) for _ in range(10)]
+    said = [process.communicate(timeout=120)[0] for process in started]
+    assert said == [f"beetle {__version__}\n"] * 10
+    assert [process.returncode for process in started] == [0] * 10
+    assert left(places) == [tree_name()]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999999])
+def test_a_flipped_byte_is_told_and_nothing_is_left(places: Path, share: float) -> None:
+    data = bytearray(ONE_FILE.read_bytes())
+    data[int(len(data) * share)] ^= 0x40
+    damaged = places / "beetle"
+    damaged.write_bytes(data)
+    damaged.chmod(0o755)
+    said = subprocess.run([damaged, "--version"], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 9
+    assert said.stderr.startswith(f"beetle: damaged file: {damaged}")
+    assert left(places) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted, which needs root")
+def test_a_disk_without_room_is_told_and_nothing_is_left(places: Path) -> None:
+    (places / "small").mkdir()
+    script = """
+        mount -t tmpfs -o size=4m tmpfs "$1" || exit
+        "$2" --version; echo $?
+        BEETLE_CACHE="$1" "$2" --version; echo $?
+        find "$1" -mindepth 1 ! -name .lock
+    """
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(places / "small"), str(ONE_FILE)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if "unshare" in said.stderr:
+        pytest.skip(f"no mounts of its own here: {said.stderr.strip()}")
+    assert said.stdout == f"beetle {__version__}\n0\n8\n"
+    assert "beetle: no storage to unpack into: " in said.stderr
 
 
 def test_its_own_checks_pass_as_many_as_there_must_be(places: Path) -> None:
