@@ -42,7 +42,7 @@ def serve(
     _start_log(config.daemon.log)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    opened = open_store(store, profile, backend)
+    opened = open_store(store, profile, backend, env=env)
     try:
         _say_what_was_opened(opened)
         principals = Principals(os.getuid(), config.principals)
@@ -100,6 +100,8 @@ def _say_what_was_opened(opened: Opened) -> None:
     )
     for finding in report.findings:
         log.warning("%s", finding)
+    if (found := opened.identity.problem(opened.identity.state, whole_path=True)) is not None:
+        log.warning("the device identity cannot be used: %s; %s", *found)
 
 
 def _record(opened: Opened, event: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from beetle.memory.chain import chain_hash
 from beetle.runtime.caller import Caller
 from beetle.runtime.config import read_config, store_path
 from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
+from beetle.runtime.identity import Identity, open_identity
 from beetle.runtime.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
@@ -38,6 +39,7 @@ class Opened(NamedTuple):
     dispatcher: Dispatcher
     profile: Profile
     reasons: tuple[str, ...]
+    identity: Identity
 
 
 def open_store(
@@ -47,6 +49,7 @@ def open_store(
     *,
     time_source: Callable[[], int] = clock,
     vfs: str | None = None,
+    env: Mapping[str, str] = os.environ,
 ) -> Opened:
     """Open or create the store at `path` with a profile, or the one that fits this machine (`auto`).
 
@@ -60,7 +63,9 @@ def open_store(
         chain_hash=chain_hash,
         version=__version__,
     )
-    return Opened(store, Dispatcher(store, profile, clock=time_source, version=__version__), profile, reasons)
+    identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
+    dispatcher = Dispatcher(store, profile, identity, clock=time_source, version=__version__)
+    return Opened(store, dispatcher, profile, reasons, identity)
 
 
 def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:

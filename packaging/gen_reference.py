@@ -70,6 +70,7 @@ BUDGET_MEANINGS: Mapping[str, tuple[str, str]] = {
     "connections": ("connections to the socket", "refuses: `overloaded`, and closes the connection"),
     "subscription_events": ("events that wait for one subscriber", "drops, and says how many"),
     "idempotency_keys": ("first reports that are kept", "forgets the oldest"),
+    "deferred_days": ("days for which a deferred candidate waits", "drops it, with an event"),
     "import_bytes": ("bytes of an import", ""),
     "export_bytes": ("bytes of an export", ""),
     "background_share_percent": ("percent of the processor for background work", ""),
@@ -189,7 +190,7 @@ def request_rows(kind: type[Struct]) -> tuple[list[str], list[type[Struct]]]:
     named: list[type[Struct]] = []
     tag, value = kind.__struct_config__.tag_field, kind.__struct_config__.tag
     if value is not None:
-        lines.append(f"| `{tag}` | `{value}` | `{value}` | | which kind of write |")
+        lines.append(f"| `{tag}` | `{value}` | required | | which kind of write |")
     for field in struct_fields(kind):
         found = read_kind(field.type)
         named.extend(found.structs)
@@ -226,10 +227,14 @@ def operation_text(row: Operation, parts: dict[str, type[Struct]]) -> list[str]:
         "Seen through": _view_of(row),
         "Command": f"`beetle {' '.join(row.cli)}`" if row.cli else "none" if row.effect == "stream" else _called(row),
     }
-    lines = [f"## {row.name}", "", _doc(row.request), "", "| | |", "|---|---|"]
+    lines = [f"## {row.name}", "", _doc(row.kinds[0]), "", "| | |", "|---|---|"]
     lines += [f"| {key} | {value} |" for key, value in facts.items()]
-    rows, named = request_rows(row.request)
-    lines += ["", "Request:", "", *rows] if len(rows) > 2 else ["", "Request: no fields."]
+    named: list[type[Struct]] = []
+    for kind in row.kinds:
+        rows, found = request_rows(kind)
+        named += found
+        title = "Request:" if len(row.kinds) == 1 else f"Request of kind `{kind.__struct_config__.tag}`: {_doc(kind)}"
+        lines += ["", title, "", *rows] if len(rows) > 2 else ["", "Request: no fields."]
     report, more = report_rows(row.report)
     lines += ["", f"Report: `{row.report.__name__}`. {_doc(row.report)}".rstrip(), "", *report, ""]
     parts.update({struct.__name__: struct for struct in (*named, *more)})
@@ -243,7 +248,7 @@ def _view_of(row: Operation) -> str:
         return "no view: events hold ids and kinds"
     if row.view == "model":
         return "model_context, whoever asks"
-    if "view" in row.request.__struct_fields__:
+    if "view" in row.kinds[0].__struct_fields__:
         return "the `view` that the request names, which the caller must be allowed"
     return "the caller's first view"
 

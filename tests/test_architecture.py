@@ -19,6 +19,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.memory": ("memory contracts", ""),
     "beetle.store": ("store contracts", "apsw"),
     "beetle.runtime": ("runtime contracts memory store", "msgspec"),
+    "beetle.runtime.identity": ("contracts store", "cryptography"),  # the keys: nobody else has to do with them
     "beetle.sdk": ("contracts runtime open", ""),
     "beetle.client": ("contracts", "msgspec msgpack"),
     "beetle.transports": ("transports contracts runtime.dispatcher", "msgspec msgpack"),

@@ -74,18 +74,18 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
-    Case("--help", HELP, 78),
+    Case("--help", HELP, 80),
     Case("memory recall --help", HELP, 82),
     Case("tui --help", HELP, 82),
     Case("completion bash", f"{LEAN} {TALKS}", 94),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 104),
-    Case("--socket {none} status", LEAN, 108, 3),
-    Case("--socket {socket} status", LEAN, 108),
-    Case("--socket {socket} memory recall key", LEAN, 108),
-    Case("--socket {socket} --json memory recall key", LEAN, 108),
-    Case("--socket {socket} call hello", CLIENT, 113),
+    Case("--socket {none} status", LEAN, 113, 3),
+    Case("--socket {socket} status", LEAN, 113),
+    Case("--socket {socket} memory recall key", LEAN, 113),
+    Case("--socket {socket} --json memory recall key", LEAN, 113),
+    Case("--socket {socket} call hello", CLIENT, 118),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 99),
-    Case("--socket {socket} doctor", HEAVY, 228),
+    Case("--socket {socket} doctor", HEAVY, 253),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 125)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 100)
@@ -93,15 +93,15 @@ SERVE = Case(
     "serve",
     f"{HEAVY} tempfile subprocess shutil dataclasses inspect ast dis secrets random difflib "
     "beetle.client beetle.sdk beetle.install beetle.selftest",
-    189,
+    204,
 )
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 96),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 84),
-    Case("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext argparse", 178),
-    Case("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext argparse", 190),
+    Case("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography", 188),
+    Case("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography", 199),
 )
 
 

@@ -7,7 +7,8 @@ import re
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn, TypeVar, cast
+from types import UnionType
+from typing import Any, NoReturn, TypeVar, cast, overload
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -69,17 +70,22 @@ def unpack_any(data: bytes | msgspec.Raw) -> Any:
     return msgspec.msgpack.decode(data)
 
 
-def decode_request(data: bytes | msgspec.Raw, kind: type[T], root: str = "$.args", *, scanned: bool = False) -> T:
+@overload
+def decode_request(data: bytes | Raw, kind: type[T], root: str = "$.args", *, scanned: bool = False) -> T: ...
+@overload
+def decode_request(data: bytes | Raw, kind: UnionType, root: str = "$.args", *, scanned: bool = False) -> Any: ...
+def decode_request(data: bytes | Raw, kind: Any, root: str = "$.args", *, scanned: bool = False) -> Any:
     """Decode a caller's arguments strictly.
 
     Args:
+        kind: a struct, or a union of tagged ones.
         scanned: whether the bytes were looked through already for what `check_values` refuses, as a frame's are.
 
     Raises:
         InvalidRequest: unknown, missing or wrong field, NaN, lone surrogate, integer beyond 64 bits; with the path.
     """
     try:
-        value = cast(T, _decoder(kind).decode(data))
+        value = _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
         _refuse(error, root)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -89,7 +95,11 @@ def decode_request(data: bytes | msgspec.Raw, kind: type[T], root: str = "$.args
     return value
 
 
-def convert_request(value: Any, kind: type[T], root: str = "$.args") -> T:
+@overload
+def convert_request(value: Any, kind: type[T], root: str = "$.args") -> T: ...
+@overload
+def convert_request(value: Any, kind: UnionType, root: str = "$.args") -> Any: ...
+def convert_request(value: Any, kind: Any, root: str = "$.args") -> Any:
     """Validate an in-process request: a struct of that type, or a mapping of its fields.
 
     A struct's constructor validates nothing, so a struct goes through builtins and MessagePack and back, as a request

@@ -85,6 +85,9 @@ class StoreVerifyRequest(Request, frozen=True, kw_only=True):
     """Walk the event-log chain, the derived refs, the recall index and the pages of the store."""
 
     pages: Annotated[bool, Meta(description="also read every page (SQLite's integrity_check)")] = True
+    receipt: Annotated[str, Meta(max_length=4096, description="also check this receipt against the store")] | None = (
+        None
+    )
 
 
 class VerifyFinding(Piece, frozen=True, kw_only=True):
@@ -93,10 +96,38 @@ class VerifyFinding(Piece, frozen=True, kw_only=True):
     problem: Open[str]
 
 
+ReceiptFault = Literal[
+    "malformed", "unknown_version", "other_store", "unsigned", "wrong_signature", "other_device", "event_missing",
+    "event_changed", "event_differs",
+]  # fmt: skip
+"""Why a receipt proves nothing here: it is no whole receipt; of a version that this build does not know; of another
+store; nobody signed it; what it says is not what was signed; another device signed it; the event log has no such row;
+has another one in its place; has it with other words about it."""
+
+
+class ReceiptCheck(Piece, frozen=True, kw_only=True):
+    """Whether a receipt is this store's and its event is in the log as it was; what it says of itself otherwise.
+
+    `valid` when there are no `reasons`. `device` is the fingerprint of the key that signed it.
+    """
+
+    valid: Open[bool]
+    reasons: Open[tuple[ReceiptFault, ...]]
+    signed: Open[bool] = False
+    kind: Open[str | None] = None
+    event: Open[int | None] = None
+    at: Open[str | None] = None
+    device: Open[str | None] = None
+
+
 class StoreVerifyReport(Report, frozen=True, kw_only=True):
-    """`clean` when no check found anything; `checked` counts what each check looked at."""
+    """`clean` when no check found anything; `checked` counts what each check looked at.
+
+    `receipt` answers the request's receipt, and has no say in `clean`.
+    """
 
     clean: Open[bool]
     checked: Open[dict[str, int]]
     findings: Open[tuple[VerifyFinding, ...]]
     event_log_head: Open[str]
+    receipt: Open[ReceiptCheck | None] = None

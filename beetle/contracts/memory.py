@@ -28,11 +28,20 @@ from beetle.contracts.fields import (
     budgeted,
     clipped,
 )
+from beetle.contracts.governance import (
+    CandidatesWrite,
+    GovernanceOutcome,
+    LongTermExtractionWrite,
+    ToolFeedbackWrite,
+)
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.contracts.transcript import Query
 
 Plane = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
 Pressure = Literal["normal", "elevated", "critical"]
+CurrentBy = Literal["named", "remembered", "chat_id", "untrusted", "withheld", "nothing"]
+"""By what the current conversation was found. Without one: two conversations claim the chat id (`untrusted`), nothing
+of the conversation is live (`withheld`), or there is none."""
 
 
 class ProceduralWrite(Request, frozen=True, kw_only=True, tag="procedural", tag_field="kind"):
@@ -47,16 +56,20 @@ class ProceduralWrite(Request, frozen=True, kw_only=True, tag="procedural", tag_
     ]
 
 
-MemoryWriteRequest = ProceduralWrite
+MemoryWriteRequest = ProceduralWrite | LongTermExtractionWrite | CandidatesWrite | ToolFeedbackWrite
 """Tagged by `kind`."""
 
 
 class MemoryWriteReport(Report, frozen=True, kw_only=True):
-    """`writes` in the order of the request; `derived_refs` are those that this write made."""
+    """`writes` (of skills) or `outcomes` (of what was judged) in the order of the request.
+
+    `derived_refs` are those that this write made.
+    """
 
     accepted: Open[int]
-    writes: Open[tuple[RuntimeSkillWriteOutcome, ...]]
-    derived_refs: Open[tuple[DerivedMemoryRef, ...]]
+    writes: Open[tuple[RuntimeSkillWriteOutcome, ...]] = ()
+    outcomes: Open[tuple[GovernanceOutcome, ...]] = ()
+    derived_refs: Open[tuple[DerivedMemoryRef, ...]] = ()
 
 
 class MemoryRecallRequest(Request, frozen=True, kw_only=True):
@@ -116,6 +129,7 @@ class WorkingRecall(Piece, frozen=True, kw_only=True):
     """How the hits were found: the conversation that counted as current, the planes searched, how many were ranked."""
 
     current_conversation: Open[ConversationRef | None] = None
+    current_by: Open[CurrentBy] = "nothing"
     planes: Open[tuple[str, ...]] = ()
     candidates: Open[int] = 0
     terms: Open[int] = 0
@@ -241,7 +255,7 @@ class StoreState(Piece, frozen=True, kw_only=True):
 
 
 class PlaneCounts(Piece, frozen=True, kw_only=True):
-    """Rows of the caller's space."""
+    """Rows of the caller's space. `facts` are the current ones."""
 
     conversations: Open[int]
     turns: Open[int]
@@ -251,6 +265,11 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     runtime_skills: Open[int]
     skill_revisions: Open[int]
     derived_refs: Open[int]
+    facts: Open[int]
+    stale_facts: Open[int]
+    superseded_facts: Open[int]
+    deleted_facts: Open[int]
+    waiting_candidates: Open[int]
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):
@@ -270,6 +289,14 @@ class ToolRegistryReport(Piece, frozen=True, kw_only=True):
     registries: Open[int] = 0
 
 
+class IdentityState(Piece, frozen=True, kw_only=True):
+    """Whether the device identity can be used: without it the private plane is closed and receipts are unsigned."""
+
+    state: Open[Literal["usable", "missing", "wrong", "exposed", "unreadable", "broken", "unrecorded"]]
+    problem: OperatorOnly[str | None] = None
+    advice: OperatorOnly[str | None] = None
+
+
 class OperatorInspection(Piece, frozen=True, kw_only=True):
     """What a person who answers for the daemon wants to see first."""
 
@@ -277,10 +304,12 @@ class OperatorInspection(Piece, frozen=True, kw_only=True):
     profile: Open[str]
     uptime_s: Open[float]
     current_conversation: Open[ConversationRef | None]
+    current_by: Open[CurrentBy]
     queued_writes: Open[int]
     readers: Open[int]
     refusals: Open[int]
     findings: Open[tuple[str, ...]]
+    identity: Open[IdentityState | None] = None
 
 
 class MemoryInspectionReport(Report, frozen=True, kw_only=True):

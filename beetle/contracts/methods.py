@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar, cast
 
-from beetle.contracts import control, memory, skills, transcript
+from beetle.contracts import control, governance, long_term, memory, private, skills, transcript, transcript_repair
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.operations import BY_NAME
 
@@ -64,8 +64,8 @@ class OperationMethods(ABC):
         """The bounded memory block for a model."""
         return self._ask("memory.project", memory.MemoryProjectionReport, request, fields)
 
-    def write(self, request: memory.ProceduralWrite | None = None, /, **fields: Any) -> memory.MemoryWriteReport:
-        """Write procedural memory."""
+    def write(self, request: memory.MemoryWriteRequest | None = None, /, **fields: Any) -> memory.MemoryWriteReport:
+        """Write skills, or have candidates, an extraction or tool feedback judged; `kind` says which."""
         return self._ask("memory.write", memory.MemoryWriteReport, request, fields)
 
     def list_runtime_skills(
@@ -98,6 +98,30 @@ class OperationMethods(ABC):
         """Delete a skill with every revision."""
         return self._ask("skill.delete", skills.RuntimeSkillMutationReport, request, fields)
 
+    def list_long_term(
+        self, request: long_term.LongTermListRequest | None = None, /, **fields: Any
+    ) -> long_term.LongTermListReport:
+        """Facts, the newest first."""
+        return self._ask("long_term.list", long_term.LongTermListReport, request, fields)
+
+    def get_long_term(
+        self, request: long_term.LongTermDetailRequest | None = None, /, **fields: Any
+    ) -> long_term.LongTermDetailReport:
+        """One fact with its history."""
+        return self._ask("long_term.detail", long_term.LongTermDetailReport, request, fields)
+
+    def mutate_long_term(
+        self, request: long_term.LongTermMutateRequest | None = None, /, **fields: Any
+    ) -> long_term.LongTermMutateReport:
+        """Correct, supersede, delete, forget, mark stale, or change the scope."""
+        return self._ask("long_term.mutate", long_term.LongTermMutateReport, request, fields)
+
+    def long_term_policy(
+        self, request: governance.LongTermPolicyRequest | None = None, /, **fields: Any
+    ) -> governance.LongTermPolicyReport:
+        """Pause, suppress or resume what may be remembered, or list what holds."""
+        return self._ask("long_term.policy", governance.LongTermPolicyReport, request, fields)
+
     def commit_transcript(
         self, request: transcript.MemoryTranscriptCommitRequest | None = None, /, **fields: Any
     ) -> transcript.MemoryTranscriptCommitReport:
@@ -109,6 +133,12 @@ class OperationMethods(ABC):
     ) -> transcript.MemoryTranscriptReplayReport:
         """A conversation's turns through one view."""
         return self._ask("transcript.replay", transcript.MemoryTranscriptReplayReport, request, fields)
+
+    def export_transcript(
+        self, request: transcript.MemoryTranscriptExportRequest | None = None, /, **fields: Any
+    ) -> transcript.MemoryTranscriptExportReport:
+        """A conversation's turns as they may leave the device."""
+        return self._ask("transcript.export", transcript.MemoryTranscriptExportReport, request, fields)
 
     def list_conversations(
         self, request: transcript.MemoryTranscriptConversationsRequest | None = None, /, **fields: Any
@@ -133,6 +163,30 @@ class OperationMethods(ABC):
     ) -> transcript.MemoryTranscriptLifecycleReport:
         """Archive, mask, unmask, delete_raw or review turns."""
         return self._ask("transcript.lifecycle", transcript.MemoryTranscriptLifecycleReport, request, fields)
+
+    def repair_transcript(
+        self, request: transcript_repair.MemoryTranscriptRepairRequest | None = None, /, **fields: Any
+    ) -> transcript_repair.MemoryTranscriptRepairReport:
+        """What is broken in the space's transcripts and links."""
+        return self._ask("transcript.repair", transcript_repair.MemoryTranscriptRepairReport, request, fields)
+
+    def repair_transcript_safe(
+        self, request: transcript_repair.MemoryTranscriptRepairSafeRequest | None = None, /, **fields: Any
+    ) -> transcript_repair.MemoryTranscriptRepairSafeReport:
+        """Mend what loses nothing."""
+        return self._ask("transcript.repair_safe", transcript_repair.MemoryTranscriptRepairSafeReport, request, fields)
+
+    def list_private(
+        self, request: private.PrivateListRequest | None = None, /, **fields: Any
+    ) -> private.PrivateListReport:
+        """What the private plane keeps, without its content."""
+        return self._ask("private.list", private.PrivateListReport, request, fields)
+
+    def get_private(
+        self, request: private.PrivateGetRequest | None = None, /, **fields: Any
+    ) -> private.PrivateGetReport:
+        """One private record, with its content."""
+        return self._ask("private.get", private.PrivateGetReport, request, fields)
 
     def verify_store(
         self, request: control.StoreVerifyRequest | None = None, /, **fields: Any

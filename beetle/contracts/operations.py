@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from types import UnionType
+from typing import Literal, NamedTuple, cast, get_args
 
-from beetle.contracts import control, memory, skills, transcript
+from beetle.contracts import control, governance, long_term, memory, private, skills, transcript, transcript_repair
 from beetle.contracts.common import Report
 from beetle.contracts.fields import Request
 
@@ -18,14 +19,14 @@ class Operation(NamedTuple):
     """One row.
 
     `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a model
-    whoever asks, `caller` when it follows the caller. `grows` false lets a write pass the store's ceiling. `batch` says
-    whether a batch may hold it. `cli` is the command's words. `help` is what its request's docstring begins with, for
-    people: a frozen build has no docstrings.
+    whoever asks, `owner` when it is for raw_owner alone, `caller` when it follows the caller. `grows` false lets writes
+    pass the store's ceiling. `batch` says whether a batch may hold it. `cli` is the command's words. `help` is what its
+    request's docstring begins with, for people: a frozen build has no docstrings.
     """
 
     name: str
     method: str
-    request: type[Request]
+    request: type[Request] | UnionType
     report: type[Report]
     effect: Effect
     capability: str
@@ -33,9 +34,14 @@ class Operation(NamedTuple):
     help: str
     batch: bool = True
     grows: bool = True
-    view: Literal["caller", "model"] = "caller"
+    view: Literal["caller", "model", "owner"] = "caller"
     exposed: frozenset[str] = EVERYWHERE
     deadline_ms: int | None = None
+
+    @property
+    def kinds(self) -> tuple[type[Request], ...]:
+        """The structs that a request may be: one, or the several that its `kind` tells apart."""
+        return get_args(self.request) or (cast(type[Request], self.request),)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -51,7 +57,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("memory.project", "project", memory.MemoryProjectionRequest, memory.MemoryProjectionReport,
               "read", "project", ("memory", "project"),
               "build the bounded memory block for a model's context", view="model"),
-    Operation("memory.write", "write", memory.ProceduralWrite, memory.MemoryWriteReport,
+    Operation("memory.write", "write", memory.MemoryWriteRequest, memory.MemoryWriteReport,
               "write", "write", ("memory", "write-procedural"),
               "create or revise runtime skills: all of them or none"),
     Operation("skill.list", "list_runtime_skills", skills.RuntimeSkillListRequest, skills.RuntimeSkillListReport,
@@ -69,12 +75,28 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("skill.delete", "delete_runtime_skill", skills.RuntimeSkillDeleteRequest,
               skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "delete"),
               "delete a runtime skill with every revision; the event log keeps the fact of it", grows=False),
+    Operation("long_term.list", "list_long_term", long_term.LongTermListRequest, long_term.LongTermListReport,
+              "read", "long_term", ("long-term", "list"),
+              "list facts, the newest first, by state, kind and words"),
+    Operation("long_term.detail", "get_long_term", long_term.LongTermDetailRequest, long_term.LongTermDetailReport,
+              "read", "long_term", ("long-term", "show"),
+              "show one fact with its revisions, what it came from and what became of it"),
+    Operation("long_term.mutate", "mutate_long_term", long_term.LongTermMutateRequest, long_term.LongTermMutateReport,
+              "write", "long_term", ("long-term", "mutate"),
+              "correct, supersede, delete or forget facts, mark one stale, or change who may see it",
+              batch=False, grows=False),
+    Operation("long_term.policy", "long_term_policy", governance.LongTermPolicyRequest,
+              governance.LongTermPolicyReport, "write", "long_term", ("long-term", "policy"),
+              "pause what may be remembered, suppress a kind or a topic of it, lift either again, or list what holds"),
     Operation("transcript.commit", "commit_transcript", transcript.MemoryTranscriptCommitRequest,
               transcript.MemoryTranscriptCommitReport, "write", "transcript", ("transcript", "commit"),
               "commit delivered turns as evidence: all of them or none"),
     Operation("transcript.replay", "replay_transcript", transcript.MemoryTranscriptReplayRequest,
               transcript.MemoryTranscriptReplayReport, "read", "transcript", ("transcript", "replay"),
               "read a conversation's turns in sequence order through one view"),
+    Operation("transcript.export", "export_transcript", transcript.MemoryTranscriptExportRequest,
+              transcript.MemoryTranscriptExportReport, "read", "transcript", ("transcript", "export"),
+              "read a conversation's turns as they may leave the device, in sequence order"),
     Operation("transcript.conversations", "list_conversations", transcript.MemoryTranscriptConversationsRequest,
               transcript.MemoryTranscriptConversationsReport, "read", "transcript", ("transcript", "conversations"),
               "list the conversations of the space, the most recently begun first"),
@@ -88,6 +110,21 @@ OPERATIONS: tuple[Operation, ...] = (
               transcript.MemoryTranscriptLifecycleReport, "write", "transcript", ("transcript", "lifecycle"),
               "archive, mask, unmask or raw-delete turns, or review what such a step would touch (`dry_run`)",
               batch=False, grows=False),
+    Operation("transcript.repair", "repair_transcript", transcript_repair.MemoryTranscriptRepairRequest,
+              transcript_repair.MemoryTranscriptRepairReport, "read", "transcript", ("transcript", "repair"),
+              "report broken links and records of transcripts, by their ids; changes nothing",
+              batch=False, deadline_ms=3_600_000),
+    Operation("transcript.repair_safe", "repair_transcript_safe", transcript_repair.MemoryTranscriptRepairSafeRequest,
+              transcript_repair.MemoryTranscriptRepairSafeReport, "write", "transcript", ("transcript", "repair-safe"),
+              "mend what loses nothing: dead links, counts, index rows. What it cannot mend stays as it is, and is "
+              "reported", batch=False, deadline_ms=3_600_000),
+    Operation("private.list", "list_private", private.PrivateListRequest, private.PrivateListReport,
+              "read", "private.read", ("private", "list"),
+              "list what the private plane keeps, without its content, in the order in which it was kept",
+              batch=False, view="owner"),
+    Operation("private.get", "get_private", private.PrivateGetRequest, private.PrivateGetReport,
+              "read", "private.read", ("private", "show"),
+              "read one private record, with its content", batch=False, view="owner"),
     Operation("store.verify", "verify_store", control.StoreVerifyRequest, control.StoreVerifyReport,
               "read", "inspect", ("verify",),
               "walk the event-log chain, the derived refs, the recall index and the pages of the store",

@@ -1,4 +1,4 @@
-"""Evidence: transcript.commit, replay, timeline, conversations, search, lifecycle."""
+"""Evidence: transcript.commit, replay, export, timeline, conversations, search, lifecycle."""
 
 from __future__ import annotations
 
@@ -243,6 +243,24 @@ class RedactedTranscriptSlice(Report, frozen=True, kw_only=True):
 
 class MemoryTranscriptReplayReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
     """A page of turns in sequence order."""
+
+
+class MemoryTranscriptExportRequest(Request, frozen=True, kw_only=True):
+    """Read a conversation's turns as they may leave the device, in sequence order."""
+
+    conversation: Conversation
+    view: Annotated[Literal["export"], Meta(description="the export view, which is the only one")] = "export"
+    include_private: Annotated[
+        bool, Meta(description="also private and soul material: for who may see the raw view and holds private.read")
+    ] = False
+    limit: TurnPageLimit = 50
+    cursor: Cursor | None = None
+
+
+class MemoryTranscriptExportReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
+    """A page of turns in sequence order, and whether private material was asked for."""
+
+    include_private: Open[bool] = False
 
 
 class FirstIn(Part, frozen=True, kw_only=True, rename={"begin": "from", "end": "to"}):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from typing import Any
 
 from beetle.contracts.codec import pack, to_us
@@ -28,7 +29,17 @@ def turn_digest(key: bytes, turn: CanonicalTurnDelta) -> bytes:
     at = to_us(turn.at)
     messages = [_message(m, at) for m in turn.messages]
     refs = [(r.kind, r.ref_id, r.relation, r.label, sorted(set(r.visibility))) for r in turn.host_refs]
-    return keyed(key, "turn", pack((turn.turn_id, at, messages, refs)))
+    return parts_digest(key, turn.turn_id, at, messages, refs)
+
+
+def parts_digest(key: bytes, turn_id: str, at: int, messages: Sequence[Any], refs: Sequence[Any]) -> bytes:
+    """`turn_digest` of a turn's parts.
+
+    Args:
+        messages: (id, role, content, at, visibility, actor's fields or None) of each.
+        refs: (kind, ref_id, relation, label, sorted views) of each.
+    """
+    return keyed(key, "turn", pack((turn_id, at, messages, refs)))
 
 
 def request_digest(key: bytes, operation: str, scope: Any, arguments: Any) -> bytes:

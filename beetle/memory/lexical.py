@@ -14,7 +14,8 @@ from typing import NamedTuple
 from unicodedata import ucd_3_2_0
 
 INDEX_FORM = 1
-"""Version of what `evidence_fields` and `skill_fields` return: a row is deleted with the form it was written in."""
+"""Version of what `evidence_fields`, `skill_fields` and `fact_fields` return: a row is deleted with the form it was
+written in."""
 
 BM25_WEIGHTS = (1.0, 0.5, 1.0, 0.0)
 """Arguments of `bm25(recall_index, …)`: text, names, time, scope. A name hits every row of its speaker and says nothing
@@ -111,6 +112,11 @@ def skill_fields(
     return IndexFields(_indexed(text), _indexed(f"{name}\n{title}"), time_text(at_us))
 
 
+def fact_fields(*, topic: str, content: str, keywords: Collection[str], at_us: int) -> IndexFields:
+    """The index fields of a long-term fact. Its topic stands in `names` too, as a skill's title does."""
+    return IndexFields(_indexed("\n".join((topic, content, *keywords))), _indexed(topic), time_text(at_us))
+
+
 def time_text(at_us: int) -> str:
     """The UTC date as words, e.g. `2023 june day3 saturday`; the day is marked, for a bare 3 would meet every 3."""
     at = utc_time(at_us)
@@ -164,6 +170,17 @@ def match_expression(parsed: ParsedQuery, speakers: Collection[str] = ()) -> str
     return " OR ".join(parts) or None
 
 
+def all_words(text: str) -> tuple[str, ...]:
+    """The distinct lower-case words of a text, in their order."""
+    return tuple(dict.fromkeys(_read_words(_normal(text[:MAX_QUERY_CHARS]))[0]))
+
+
+def all_words_expression(text: str) -> str | None:
+    """The FTS5 expression for records that hold every word of a text, or None when it has no word."""
+    words = all_words(text)
+    return "{text names} : (" + " AND ".join(map(_quoted, words)) + ")" if words else None
+
+
 def name_words(names: Collection[str]) -> frozenset[str]:
     """The lower-case words of some names, without stop words."""
     return frozenset[str]().union(*map(_name_words, names))
@@ -174,7 +191,11 @@ def _name_words(name: str) -> frozenset[str]:
 
 
 def _any_of(terms: list[str]) -> str:
-    return " OR ".join('"' + _spaced(term).strip().replace('"', " ") + '"' for term in terms)
+    return " OR ".join(map(_quoted, terms))
+
+
+def _quoted(term: str) -> str:
+    return '"' + _spaced(term).strip().replace('"', " ") + '"'
 
 
 def _normal(text: str) -> str:

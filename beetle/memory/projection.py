@@ -14,12 +14,13 @@ TAIL = "</memory>"
 
 SEPARATORS = "\u2028\u2029"
 SHARES: dict[str, dict[str, int]] = {
-    "normal": {"procedures": 30, "evidence": 40, "recent": 30},
-    "elevated": {"procedures": 35, "evidence": 20, "recent": 30},
-    "critical": {"procedures": 10, "evidence": 0, "recent": 30},
+    "normal": {"procedures": 30, "facts": 15, "evidence": 25, "recent": 30},
+    "elevated": {"procedures": 35, "facts": 15, "evidence": 15, "recent": 30},
+    "critical": {"procedures": 10, "facts": 5, "evidence": 0, "recent": 30},
 }
-"""Percent of the block that each section may take first, by pressure: evidence shrinks before skills. Under normal
-pressure what a section leaves flows on; under pressure the rest stays free, since the model's window is tight."""
+"""Percent of the block that each section may take first, by pressure: evidence shrinks before facts, facts before
+skills. Under normal pressure what a section leaves flows on; under pressure the rest stays free, since the model's
+window is tight."""
 
 
 class Item(NamedTuple):
@@ -30,11 +31,15 @@ class Item(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section's items in order of worth. `newest_last` shows them in reverse: the best is the newest."""
+    """A section's items in order of worth. `newest_last` shows them in reverse: the best is the newest.
+
+    `note` tells the model what the section is; it is our own text, never stored.
+    """
 
     name: str
     items: Sequence[Item]
     newest_last: bool = False
+    note: str = ""
 
 
 class Placed(NamedTuple):
@@ -106,7 +111,7 @@ def _fill(section: Section, taken: dict[str, list[Item]], used: dict[str, int], 
     for item in section.items:
         if item in known:
             continue
-        cost = len(_line(item)) + (0 if mine else _fence(section.name))
+        cost = len(_line(item)) + (0 if mine else len(_opening(section)) + len(_closing(section)))
         if used[section.name] + cost > budget:
             if section.newest_last:
                 break  # a gap in what was said last would mislead
@@ -119,8 +124,12 @@ def _fill(section: Section, taken: dict[str, list[Item]], used: dict[str, int], 
     return max(0, budget - used[section.name])
 
 
-def _fence(name: str) -> int:
-    return 2 * len(name) + len("<>\n</>\n")
+def _opening(section: Section) -> str:
+    return f'<{section.name} note="{section.note}">\n' if section.note else f"<{section.name}>\n"
+
+
+def _closing(section: Section) -> str:
+    return f"</{section.name}>\n"
 
 
 def _line(item: Item) -> str:
@@ -130,4 +139,4 @@ def _line(item: Item) -> str:
 
 def _render(section: Section, items: list[Item]) -> str:
     shown = reversed(items) if section.newest_last else items
-    return f"<{section.name}>\n" + "".join(_line(item) for item in shown) + f"</{section.name}>\n"
+    return _opening(section) + "".join(_line(item) for item in shown) + _closing(section)

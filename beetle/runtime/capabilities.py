@@ -13,7 +13,7 @@ from beetle.runtime.caller import Caller
 from beetle.runtime.profile import Profile
 
 APART_NAMES = frozenset(each.name for each in APART)
-"""What opens a view or the daemon itself: no row of the table asks for it, and it is there all the same."""
+"""What opens a view or the daemon itself: it is there even where no row of the table asks for it."""
 VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
 
 
@@ -40,7 +40,7 @@ class Catalog:
 
         Raises:
             CapabilityHidden: the profile, the build or the transport hides it.
-            Forbidden: this caller was not granted it.
+            Forbidden: this caller was not granted it, or not the view that it is for.
         """
         if caller.transport not in row.exposed or caller.transport not in self._transports:
             raise CapabilityHidden(operation=row.name, reason=f"it is not served over {caller.transport}")
@@ -54,6 +54,12 @@ class Catalog:
                 hint="ask the operator to grant it in [principals.NAME] capabilities",
                 capability=row.capability,
             )
+        if row.view == "owner" and not self._granted("raw_owner", caller):
+            raise Forbidden(
+                reason=f"{row.name} is for the view raw_owner, which {caller.name} may not see",
+                hint="ask the operator to grant this principal the view raw_owner and the capability transcript.raw",
+                view="raw_owner",
+            )
 
     def check_view(self, view: ViewName, caller: Caller) -> None:
         """Whether the caller may ask for a view.
@@ -61,13 +67,30 @@ class Catalog:
         Raises:
             PrivacyDenied: it may not.
         """
-        needed = VIEW_CAPABILITIES.get(view)
-        granted = needed is None or (caller.is_operator and needed in caller.capabilities)
-        if view not in caller.views or not granted:
+        if not self._granted(view, caller):
             raise PrivacyDenied(
                 reason=f"{caller.name} may not see the view {view}",
                 hint=f"views of this caller: {', '.join(caller.views) or 'none'}",
                 view=view,
+            )
+
+    def _granted(self, view: ViewName, caller: Caller) -> bool:
+        needed = VIEW_CAPABILITIES.get(view)
+        granted = needed is None or (caller.is_operator and needed in caller.capabilities)
+        return view in caller.views and granted
+
+    def check_private(self, caller: Caller) -> None:
+        """Whether the caller may take private material out: who may see the raw view and read the private plane.
+
+        Raises:
+            PrivacyDenied: it may not.
+        """
+        self.check_view("raw_owner", caller)
+        if "private.read" not in caller.capabilities:
+            raise PrivacyDenied(
+                reason=f"{caller.name} may not take private material out",
+                hint="leave include_private out, or ask as a caller that is granted private.read",
+                capability="private.read",
             )
 
     def shown_to(self, caller: Caller) -> dict[str, Capability]:

@@ -42,6 +42,7 @@ from beetle.runtime.capabilities import Catalog
 from beetle.runtime.handlers import HANDLERS
 from beetle.runtime.handling import Apply, Context, Facilities, Handler
 from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
+from beetle.runtime.identity import Identity
 from beetle.runtime.profile import Profile
 from beetle.runtime.refusals import Refusals
 from beetle.runtime.views import reveal, without_secrets
@@ -82,14 +83,18 @@ class Outcome(NamedTuple):
 class Dispatcher:
     """Everything a transport may call."""
 
-    def __init__(self, store: Store, profile: Profile, *, clock: Callable[[], int], version: str) -> None:
+    def __init__(
+        self, store: Store, profile: Profile, identity: Identity, *, clock: Callable[[], int], version: str
+    ) -> None:
         self.hub = Hub()
         self.profile = profile
         self._store = store
         self._catalog = Catalog(profile)
         self._refusals = Refusals(store)
         self._clock = clock
-        self._shared = Facilities(store, profile, self._catalog, clock, version, clock(), lambda: self._refusals.count)
+        self._shared = Facilities(
+            store, profile, self._catalog, clock, version, clock(), lambda: self._refusals.count, identity
+        )
         store.on_commit(self.hub.publish)
 
     def dispatch(self, call: Call) -> Outcome:
@@ -182,7 +187,10 @@ class Dispatcher:
         """What an operation without a view of its own is seen through: only what the caller was granted.
 
         What is meant for a model takes the model's view where the caller has it; who has no view sees an audit's.
+        Who may use an operation for the owner was granted the owner's view: the catalog has checked it.
         """
+        if row.view == "owner":
+            return "raw_owner"
         if row.view == "model" and "model_context" in caller.views:
             return "model_context"
         for view in caller.views:
@@ -201,6 +209,8 @@ class Dispatcher:
         view: ViewName | None = getattr(request, "view", None)
         if view is not None:
             self._catalog.check_view(view, context.caller)
+        if getattr(request, "include_private", False):
+            self._catalog.check_private(context.caller)
         return request, clipped
 
     def _run(self, call: Call, row: Operation, context: Context) -> Outcome:
@@ -337,8 +347,11 @@ class Dispatcher:
 
     def _reveal(self, context: Context, request: Any, report: Report, clipped: bool) -> Report:
         """Step 4: the one gate that every report passes."""
-        viewer = context.viewer(getattr(request, "view", None))
-        shown = reveal(report, viewer, self.profile.budgets.redaction_items)
+        viewer = context.viewer(
+            getattr(request, "view", None), include_private=getattr(request, "include_private", False)
+        )
+        budgets = self.profile.budgets
+        shown = reveal(report, viewer, budgets.redaction_items, budgets.host_refs_per_turn)
         return codec.replace(shown, profile_budget_applied=True) if clipped else shown
 
     def _defect(self, call: Call, error: Exception) -> Internal:

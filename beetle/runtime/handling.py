@@ -10,6 +10,7 @@ from beetle.contracts.fields import ViewName
 from beetle.contracts.operations import Operation
 from beetle.runtime.caller import Caller, Scope
 from beetle.runtime.capabilities import Catalog
+from beetle.runtime.identity import Identity
 from beetle.runtime.profile import Profile
 from beetle.runtime.views import Viewer
 from beetle.store.event_log import Event
@@ -28,6 +29,7 @@ class Facilities(NamedTuple):
     version: str
     started_at: int
     refusals: Callable[[], int]
+    identity: Identity
 
 
 class Context(NamedTuple):
@@ -51,13 +53,17 @@ class Context(NamedTuple):
         """The store's key."""
         return self.shared.store.key
 
-    def viewer(self, view: ViewName | None = None) -> Viewer:
+    def viewer(self, view: ViewName | None = None, *, include_private: bool = False) -> Viewer:
         """Through what the report is seen; the view is the call's own unless a request named another.
 
         The space's own agent is a principal, never a device, that is bound to the scope's agent.
         """
         own = self.caller.kind != "device" and self.caller.agent_id == self.scope.agent_id
-        return Viewer(view=view or self.view, own_agent=own, operator=self.caller.is_operator)
+        return Viewer(view or self.view, own, self.caller.is_operator, include_private)
+
+    def bound(self, *filters: Any) -> tuple[Any, ...]:
+        """What a cursor of this call is bound to: the operation, the whole scope, and the request's own filters."""
+        return (self.operation.name, *self.scope, *filters)
 
     def remembered_by(self, space: int) -> tuple[str, int, str, str, str]:
         """The key under which this caller's last conversation is remembered."""

@@ -86,6 +86,7 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connections: Count
     subscription_events: Count
     idempotency_keys: Count
+    deferred_days: Count
     import_bytes: Count
     export_bytes: Count
     background_share_percent: Percent

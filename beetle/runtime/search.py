@@ -5,26 +5,31 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Conversation, ConversationRef
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.contracts.refs import format_ref
 from beetle.memory.lexical import BM25_WEIGHTS, ParsedQuery, match_expression, parse_query
 from beetle.memory.ranking import POOL, Candidate, Ranked, excerpt, neighbours_wanted, rank
+from beetle.runtime.alias import current_conversation
 from beetle.runtime.handling import Context
 from beetle.runtime.views import Viewer, visible_kinds
-from beetle.store import evidence, recall_index, skills, transcripts
-from beetle.store.recall_index import Found, SearchScope
+from beetle.store import evidence, long_term, recall_index, skills, transcripts
+from beetle.store.long_term import Shown
+from beetle.store.recall_index import PAST, Found, SearchScope
 from beetle.store.skills import RevisionRow, SkillRow
 from beetle.store.transaction import Reading
 from beetle.store.transcripts import EvidenceRow
 
-SEARCHED = ("evidence", "procedural")
+SEARCHED = ("evidence", "procedural", "long_term")
 """Planes that have index rows."""
 
 
 class Search(NamedTuple):
-    """What to look for, where, and for whose eyes. Times in microseconds, both ends included."""
+    """What to look for, where, and for whose eyes. Times in microseconds, both ends included.
+
+    `conversation` narrows the search to one; `here` only says which one counts as current.
+    """
 
     query: str
     limit: int
@@ -34,6 +39,7 @@ class Search(NamedTuple):
     since: int | None = None
     until: int | None = None
     as_of: int | None = None
+    here: Conversation | None = None
 
 
 class Answer(NamedTuple):
@@ -53,6 +59,7 @@ class _Loaded(NamedTuple):
     candidates: list[Candidate]
     messages: dict[int, EvidenceRow]
     skills: dict[int, _Skill]
+    facts: dict[int, Shown]
 
 
 def find(context: Context, tx: Reading, search: Search) -> Answer:
@@ -61,9 +68,9 @@ def find(context: Context, tx: Reading, search: Search) -> Answer:
     parsed = parse_query(search.query)
     space = evidence.find_space(tx, context.space_id)
     planes = tuple(p for p in SEARCHED if search.planes is None or p in search.planes)
-    current = None if space is None else current_conversation(context, tx, space, search.conversation)
+    current = current_conversation(context, tx, space, search.conversation or search.here)
     working = WorkingRecall(
-        current_conversation=None if current is None else current[1], planes=planes, terms=len(parsed.terms)
+        current_conversation=current.ref, current_by=current.by, planes=planes, terms=len(parsed.terms)
     )
     if space is None or not planes:
         return Answer((), working, RecallTimings())
@@ -71,31 +78,13 @@ def find(context: Context, tx: Reading, search: Search) -> Answer:
     searched = time.perf_counter()
     loaded = _load(tx, found, search)
     ready = time.perf_counter()
-    here = None if current is None else current[0]
-    ranked = rank(parsed, loaded.candidates, current_conversation=here)
+    ranked = rank(parsed, loaded.candidates, current_conversation=current.conversation)
     hits = tuple(_hit(each, loaded, parsed) for each in ranked[: search.limit])
     done = time.perf_counter()
     timings = RecallTimings(
         search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
     )
     return Answer(hits, _with_candidates(working, len(loaded.candidates)), timings)
-
-
-def current_conversation(
-    context: Context, tx: Reading, space: int, named: Conversation | None
-) -> tuple[int, ConversationRef] | None:
-    """The conversation that a request names, else the one its scope names, else the one last committed to."""
-    scope = context.scope
-    where = None if named is None else (named.channel_id, named.conversation_id)
-    if where is None and scope.conversation_id is not None:
-        where = (scope.channel, scope.conversation_id)
-    if where is None:
-        last = transcripts.remembered(tx, context.remembered_by(space))
-        if last is not None:
-            return last[0], ConversationRef(channel_id=last[1], conversation_id=last[2])
-        where = (scope.channel, scope.chat_id)
-    row = evidence.find_conversation(tx, space, *where)
-    return None if row is None else (row.conversation, ConversationRef(channel_id=where[0], conversation_id=where[1]))
 
 
 def _search(tx: Reading, parsed: ParsedQuery, search: Search, space: int, planes: tuple[str, ...]) -> list[Found]:
@@ -118,6 +107,7 @@ def _search(tx: Reading, parsed: ParsedQuery, search: Search, space: int, planes
         planes=planes,
         since=search.since,
         until=until,
+        as_of=search.as_of,
     )
     return recall_index.search(tx, expression, scope, BM25_WEIGHTS[:3], POOL)
 
@@ -146,7 +136,31 @@ def _load(tx: Reading, found: list[Found], search: Search) -> _Loaded:
         if revision is not None:
             shown[skill.skill] = _Skill(skill, revision)
             candidates.append(_procedural(skill, revision, scores["procedural", skill.skill]))
-    return _Loaded(candidates, messages, shown)
+    facts = {each.body.body: each for each in _facts(tx, found, search) if fact_visibility(each) in kinds}
+    candidates.extend(_fact(each, _fact_score(each, scores)) for each in facts.values())
+    return _Loaded(candidates, messages, shown, facts)
+
+
+def _facts(tx: Reading, found: list[Found], search: Search) -> list[Shown]:
+    """The facts behind the index hits, each with the text that counts: the current one, or what was current then."""
+    keys = [each.key for each in found if each.plane == "long_term"]
+    if search.as_of is None:
+        return [each for each in long_term.shown_by_key(tx, keys) if each.row.state == "current"]
+    past = long_term.facts_of_bodies(tx, [each.key for each in found if each.plane == PAST])
+    rows = long_term.facts_by_key(tx, {*keys, *(fact for fact, _ in past)})
+    then = (long_term.shown_at(tx, row, search.as_of) for row in rows)
+    return [each for each in then if each is not None]
+
+
+def fact_visibility(shown: Shown) -> str:
+    """How private a text of a fact is: as private as the record is now, or as the text was when it last held."""
+    return "private" if "private" in (shown.row.visibility, shown.body.visibility) else shown.row.visibility
+
+
+def _fact_score(shown: Shown, scores: dict[tuple[str, int], float]) -> float:
+    """The score of the index row of this text: a current one stands under its record, an earlier one under itself."""
+    past = scores.get((PAST, shown.body.body))
+    return scores.get(("long_term", shown.row.fact), 0.0) if past is None else past
 
 
 def _in_time(at: int, search: Search) -> bool:
@@ -180,6 +194,18 @@ def _procedural(skill: SkillRow, revision: RevisionRow, score: float) -> Candida
     )
 
 
+def _fact(shown: Shown, score: float) -> Candidate:
+    body = shown.body
+    return Candidate(
+        plane="long_term",
+        source_id=str(body.body),
+        text=f"{body.topic}\n{body.content}",
+        at_us=body.learned_at,
+        bm25=score,
+        title=body.topic,
+    )
+
+
 def _hit(ranked: Ranked, loaded: _Loaded, parsed: ParsedQuery) -> RecallHit:
     candidate = ranked.candidate
     score = round(ranked.score, 4)
@@ -193,6 +219,18 @@ def _hit(ranked: Ranked, loaded: _Loaded, parsed: ParsedQuery) -> RecallHit:
             why=ranked.why,
             at=format_us(skill.row.updated_at),
             title=skill.revision.title,
+        )
+    if candidate.plane == "long_term":
+        fact = loaded.facts[int(candidate.source_id)]
+        return RecallHit(
+            plane="long_term",
+            ref=format_ref("long_term", fact.row.record_id),
+            score=score,
+            excerpt=excerpt(fact.body.content, parsed),
+            why=ranked.why,
+            at=format_us(fact.body.learned_at),
+            title=fact.body.topic,
+            visibility=fact_visibility(fact),  # type: ignore[arg-type] - the column is checked by the schema
         )
     row = loaded.messages[int(candidate.source_id)]
     return RecallHit(
@@ -212,9 +250,7 @@ def _hit(ranked: Ranked, loaded: _Loaded, parsed: ParsedQuery) -> RecallHit:
 
 
 def _with_candidates(working: WorkingRecall, count: int) -> WorkingRecall:
-    return WorkingRecall(
-        current_conversation=working.current_conversation, planes=working.planes, candidates=count, terms=working.terms
-    )
+    return replace(working, candidates=count)
 
 
 def _ms(start: float, end: float) -> float:

@@ -77,6 +77,7 @@ class _Withheld(Struct):
     refs: int = 0
     labels: int = 0
     attrs: int = 0
+    clipped: bool = False
 
     def add(self, turn_id: str, name: str, reason: str, message_id: str | None = None) -> None:
         self.items.append(
@@ -92,12 +93,15 @@ class _Withheld(Struct):
         )
 
 
-def reveal(report: S, viewer: Viewer, redaction_items: int) -> S:
-    """The report as the viewer may see it. `redaction_items` bounds the list of redactions, never the redacting."""
+def reveal(report: S, viewer: Viewer, redaction_items: int, host_refs: int | None = None) -> S:
+    """The report as the viewer may see it.
+
+    `redaction_items` bounds the list of redactions, never the redacting; `host_refs` the refs shown of each turn.
+    """
     if isinstance(report, RedactedTranscriptSlice):
         taken = _Withheld()
-        turns = tuple(_turn(turn, viewer, taken) for turn in report.turns)
-        clipped = len(taken.items) > redaction_items
+        turns = tuple(_fewer_refs(_turn(turn, viewer, taken), host_refs, taken) for turn in report.turns)
+        clipped = taken.clipped or len(taken.items) > redaction_items
         return replace(
             report,
             turns=turns,
@@ -132,6 +136,14 @@ def _turn(turn: TranscriptTurn, viewer: Viewer, taken: _Withheld) -> TranscriptT
         host_refs=_refs(turn.host_refs, turn.turn_id, viewer, taken, hidden=worst),
         attrs=_attrs(turn, reasons, worst, viewer, taken),
     )
+
+
+def _fewer_refs(turn: TranscriptTurn, most: int | None, taken: _Withheld) -> TranscriptTurn:
+    """A turn that was written under a larger profile may have more refs than this one shows."""
+    if most is None or len(turn.host_refs) <= most:
+        return turn
+    taken.clipped = True
+    return replace(turn, host_refs=turn.host_refs[:most])
 
 
 def _message(

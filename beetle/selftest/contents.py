@@ -28,9 +28,9 @@ from beetle.store.migrate import available
 from beetle.transports.cli.commands import COMMANDS, root_help
 from beetle.transports.cli.parser import Parser
 
-OPERATION_COUNT = 21
+OPERATION_COUNT = 30
 PROFILE_COUNT = 5
-MIGRATION_COUNT = 1
+MIGRATION_COUNT = 2
 """Written by hand, like the number of checks: what is silently not there cannot be counted."""
 
 ELSEWHERE = ("batch", "subscribe", "unsubscribe")
@@ -54,11 +54,16 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "skill.edit": {"name": "n", "title": "t", "edit_reason": "r"},
     "skill.set_enabled": {"name": "n", "enabled": False},
     "skill.delete": {"name": "n"},
+    "long_term.detail": {"ref": "long_term:f-1"},
+    "long_term.mutate": {"action": "delete", "ref": "long_term:f-1"},
+    "long_term.policy": {"action": "list"},
     "transcript.commit": {"conversation": TALK, "turns": [TURN]},
     "transcript.replay": {"conversation": TALK, "view": "host_ui"},
+    "transcript.export": {"conversation": TALK},
     "transcript.timeline": {"conversation": TALK, "view": "host_ui", "anchor": {"before": 3}},
     "transcript.search": {"query": "key", "view": "host_ui"},
     "transcript.lifecycle": {"conversation": TALK, "action": "mask", "turn_ids": ["t1"], "reason": "r"},
+    "private.get": {"record_id": "p-1"},
     "batch": {"requests": [{"op": "hello", "args": {}}]},
     "subscribe": {"topics": ["transcript"]},
     "unsubscribe": {"sub": "s1"},

@@ -13,6 +13,9 @@ ChainHash = Callable[[bytes, tuple[Any, ...]], bytes]
 
 HEAD_SQL = "SELECT seq, hash FROM event_log ORDER BY seq DESC LIMIT 1"
 APPEND_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ROW_SQL = """
+SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log WHERE seq = ?
+"""
 WALK_SQL = """
 SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log ORDER BY seq
 """
@@ -37,6 +40,20 @@ class Logged(NamedTuple):
     event: Event
 
 
+class LoggedRow(NamedTuple):
+    """A row of the log as it stands there; `at` in microseconds."""
+
+    seq: int
+    at: int
+    space: str | None
+    topic: str
+    event: str
+    operation: str
+    principal: str
+    subject: str
+    hash: bytes
+
+
 class Head(NamedTuple):
     """The last row's number and hash; 0 and 32 zero bytes when the log is empty."""
 
@@ -48,6 +65,12 @@ def read_head(tx: Reading) -> Head:
     """The head as the transaction sees it."""
     found = tx.row(HEAD_SQL)
     return Head(0, GENESIS) if found is None else Head(found[0], found[1])
+
+
+def read_row(tx: Reading, seq: int) -> LoggedRow | None:
+    """The row of that number."""
+    found = tx.row(ROW_SQL, seq)
+    return None if found is None else LoggedRow(*found)
 
 
 def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:

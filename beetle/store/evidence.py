@@ -202,11 +202,14 @@ class AffectedMessage(NamedTuple):
     speaker: str | None
     at: int
     content: str | None
+    digest: bytes
 
 
 AFFECTED_SQL = """
-SELECT m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at, b.content
-FROM turn t JOIN message m ON m.turn = t.turn LEFT JOIN body b ON b.message = m.message
+SELECT m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at, b.content,
+  m.digest
+FROM turn t JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
+LEFT JOIN body b ON b.message = m.message
 WHERE t.turn = ? ORDER BY m.position
 """
 TURN_BY_ID_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
@@ -220,8 +223,25 @@ STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
 ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
 ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
 ERASE_ATTRS_SQL = "DELETE FROM attr WHERE turn = ?"
-DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? ORDER BY derived_ref"
-REFS_OF_TURN_SQL = "SELECT kind, ref_id, relation, visibility FROM host_ref WHERE turn = ? ORDER BY position"
+ERASE_BRIEFS_SQL = """
+DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE turn = ?)
+"""
+HOLDS_CONTENT_SQL = """
+SELECT EXISTS (SELECT 1 FROM message m JOIN body b ON b.message = m.message WHERE m.turn = ?1)
+  OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
+  OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
+  OR EXISTS (SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ?1)
+"""
+DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? AND space = ? ORDER BY derived_ref"
+REFS_OF_TURN_SQL = """
+SELECT r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
+FROM host_ref r LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ? ORDER BY r.position
+"""
+TURN_ID_SQL = "SELECT turn_id FROM turn WHERE turn = ?"
+SPOKEN_SQL = """
+SELECT 1 FROM message WHERE conversation = ? AND visibility = ? AND speaker = ? AND state = 'live' LIMIT 1
+"""
+FORGET_SPEAKER_SQL = "DELETE FROM conversation_speaker WHERE conversation = ? AND visibility = ? AND speaker = ?"
 
 
 def turns_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
@@ -240,14 +260,24 @@ def affected_messages(tx: Reading, turn: int) -> list[AffectedMessage]:
     return [AffectedMessage(*row) for row in tx.rows(AFFECTED_SQL, turn)]
 
 
-def derived_from(tx: Reading, turn: int) -> list[Row]:
-    """(derived, evidence, relation) of what was derived from a turn."""
-    return list(tx.rows(DERIVED_SQL, turn))
+def turn_id_of(tx: Reading, turn: int) -> str:
+    """The id of a turn that is there."""
+    return tx.value(TURN_ID_SQL, turn)
+
+
+def derived_from(tx: Reading, turn: int, space: int) -> list[Row]:
+    """(derived, evidence, relation) of what the space derived from a turn."""
+    return list(tx.rows(DERIVED_SQL, turn, space))
 
 
 def refs_of_turn(tx: Reading, turn: int) -> list[Row]:
-    """(kind, ref_id, relation, visibility) of a turn's host refs."""
+    """(kind, ref_id, relation, visibility, whether it has a label) of a turn's host refs."""
     return list(tx.rows(REFS_OF_TURN_SQL, turn))
+
+
+def holds_content(tx: Reading, turn: int) -> bool:
+    """Whether a turn has a body, a label, an attr or a tool brief."""
+    return bool(tx.value(HOLDS_CONTENT_SQL, turn))
 
 
 def archive_turn(tx: Writing, turn: int) -> bool:
@@ -261,11 +291,19 @@ def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
 
 
 def erase_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
-    """Remove every byte of content of a turn: bodies, labels, attrs."""
+    """Remove every byte of content of a turn: bodies, labels, attrs, the briefs of tools that it used."""
     for message in messages:
         tx.run(ERASE_BODY_SQL, message)
     tx.run(ERASE_LABELS_SQL, turn)
     tx.run(ERASE_ATTRS_SQL, turn)
+    tx.run(ERASE_BRIEFS_SQL, turn)
+
+
+def settle_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:
+    """Keep (visibility, speaker) pairs of a conversation only while a live message has them: the list is not masked."""
+    for visibility, speaker in speakers:
+        spoken = tx.value(SPOKEN_SQL, conversation, visibility, speaker) is not None
+        tx.run(NEW_SPEAKER_SQL if spoken else FORGET_SPEAKER_SQL, conversation, visibility, speaker)
 
 
 def add_lifecycle(

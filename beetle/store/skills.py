@@ -42,7 +42,9 @@ SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, upd
 FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
 BY_KEYS_SQL = SKILL_COLUMNS + "WHERE skill IN (SELECT value FROM json_each(?)) AND enabled = 1 AND retired = 0"  # noqa: S608 - constants
 NEW_SKILL_SQL = "INSERT INTO skill (space, name, revision, created_at, updated_at) VALUES (?, ?, 1, ?, ?)"
-REVISE_SQL = "UPDATE skill SET revision = ?, updated_at = ? WHERE skill = ?"
+REVISE_SQL = "UPDATE skill SET revision = ?, updated_at = ?, authority = ? WHERE skill = ?"
+AUTHORITY_SQL = "SELECT authority FROM skill WHERE skill = ?"
+SET_AUTHORITY_SQL = "UPDATE skill SET authority = ? WHERE skill = ?"
 ENABLE_SQL = "UPDATE skill SET enabled = ?, updated_at = ? WHERE skill = ?"
 NEW_REVISION_SQL = """
 INSERT INTO skill_revision (skill, revision, source, source_chat_id, observed_at, at, topic, title, summary, content,
@@ -101,12 +103,22 @@ def add_skill(tx: Writing, space: int, name: str, now: int) -> SkillRow:
     return SkillRow(tx.insert(NEW_SKILL_SQL, space, name, now, now), name, True, False, 1, now, now)
 
 
-def add_revision(tx: Writing, skill: int, revision: RevisionRow) -> None:
-    """Write one revision and make it the current one."""
+def add_revision(tx: Writing, skill: int, revision: RevisionRow, authority: str | None = None) -> None:
+    """Write one revision and make it the current one, on an authority: None is a person's or a host's own hand."""
     *head, citations, edit_reason = revision
     number, *rest = head
     tx.run(NEW_REVISION_SQL, skill, number, *rest, json.dumps(citations, ensure_ascii=False), edit_reason)
-    tx.run(REVISE_SQL, number, revision.at, skill)
+    tx.run(REVISE_SQL, number, revision.at, authority, skill)
+
+
+def authority_of(tx: Reading, skill: int) -> str:
+    """Whose word the current revision is; what was written by hand is the operator's."""
+    return tx.value(AUTHORITY_SQL, skill) or "operator"
+
+
+def set_authority(tx: Writing, skill: int, authority: str) -> None:
+    """Have the current revision stand on another authority."""
+    tx.run(SET_AUTHORITY_SQL, authority, skill)
 
 
 def set_enabled(tx: Writing, skill: int, enabled: bool, now: int) -> None:

@@ -17,7 +17,12 @@ SELECT json_object(
     WHERE c.space = ?1 AND m.state = 'deleted'),
   'runtime_skills', (SELECT count(*) FROM skill WHERE space = ?1),
   'skill_revisions', (SELECT count(*) FROM skill s JOIN skill_revision r USING (skill) WHERE s.space = ?1),
-  'derived_refs', (SELECT count(*) FROM derived_ref WHERE space = ?1)
+  'derived_refs', (SELECT count(*) FROM derived_ref WHERE space = ?1),
+  'facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'current'),
+  'stale_facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'stale'),
+  'superseded_facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'superseded'),
+  'deleted_facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'deleted'),
+  'waiting_candidates', (SELECT count(*) FROM candidate WHERE space = ?1)
 )
 """
 

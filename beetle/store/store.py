@@ -38,6 +38,7 @@ class Store:
     """Reads through pooled read-only connections; writes through the one writer.
 
     `key` is the store's own 32-byte secret: digests, cursors and idempotency fingerprints are HMACs under it.
+    `identity_check` is what it had recorded of its device identity when it was opened, None when that was nothing.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Store:
             connection = open_sealed(settings) if settings.sealed else connect_writer(settings)
             applied = [] if settings.sealed else self._prepare(connection, clock(), version)
             self.store_id, self.key = _identity(connection)
+            self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
             self.schema = migrate.schema_number(connection)
             pending = connection.execute(PENDING_ERASURES_SQL).get
             self.open_report = self._report(connection, created, applied, pending)

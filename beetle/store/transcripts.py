@@ -31,7 +31,7 @@ SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.l
   m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
   b.content, l.at, l.principal
 FROM turn t
-JOIN message m ON m.turn = t.turn
+JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
 LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle AND m.state = 'deleted'
 WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, m.position
@@ -217,7 +217,8 @@ class EvidenceRow(NamedTuple):
 EVIDENCE_COLUMNS = """
 SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
   m.role, m.at, m.visibility, m.state, m.speaker, b.content
-FROM message m JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
+FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
+JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
 BY_KEY_SQL = (
@@ -228,7 +229,8 @@ SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.
   m.role, m.at, m.visibility, m.state, m.speaker, b.content
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
-JOIN turn t ON t.turn = m.turn JOIN conversation c ON c.conversation = m.conversation
+JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
+JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 WHERE m.state = 'live'
 """
@@ -249,6 +251,16 @@ SELECT c.conversation, c.channel_id, c.conversation_id FROM remembered_conversat
 JOIN conversation c ON c.conversation = r.conversation
 WHERE r.principal = ? AND r.space = ? AND r.agent_id = ? AND r.channel = ? AND r.chat_id = ?
 """
+CLAIMED_ELSEWHERE_SQL = """
+SELECT 1 FROM remembered_conversation WHERE space = ? AND channel = ? AND chat_id = ? AND conversation <> ? LIMIT 1
+"""
+HAS_LIVE_SQL = """
+SELECT EXISTS (
+  SELECT 1 FROM (SELECT state FROM message WHERE conversation = ? ORDER BY ordinal DESC LIMIT ?) WHERE state = 'live'
+)
+"""
+LATELY = 1_000
+"""A conversation of whose so many newest messages none is live counts as withheld."""
 
 
 def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
@@ -274,3 +286,13 @@ def hidden_among_recent(tx: Reading, conversation: int, visible: Sequence[str], 
 def remembered(tx: Reading, who: tuple[str, int, str, str, str]) -> tuple[int, str, str] | None:
     """Key, channel and id of the conversation that (principal, space, agent, channel, chat) last committed to."""
     return cast("tuple[int, str, str] | None", tx.row(REMEMBERED_SQL, *who))
+
+
+def claimed_elsewhere(tx: Reading, space: int, channel: str, chat_id: str, conversation: int) -> bool:
+    """Whether anyone in the space last committed to another conversation under that chat id."""
+    return tx.value(CLAIMED_ELSEWHERE_SQL, space, channel, chat_id, conversation) is not None
+
+
+def has_live(tx: Reading, conversation: int) -> bool:
+    """Whether any of a conversation's newest messages is live."""
+    return bool(tx.value(HAS_LIVE_SQL, conversation, LATELY))

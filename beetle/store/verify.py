@@ -45,14 +45,57 @@ SKILL_REVISION_SQL = """
 SELECT s.skill FROM skill s LEFT JOIN skill_revision r ON r.skill = s.skill AND r.revision = s.revision
 WHERE r.skill IS NULL LIMIT 100
 """
+FACT_STANDS_SQL = """
+SELECT f.fact FROM fact f LEFT JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision
+WHERE r.fact IS NULL OR r.state <> f.state OR r.visibility <> f.visibility OR r.content_mac IS NOT f.content_mac
+LIMIT 100
+"""
+FACT_CHAIN_SQL = """
+SELECT DISTINCT r.fact FROM fact_revision r LEFT JOIN fact_revision p ON p.fact = r.fact AND p.revision = r.revision - 1
+WHERE r.revision > 1 AND (p.fact IS NULL OR p.valid_until IS NOT r.valid_from) LIMIT 100
+"""
+FACT_HOLDS_SQL = """
+SELECT DISTINCT r.fact FROM fact_revision r JOIN fact f ON f.fact = r.fact
+WHERE (r.valid_until IS NULL) <> (r.revision = f.revision) LIMIT 100
+"""
+FACT_TEXT_SQL = """
+SELECT DISTINCT r.fact FROM fact_revision r JOIN fact f ON f.fact = r.fact
+LEFT JOIN fact_body b ON b.fact_body = r.body AND b.fact = r.fact
+WHERE (b.fact IS NULL) <> (f.state = 'deleted') OR (r.body IS NULL) <> (f.state = 'deleted') LIMIT 100
+"""
+FACT_UNSHOWN_SQL = """
+SELECT DISTINCT b.fact FROM fact_body b LEFT JOIN fact_revision r ON r.body = b.fact_body
+WHERE r.body IS NULL LIMIT 100
+"""
+FACT_SUPERSEDED_SQL = """
+SELECT fact FROM fact WHERE state = 'superseded' AND superseded_by IS NULL LIMIT 100
+"""
+FACT_CHECKS = {
+    FACT_STANDS_SQL: "its last revision is missing, or says otherwise than the record",
+    FACT_CHAIN_SQL: "its revisions do not follow one another",
+    FACT_HOLDS_SQL: "another revision than its last one holds",
+    FACT_TEXT_SQL: "is deleted and has a text, or is not and lacks one",
+    FACT_UNSHOWN_SQL: "has a text that no revision shows",
+    FACT_SUPERSEDED_SQL: "is superseded, and nothing says by which",
+}
+FACT_DERIVED_SQL = """
+SELECT d.derived_ref, d.derived FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact
+WHERE d.fact IS NOT NULL AND d.derived IS NOT 'long_term:' || f.record_id LIMIT 100
+"""
 INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 EXPECTED_SQL = """
 SELECT message << 4 AS row FROM message WHERE state = 'live' AND visibility IN ('shared', 'private')
-UNION ALL SELECT skill << 4 | 1 FROM skill WHERE enabled = 1 AND retired = 0 ORDER BY row
+UNION ALL SELECT skill << 4 | 1 FROM skill WHERE enabled = 1 AND retired = 0
+UNION ALL SELECT fact << 4 | 2 FROM fact WHERE state = 'current'
+UNION ALL SELECT b.fact_body << 4 | 3 FROM fact_body b JOIN fact f ON f.fact = b.fact
+  JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision
+  WHERE f.state <> 'current' OR r.body IS NOT b.fact_body
+ORDER BY row
 """
 COUNTS_SQL = """
 SELECT json_object('turns', (SELECT count(*) FROM turn), 'messages', (SELECT count(*) FROM message),
-  'derived_refs', (SELECT count(*) FROM derived_ref), 'skills', (SELECT count(*) FROM skill))
+  'derived_refs', (SELECT count(*) FROM derived_ref), 'skills', (SELECT count(*) FROM skill),
+  'facts', (SELECT count(*) FROM fact))
 """
 DERIVED_SQL = """
 SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
@@ -66,7 +109,7 @@ def verify(tx: Reading, chain_hash: ChainHash, pages: bool) -> tuple[dict[str, i
     rows, broken = first_break(tx, chain_hash)
     checked["event_log"] = rows
     findings = [] if broken is None else [Finding("event_log", f"row {broken}", "the hash chain is broken here")]
-    for check in (_bodies, _counters, _skills, _derived_refs):
+    for check in (_bodies, _counters, _skills, _facts, _derived_refs):
         findings.extend(check(tx))
     entries, missing = _index(tx)
     checked["recall_index"] = entries
@@ -111,9 +154,17 @@ def _skills(tx: Reading) -> Iterator[Finding]:
         yield Finding("procedural", f"skill {skill}", "its current revision is missing")
 
 
+def _facts(tx: Reading) -> Iterator[Finding]:
+    for sql, problem in FACT_CHECKS.items():
+        for (fact,) in tx.rows(sql):
+            yield Finding("long_term", f"fact {fact}", problem)
+
+
 def _derived_refs(tx: Reading) -> Iterator[Finding]:
     for ref, evidence in tx.rows(DERIVED_SQL):
         yield Finding("derived_refs", f"row {ref}", f"names evidence that is not there ({evidence})")
+    for ref, derived in tx.rows(FACT_DERIVED_SQL):
+        yield Finding("derived_refs", f"row {ref}", f"is of another record than it says ({derived})")
 
 
 def _index(tx: Reading) -> tuple[int, list[Finding]]:

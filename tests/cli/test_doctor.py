@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from beetle.transports.cli import doctor
+from tests.running import Daemon
 
 from .conftest import CommandLine
 
@@ -71,3 +72,24 @@ def test_the_text_has_the_advice_below_each_finding(beetle: CommandLine) -> None
     said = beetle.here("doctor")
     assert "note     daemon     none runs; commands open the store themselves\n" in said.out
     assert "                    → beetle start\n" in said.out
+
+
+def test_a_key_file_that_others_may_read_is_a_warning_with_a_command(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    assert (findings(beetle)["identity"]["level"], findings(beetle)["identity"]["exit_code"]) == ("ok", 0)
+    key = Path(f"{beetle.store}.identity")
+    key.chmod(0o644)
+    found = findings(beetle)["identity"]
+    assert (found["level"], found["exit_code"]) == ("warning", 1)
+    assert "the private plane is closed, and receipts are unsigned" in found["text"]
+    assert found["advice"].endswith(f"chmod 600 {key}")
+    shown = beetle.here("memory", "inspect")
+    assert f"exposed: the key file {key} can be read by others" in shown.out
+
+
+def test_a_running_daemon_tells_of_its_own_identity(beetle: CommandLine) -> None:
+    with Daemon(profile="standalone", folder=str(beetle.folder)) as daemon:
+        Path(f"{daemon.store}.identity").unlink()
+        said = beetle.run("--socket", daemon.socket, "--store", daemon.store, "--json", "doctor")
+    found = {each["check"]: each for each in said.json["findings"]}["identity"]
+    assert (found["level"], found["advice"]) == ("warning", f"put {daemon.store}.identity back from its backup")

@@ -33,7 +33,7 @@ def gathered(*words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("row", DATA_ROWS, ids=lambda row: row.name)
 def test_every_operation_is_reached_by_its_words_with_a_flag_for_every_field(row: Any) -> None:
     options = options_of(Parser(COMMANDS[row.cli]))
-    for field in fields(row.request):
+    for field in fields(data.typed_request(row)):
         assert "--" + field.encode_name.replace("_", "-") in options
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.doors import Door, Plain
+from tests.conformance.doors import Door, Plain
 
 CONVERSATION = {"channel_id": "local", "conversation_id": "talk"}
 PREFIX = "runtime_skill__"

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
 from tests.built import ONE_FILE, need_build
+from tests.conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
 
 DOORS = ["in_process", "socket", "cli", "one_file_socket", "one_file_cli"]
 

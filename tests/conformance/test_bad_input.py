@@ -8,8 +8,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from conformance.cases import CONVERSATION, message, skill, talk, turn, write
-from conformance.doors import Door, InProcess, Plain, Socket
+from tests.conformance.cases import CONVERSATION, message, skill, talk, turn, write
+from tests.conformance.doors import Door, InProcess, Plain, Socket
 
 HOST = {"conversation": CONVERSATION, "view": "host_ui"}
 

@@ -7,8 +7,8 @@ import pytest
 from beetle.contracts.common import Conversation
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
-from conformance.cases import CONVERSATION, contents, lifecycle, message, replay, talk, turn
-from conformance.doors import Door
+from tests.conformance.cases import CONVERSATION, contents, lifecycle, message, replay, talk, turn
+from tests.conformance.doors import Door
 
 
 def test_a_commit_numbers_its_turns_and_keeps_the_order_of_turns_and_messages(door: Door) -> None:

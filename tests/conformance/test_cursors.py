@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from conformance.cases import CONVERSATION, replay, skill, talk, turn, write
-from conformance.doors import Door, Plain
+from tests.conformance.cases import CONVERSATION, replay, skill, talk, turn, write
+from tests.conformance.doors import Door, Plain
 
 OTHER = {"channel_id": "local", "conversation_id": "other"}
 REPLAY = {"conversation": CONVERSATION, "view": "host_ui", "limit": 2}

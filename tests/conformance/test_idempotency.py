@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
-from conformance.doors import Door, InProcess, Plain, embedded_caller
+from tests.conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
+from tests.conformance.doors import Door, InProcess, Plain, embedded_caller
 
 COMMIT = talk(turn("t1", "one"))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import (
+from tests.conformance.cases import (
     CONVERSATION,
     contents,
     found_texts,
@@ -19,7 +19,7 @@ from conformance.cases import (
     turn,
     write,
 )
-from conformance.doors import Door, Plain
+from tests.conformance.doors import Door, Plain
 
 ACTIONS = ("archive", "mask", "unmask", "delete_raw", "review")
 LABELLED = [{"kind": "task", "ref_id": "7", "relation": "about", "label": "pelican label"}]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import CONVERSATION, contents, message, replay, talk, turn
-from conformance.doors import Door, Plain
+from tests.conformance.cases import CONVERSATION, contents, message, replay, talk, turn
+from tests.conformance.doors import Door, Plain
 
 
 def day(number: int) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import CONVERSATION, found_texts, message, skill, step, talk, turn, write
-from conformance.doors import Door, Plain
+from tests.conformance.cases import CONVERSATION, found_texts, message, skill, step, talk, turn, write
+from tests.conformance.doors import Door, Plain
 
 OTHER = {"channel_id": "local", "conversation_id": "other"}
 
@@ -89,11 +89,14 @@ def test_the_fused_list_holds_the_hits_of_every_plane_best_first(door: Door) -> 
         (["procedural"], {"procedural"}),
         (["procedural", "evidence"], {"evidence", "procedural"}),
         (["thoughts", "chunks"], set()),
-        (["long_term", "evidence"], {"evidence"}),
+        (["long_term", "chunks"], {"long_term"}),
+        (["long_term", "evidence"], {"evidence", "long_term"}),
     ],
 )
 def test_planes_narrow_what_is_searched(door: Door, planes: list[str], found: set[str]) -> None:
     both_planes(door)
+    fact = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": "public_runtime"}
+    door.prepare("memory.write", {"kind": "candidates", "candidates": [{**fact, "content": "The pelican is tame."}]})
     report = door.call("memory.recall", {"query": "pelican", "planes": planes})
     assert {hit["plane"] for hit in report["hits"]} == found
     assert set(report["working_recall"]["planes"]) == found

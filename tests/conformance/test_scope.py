@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
-from conformance.doors import Door, InProcess, Plain, Socket
+from tests.conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
+from tests.conformance.doors import Door, InProcess, Plain, Socket
 
 CANARY = "zanzibar"
 SAID = talk(turn("t1", f"the {CANARY} secret", host_refs=[{"kind": "task", "ref_id": CANARY}]))
@@ -26,6 +26,9 @@ PROBES: dict[str, list[tuple[Any, str | None]]] = {
     "skill.set_enabled": [({"name": CANARY, "enabled": False}, "not_found")],
     "skill.delete": [({"name": CANARY}, "not_found")],
     "transcript.replay": [({"conversation": CONVERSATION, "view": "operator_audit"}, "not_found")],
+    "transcript.export": [({"conversation": CONVERSATION}, "not_found")],
+    "transcript.repair": [({}, None), ({"conversation": CONVERSATION}, "not_found")],
+    "transcript.repair_safe": [({}, None), ({"conversation": CONVERSATION}, "not_found")],
     "transcript.conversations": [({}, None), ({"query": "talk"}, None)],
     "transcript.timeline": [({"conversation": CONVERSATION, "view": "host_ui"}, "not_found")],
     "transcript.search": [({"query": CANARY, "view": "host_ui"}, None)],
@@ -103,7 +106,7 @@ def test_agents_channels_and_chats_of_one_owner_share_its_memory(door: Door) -> 
 
 
 def test_a_principal_that_is_bound_to_an_owner_may_name_no_other(in_process: InProcess) -> None:
-    from conformance.doors import embedded_caller
+    from tests.conformance.doors import embedded_caller
 
     bound = embedded_caller("owner-one")
     for scope in ({"owner_id": "owner-two"}, {"agent_id": "agent-two"}):

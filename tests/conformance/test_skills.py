@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import PREFIX, found_texts, skill, talk, turn, write
-from conformance.doors import Door, Plain
+from tests.conformance.cases import PREFIX, found_texts, skill, talk, turn, write
+from tests.conformance.doors import Door, Plain
 
 
 def detail(door: Door, name: str) -> Plain:

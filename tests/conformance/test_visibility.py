@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.cases import CONVERSATION, contents, message, replay, step, talk, turn
-from conformance.doors import Door, Plain
+from tests.conformance.cases import CONVERSATION, contents, message, replay, step, talk, turn
+from tests.conformance.doors import Door, Plain
 
 KINDS = ("shared", "private", "soul", "backend", "operator")
 VIEWS = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")

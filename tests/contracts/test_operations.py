@@ -53,7 +53,7 @@ def reachable(kind: type[Struct], seen: set[type[Struct]] | None = None) -> set[
     return seen
 
 
-REQUESTS = sorted({row.request for row in OPERATIONS}, key=lambda kind: kind.__name__)
+REQUESTS = sorted({kind for row in OPERATIONS for kind in row.kinds}, key=lambda kind: kind.__name__)
 REPORTS = sorted({row.report for row in OPERATIONS}, key=lambda kind: kind.__name__)
 REPORT_STRUCTS = sorted(
     set().union(*(reachable(kind) for kind in (*REPORTS, StoreOpenReport))), key=lambda kind: kind.__name__
@@ -71,7 +71,7 @@ def test_names_methods_and_commands_are_unique() -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_is_in_order(row: Operation) -> None:
-    assert issubclass(row.request, Request) and issubclass(row.report, Report)
+    assert all(issubclass(kind, Request) for kind in row.kinds) and issubclass(row.report, Report)
     assert row.capability == "" or row.capability in CAPABILITY_NAMES
     assert row.effect in ("read", "write", "admin", "stream")
     assert row.exposed and row.exposed <= {"in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"}
@@ -96,7 +96,7 @@ def test_a_method_takes_its_row_s_request_and_answers_its_report(row: Operation)
     method = getattr(MemoryRuntime, row.method)
     hints = typing.get_type_hints(method)
     assert hints["return"] is row.report
-    assert set(typing.get_args(hints["request"])) == {row.request, types.NoneType}
+    assert set(typing.get_args(hints["request"])) == {*row.kinds, types.NoneType}
     parameters = inspect.signature(method).parameters
     assert [p.kind for p in parameters.values()][1:] == [
         inspect.Parameter.POSITIONAL_ONLY,
@@ -141,7 +141,7 @@ def test_a_report_says_in_its_docstring_what_it_is(kind: type[Struct]) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_the_help_of_a_row_is_what_its_request_s_docstring_begins_with(row: Operation) -> None:
     """It stands twice: a frozen build is made without docstrings, and its commands must still say what they do."""
-    first = (row.request.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    first = (row.kinds[0].__doc__ or "").strip().partition("\n")[0].rstrip(".")
     assert row.help == first[:1].lower() + first[1:]
 
 
@@ -215,9 +215,10 @@ def described(hint: Any) -> bool:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_every_flag_of_a_command_has_a_description(row: Operation) -> None:
-    hints = typing.get_type_hints(row.request, include_extras=True)
-    for name in row.request.__struct_fields__:
-        assert described(hints[name]) or name in EXPLAINED, f"{row.request.__name__}.{name}"
+    for kind in row.kinds:
+        hints = typing.get_type_hints(kind, include_extras=True)
+        for name in kind.__struct_fields__:
+            assert described(hints[name]) or name in EXPLAINED, f"{kind.__name__}.{name}"
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -18,6 +18,7 @@ from beetle.memory.chain import chain_hash
 from beetle.open import Embedded, Opened, clock, store_settings
 from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Dispatcher
+from beetle.runtime.identity import open_identity
 from beetle.runtime.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.profile import load_profile
 from beetle.store.store import Store
@@ -40,7 +41,9 @@ def open_runtime(
     profile = load_profile(PROFILE)
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
     store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
-    opened = Opened(store, Dispatcher(store, profile, clock=now, version=__version__), profile, ())
+    identity = open_identity(store, None)
+    dispatcher = Dispatcher(store, profile, identity, clock=now, version=__version__)
+    opened = Opened(store, dispatcher, profile, (), identity)
     caller = Caller(
         name="embedded:test",
         kind="embedded",
@@ -82,7 +85,7 @@ def lifecycle(memory: MemoryRuntime, action: str, *turn_ids: str, conversation: 
 
 def write_skill(memory: MemoryRuntime, name: str, content: str, title: str = "How to", **more: Any) -> Any:
     skill = {"name": name, "topic": "work", "title": title, "summary": "when needed", "content": content, **more}
-    return memory.write(source="manual", writes=[skill])
+    return memory.write(kind="procedural", source="manual", writes=[skill])
 
 
 def delete_skill(memory: MemoryRuntime, name: str) -> Any:

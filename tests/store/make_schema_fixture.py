@@ -1,7 +1,6 @@
-"""Writes tests/data/schema_0001.db, a small store of the first schema: `python -m tests.store.make_schema_fixture`.
+"""Writes a small store of the present schema into tests/data: `python -m tests.store.make_schema_fixture`.
 
-Run it again whenever 0001_initial.sql changes before the first release, and never after it: what is in tests/data then
-stands for the stores that are out there.
+The stores there stand for those that are out there: the one of an older schema is never written again.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from beetle.store.migrate import available
 from tests.store.conftest import (
     assert_clean,
     commit,
@@ -51,12 +51,12 @@ def write(path: Path) -> None:
 
 
 def main() -> None:
+    target = FIXTURE.with_name(f"schema_{available()[-1].number:04}.db")
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "store.db"
         write(made)
-        FIXTURE.parent.mkdir(exist_ok=True)
-        shutil.copy(made, FIXTURE)
-    sys.stdout.write(f"{FIXTURE}: {FIXTURE.stat().st_size} bytes\n")
+        shutil.copy(made, target)
+    sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from beetle.memory.chain import chain_hash
 from beetle.open import clock, store_settings
 from beetle.runtime.config import Principal
 from beetle.runtime.dispatcher import Dispatcher
+from beetle.runtime.identity import open_identity
 from beetle.runtime.principals import Principals
 from beetle.runtime.profile import load_profile
 from beetle.store.store import Store
@@ -69,7 +70,8 @@ class Served:
             chain_hash=chain_hash,
             version=__version__,
         )
-        self.dispatcher = Dispatcher(self.store, profile, clock=clock, version=__version__)
+        identity = open_identity(self.store, None)
+        self.dispatcher = Dispatcher(self.store, profile, identity, clock=clock, version=__version__)
         self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
         self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
         self._stopped = False

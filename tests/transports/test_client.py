@@ -31,7 +31,7 @@ STANDALONE = "profile-linux-device-standalone-memory"
 
 def skill(name: str, content: str = "boil water") -> dict[str, Any]:
     one = {"name": name, "topic": "tea", "title": "Tea", "summary": "how to", "content": content}
-    return {"source": "manual", "writes": [one]}
+    return {"kind": "procedural", "source": "manual", "writes": [one]}
 
 
 # Reports and errors

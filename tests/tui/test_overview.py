@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from beetle.contracts.common import Report
-from beetle.contracts.memory import MemoryInspectionReport
+from beetle.contracts.memory import IdentityState, MemoryInspectionReport
 from tests.running import Daemon
 from tests.tui.showing import PROFILE, Shown, at, commit, opened, running, show, turn
 from tui.panels import Facts, Remarks
@@ -169,6 +169,14 @@ def test_a_store_at_its_ceiling_wants_a_hand(daemon: Daemon) -> None:
     assert "at its ceiling" in " ".join(remarks(full))
     assert "1.0 kB of 1.0 kB (100%)" in dict(store_facts(full))["Size"]
     assert "(under 1%)" in dict(store_facts(report(daemon, bytes=0, ceiling_bytes=1000)))["Size"]
+
+
+def test_an_identity_that_cannot_be_used_wants_a_hand(daemon: Daemon) -> None:
+    seen = report(daemon)
+    assert list(remarks(seen)) == []
+    lost = IdentityState(state="missing", problem="the key file k is not there", advice="put k back")
+    seen = replace(seen, operator=replace(seen.operator, identity=lost))
+    assert list(remarks(seen)) == ["the key file k is not there: put k back"]
 
 
 def test_a_path_that_the_caller_may_not_see_is_said_to_be_hidden(daemon: Daemon) -> None:

@@ -107,6 +107,9 @@ def remarks(seen: MemoryInspectionReport) -> Iterator[str]:
     """What a person should know or do something about, as the reports say it."""
     store = seen.store
     yield from seen.operator.findings
+    identity = seen.operator.identity
+    if identity is not None and identity.state != "usable":
+        yield f"{identity.problem or identity.state}: {identity.advice or 'see beetle doctor'}"
     if store.pending_erasures:
         yield f"{count(store.pending_erasures, 'erasure')} pending: a reader still holds the old content"
     if store.ceiling_bytes and store.bytes >= store.ceiling_bytes:

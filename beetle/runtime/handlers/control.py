@@ -15,7 +15,9 @@ from beetle.contracts.control import (
 from beetle.contracts.envelope import PROTOCOL
 from beetle.contracts.operations import OPERATIONS
 from beetle.memory.chain import chain_hash
+from beetle.runtime import receipts
 from beetle.runtime.handling import Context
+from beetle.runtime.private import check_items
 from beetle.store.event_log import read_head
 from beetle.store.transaction import Reading
 from beetle.store.verify import verify
@@ -50,12 +52,14 @@ def hello(context: Context, request: HelloRequest) -> HelloReport:
 
 
 def verify_store(context: Context, request: StoreVerifyRequest, tx: Reading) -> StoreVerifyReport:
-    """Walk chains, cross-checks, index and, unless asked not to, every page."""
-    del context
+    """Walk chains, cross-checks, index and, unless asked not to, every page; check a receipt where one is given."""
     checked, findings = verify(tx, chain_hash, request.pages)
+    checked["private_items"], closed = check_items(context, tx)
+    findings.extend(closed)
     return StoreVerifyReport(
         clean=not findings,
         checked=checked,
         findings=tuple(VerifyFinding(check=f.check, subject=f.subject, problem=f.problem) for f in findings),
         event_log_head=read_head(tx).hash.hex(),
+        receipt=None if request.receipt is None else receipts.check(context, tx, request.receipt),
     )

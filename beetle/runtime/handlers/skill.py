@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, pack, replace
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
 from beetle.contracts.memory import MemoryWriteReport, ProceduralWrite
@@ -21,16 +21,16 @@ from beetle.contracts.skills import (
     RuntimeSkillMutationReport,
     RuntimeSkillSetEnabledRequest,
     RuntimeSkillSummary,
-    RuntimeSkillWrite,
     RuntimeSkillWriteOutcome,
     SkillCitation,
     SkillRevision,
     StrategyDiff,
 )
-from beetle.memory.lexical import skill_fields
+from beetle.memory.digest import keyed
+from beetle.runtime import governance, procedural, receipts
 from beetle.runtime.cursor import make_cursor, read_cursor
 from beetle.runtime.handling import Apply, Context
-from beetle.store import evidence, recall_index, skills
+from beetle.store import evidence, skills
 from beetle.store.skills import RevisionRow, SkillRow
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
@@ -38,32 +38,24 @@ from beetle.store.writer import WriteTransaction
 NAME_LIMIT = 256
 
 
-class _Draft(NamedTuple):
-    """A write with its full name."""
-
-    name: str
-    write: RuntimeSkillWrite
-
-
 def write(context: Context, request: ProceduralWrite) -> Apply:
     """Create or revise skills; the same content again changes nothing."""
-    drafts = [_draft(each, index) for index, each in enumerate(request.writes)]
+    named = [
+        replace(each, name=full_name(each.name, f"$.args.writes[{index}].name"))
+        for index, each in enumerate(request.writes)
+    ]
 
     def apply(tx: WriteTransaction) -> MemoryWriteReport:
         space = evidence.ensure_space(tx, context.space_id, tx.now)
         outcomes: list[RuntimeSkillWriteOutcome] = []
         refs: list[DerivedMemoryRef] = []
-        for draft in drafts:
-            outcome, derived = _write_one(context, tx, space, draft, request.source)
+        for each in named:
+            outcome, derived = procedural.write_skill(context, tx, space, each, request.source)
             outcomes.append(outcome)
             refs.extend(derived)
         return MemoryWriteReport(accepted=len(outcomes), writes=tuple(outcomes), derived_refs=tuple(refs))
 
     return apply
-
-
-def _draft(each: RuntimeSkillWrite, index: int) -> _Draft:
-    return _Draft(full_name(each.name, f"$.args.writes[{index}].name"), each)
 
 
 def full_name(name: str, path: str = "$.args.name") -> str:
@@ -74,97 +66,11 @@ def full_name(name: str, path: str = "$.args.name") -> str:
     return full
 
 
-def _write_one(
-    context: Context, tx: WriteTransaction, space: int, draft: _Draft, source: str
-) -> tuple[RuntimeSkillWriteOutcome, list[DerivedMemoryRef]]:
-    name, given = draft
-    chat = given.source_chat_id or context.scope.chat_id
-    found = skills.find_skill(tx, space, name)
-    number = 1 if found is None else found.revision + 1
-    revision = RevisionRow(
-        number, source, chat, given.observed_at, tx.now, given.topic, given.title, given.summary, given.content,
-        given.citations, None,
-    )  # fmt: skip
-    if found is not None:
-        before = skills.revision_of(tx, found.skill, found.revision)
-        if _says_the_same(before, revision):
-            return RuntimeSkillWriteOutcome(name=name, outcome="unchanged", revision=found.revision), []
-    skill = skills.add_skill(tx, space, name, tx.now) if found is None else found
-    _revise(tx, space, skill, revision, is_new=found is None)
-    outcome = "created" if found is None else "revised"
-    tx.log(context.event("skill", outcome, name=name, revision=number))
-    derived = _derive(context, tx, space, skill, revision)
-    return RuntimeSkillWriteOutcome(name=name, outcome=outcome, revision=number), derived
-
-
-def _says_the_same(a: RevisionRow, b: RevisionRow) -> bool:
-    return (a.topic, a.title, a.summary, a.content, a.citations) == (
-        b.topic,
-        b.title,
-        b.summary,
-        b.content,
-        b.citations,
-    )
-
-
-def _revise(tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow, is_new: bool) -> None:
-    """Write a revision and bring the recall index in step."""
-    if not is_new:
-        _unindex(tx, space, skill)
-    skills.add_revision(tx, skill.skill, revision)
-    if skill.enabled and not skill.retired:
-        _index(tx, space, skill, revision)
-
-
-def _index(tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow) -> None:
-    recall_index.add(tx, _entry(space, skill), _fields(skill, revision))
-
-
-def _unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
-    """Take the current revision out of the index, if the skill is in it."""
-    if skill.enabled and not skill.retired:
-        current = skills.revision_of(tx, skill.skill, skill.revision)
-        recall_index.remove(tx, _entry(space, skill), _fields(skill, current))
-
-
-def _entry(space: int, skill: SkillRow) -> recall_index.Entry:
-    return recall_index.Entry("procedural", skill.skill, space, None, "shared")
-
-
-def _fields(skill: SkillRow, revision: RevisionRow) -> recall_index.Fields:
-    return skill_fields(
-        title=revision.title,
-        topic=revision.topic,
-        summary=revision.summary,
-        content=revision.content,
-        name=skill.name.removeprefix(SKILL_PREFIX),
-        at_us=revision.at,
-    )
-
-
-def _derive(
-    context: Context, tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow
-) -> list[DerivedMemoryRef]:
-    """Structured refs for the citations that parse as evidence refs."""
-    derived = format_ref("procedural", skill.name, revision.revision)
-    made: list[DerivedMemoryRef] = []
-    for text in dict.fromkeys(revision.citations):
-        cited = parse_ref(text)
-        if cited is None or cited.plane != "evidence":
-            continue
-        turn = skills.turn_of_ref(tx, space, cited.segments)
-        skills.add_derived_ref(tx, space, derived, str(cited), skill.skill, turn, tx.now)
-        made.append(DerivedMemoryRef(derived=derived, evidence=str(cited)))
-    return made
-
-
 def list_skills(context: Context, request: RuntimeSkillListRequest, tx: Reading) -> RuntimeSkillListReport:
     """By name; the cursor stands at a name."""
     space = evidence.find_space(tx, context.space_id)
     total, active, disabled = skills.count_skills(tx, space)
-    bound_to = (
-        context.operation.name, context.space_id, request.query, request.include_disabled, request.include_retired
-    )  # fmt: skip
+    bound_to = context.bound(request.query, request.include_disabled, request.include_retired)
     after = "" if request.cursor is None else read_cursor(context.key, bound_to, request.cursor)
     words = request.query.lower().split()
     rows = skills.list_skills(
@@ -271,6 +177,7 @@ def _raw(skill: SkillRow, current: RevisionRow) -> str:
 def edit(context: Context, request: RuntimeSkillEditRequest) -> Apply:
     """A new revision of an existing skill; what the request leaves out stays."""
     name = full_name(request.name)
+    receipts.ready(context)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
         space, skill = _existing(context, tx, name)
@@ -291,12 +198,13 @@ def edit(context: Context, request: RuntimeSkillEditRequest) -> Apply:
             content=request.procedure or before.content,
             edit_reason=request.edit_reason,
         )
-        if _says_the_same(before, after):
+        if procedural.says_the_same(before, after):
             return RuntimeSkillMutationReport(name=name, outcome="unchanged", revision=skill.revision)
-        _revise(tx, space, skill, after, is_new=False)
-        _derive(context, tx, space, skill, after)
-        tx.log(context.event("skill", "edited", name=name, revision=after.revision))
-        return RuntimeSkillMutationReport(name=name, outcome="revised", revision=after.revision)
+        procedural.revise(tx, space, skill, after, is_new=False)
+        procedural.derive(context, tx, space, skill, after)
+        seq = tx.log(context.event("skill", "edited", name=name, revision=after.revision))
+        receipt = _receipt(context, tx, "skill.edited", seq, [before, after])
+        return RuntimeSkillMutationReport(name=name, outcome="revised", revision=after.revision, receipt=receipt)
 
     return apply
 
@@ -304,34 +212,50 @@ def edit(context: Context, request: RuntimeSkillEditRequest) -> Apply:
 def set_enabled(context: Context, request: RuntimeSkillSetEnabledRequest) -> Apply:
     """Only the enabled state; no new revision."""
     name = full_name(request.name)
+    receipts.ready(context)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
         space, skill = _existing(context, tx, name)
         if skill.enabled == request.enabled:
             return RuntimeSkillMutationReport(name=name, outcome="unchanged", revision=skill.revision)
-        _unindex(tx, space, skill)
+        procedural.unindex(tx, space, skill)
         skills.set_enabled(tx, skill.skill, request.enabled, tx.now)
+        current = skills.revision_of(tx, skill.skill, skill.revision)
         if request.enabled and not skill.retired:
-            _index(tx, space, skill, skills.revision_of(tx, skill.skill, skill.revision))
+            procedural.index(tx, space, skill, current)
         outcome = "enabled" if request.enabled else "disabled"
-        tx.log(context.event("skill", outcome, name=name, revision=skill.revision))
-        return RuntimeSkillMutationReport(name=name, outcome=outcome, revision=skill.revision)
+        seq = tx.log(context.event("skill", outcome, name=name, revision=skill.revision))
+        receipt = _receipt(context, tx, f"skill.{outcome}", seq, [current])
+        return RuntimeSkillMutationReport(name=name, outcome=outcome, revision=skill.revision, receipt=receipt)
 
     return apply
 
 
 def delete(context: Context, request: RuntimeSkillDeleteRequest) -> Apply:
-    """Record, revisions, derived refs and index row go; the event log keeps the fact of it."""
+    """Record, revisions, derived refs and index row go; the event log keeps the fact of it.
+
+    A deferred candidate that waited behind the skill is judged again.
+    """
     name = full_name(request.name)
+    receipts.ready(context)
 
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
         space, skill = _existing(context, tx, name)
-        _unindex(tx, space, skill)
+        history = skills.revisions(tx, skill.skill)
+        procedural.unindex(tx, space, skill)
         skills.delete_skill(tx, skill.skill)
-        tx.log(context.event("skill", "deleted", name=name, revision=skill.revision))
-        return RuntimeSkillMutationReport(name=name, outcome="deleted", revision=skill.revision)
+        seq = tx.log(context.event("skill", "deleted", name=name, revision=skill.revision))
+        receipt = _receipt(context, tx, "skill.deleted", seq, history)
+        governance.judge_skill_again(context, tx, space, name)
+        return RuntimeSkillMutationReport(name=name, outcome="deleted", revision=skill.revision, receipt=receipt)
 
     return apply
+
+
+def _receipt(context: Context, tx: WriteTransaction, kind: str, seq: int, touched: Sequence[RevisionRow]) -> str:
+    said = ((each.topic, each.title, each.summary, each.content, each.citations) for each in touched)
+    digests = (keyed(context.key, "skill revision", pack(each)) for each in said)
+    return receipts.make(context, tx, kind, seq, {"skills": 1, "revisions": len(touched)}, digests)
 
 
 def _existing(context: Context, tx: Reading, name: str) -> tuple[int, SkillRow]:

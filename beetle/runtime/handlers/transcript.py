@@ -1,4 +1,4 @@
-"""Evidence: commit, replay, timeline, conversations, search."""
+"""Evidence: commit, replay, export, timeline, conversations, search."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from beetle.contracts.transcript import (
     MemoryTranscriptCommitRequest,
     MemoryTranscriptConversationsReport,
     MemoryTranscriptConversationsRequest,
+    MemoryTranscriptExportReport,
+    MemoryTranscriptExportRequest,
     MemoryTranscriptReplayReport,
     MemoryTranscriptReplayRequest,
     MemoryTranscriptSearchReport,
@@ -26,6 +28,7 @@ from beetle.contracts.transcript import (
     SearchHit,
     TimelineAnchor,
     TranscriptAttr,
+    TranscriptTurn,
 )
 from beetle.memory.digest import content_digest, turn_digest
 from beetle.memory.lexical import evidence_fields
@@ -160,18 +163,37 @@ def _prepare_attr(attr: TranscriptAttr, places: dict[str, int], path: str) -> Pr
 
 def replay(context: Context, request: MemoryTranscriptReplayRequest, tx: Reading) -> MemoryTranscriptReplayReport:
     """Turns in sequence order. The cursor stands at a sequence: later writes neither shift nor repeat a page."""
-    conversation = _conversation(context, tx, request.conversation)
     bound_to = _bound(context, request.conversation, request.view)
+    turns, cursor = _page(context, request, tx, bound_to)
+    return MemoryTranscriptReplayReport(view=request.view, turns=turns, has_more=cursor is not None, next_cursor=cursor)
+
+
+def export(context: Context, request: MemoryTranscriptExportRequest, tx: Reading) -> MemoryTranscriptExportReport:
+    """As replay, through the export view. Who may include private material was checked when it was admitted."""
+    bound_to = _bound(context, request.conversation, request.view, request.include_private)
+    turns, cursor = _page(context, request, tx, bound_to)
+    return MemoryTranscriptExportReport(
+        view=request.view,
+        turns=turns,
+        has_more=cursor is not None,
+        next_cursor=cursor,
+        include_private=request.include_private,
+    )
+
+
+def _page(
+    context: Context,
+    request: MemoryTranscriptReplayRequest | MemoryTranscriptExportRequest,
+    tx: Reading,
+    bound_to: tuple[Any, ...],
+) -> tuple[tuple[TranscriptTurn, ...], str | None]:
+    """The turns behind the request's cursor, and the cursor of the page after them."""
+    conversation = _conversation(context, tx, request.conversation)
     after = 0 if request.cursor is None else read_cursor(context.key, bound_to, request.cursor)
     turns = transcripts.turns_forward(tx, conversation, after + 1, LAST, request.limit + 1)
     more = len(turns) > request.limit
     turns = turns[: request.limit]
-    return MemoryTranscriptReplayReport(
-        view=request.view,
-        turns=tuple(turns),
-        has_more=more,
-        next_cursor=make_cursor(context.key, bound_to, turns[-1].sequence) if more else None,
-    )
+    return tuple(turns), make_cursor(context.key, bound_to, turns[-1].sequence) if more else None
 
 
 def timeline(context: Context, request: MemoryTranscriptTimelineRequest, tx: Reading) -> MemoryTranscriptTimelineReport:
@@ -220,7 +242,7 @@ def conversations(
         return MemoryTranscriptConversationsReport(conversations=())
     since = -LAST if request.since is None else to_us(request.since)
     until = LAST if request.until is None else to_us(request.until)
-    bound_to = (context.operation.name, context.space_id, request.query, since, until)
+    bound_to = context.bound(request.query, since, until)
     below = LAST if request.cursor is None else read_cursor(context.key, bound_to, request.cursor)
     rows = transcripts.conversations(tx, space, below, request.query, since, until, request.limit + 1)
     more = len(rows) > request.limit
@@ -286,5 +308,5 @@ def _conversation(context: Context, tx: Reading, where: Conversation) -> int:
     return found.conversation
 
 
-def _bound(context: Context, where: Conversation, view: ViewName) -> tuple[str, ...]:
-    return (context.operation.name, context.space_id, where.channel_id, where.conversation_id, view)
+def _bound(context: Context, where: Conversation, view: ViewName, *filters: Any) -> tuple[Any, ...]:
+    return context.bound(where.channel_id, where.conversation_id, view, *filters)

@@ -9,17 +9,20 @@ from msgspec import Struct
 
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.common import DerivedMemoryRef
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.transcript import (
     HostRefView,
     MemoryTranscriptLifecycleReport,
     MemoryTranscriptLifecycleRequest,
     TranscriptRedactionReportItem,
 )
+from beetle.memory.digest import content_digest
 from beetle.memory.lexical import evidence_fields
+from beetle.runtime import governance, receipts
 from beetle.runtime.handlers.transcript import INDEXED
 from beetle.runtime.handling import Apply, Context
 from beetle.runtime.views import sanitize_refs
-from beetle.store import evidence, recall_index
+from beetle.store import evidence, recall_index, repair
 from beetle.store.evidence import AffectedMessage
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
@@ -43,6 +46,8 @@ class Impact(Struct):
 
 def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Apply:
     """All matching turns in one transaction."""
+    if not request.dry_run:
+        receipts.ready(context)
 
     def apply(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
         where = request.conversation
@@ -55,6 +60,8 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
             return _report(context, request, impact, changed=0)
         changed = _change(context, tx, request, impact, found.conversation)
         erased = request.action == "delete_raw" and changed > 0
+        if erased:
+            governance.drop_citing(context, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
         if changed or request.action == "review":
             seq = tx.log(
                 context.event(
@@ -68,8 +75,11 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
             )
             if erased:
                 tx.expect_erasure()
+            counts = {"turns": len(impact.turns), "messages": len(impact.messages), "changed": changed}
+            digests = (message.digest for message in impact.messages)
+            receipt = receipts.make(context, tx, f"transcript.{request.action}", seq, counts, digests)
             report = _report(context, request, impact, changed)
-            return replace(report, audit_event_id=seq, erasure="pending" if erased else None)
+            return replace(report, audit_event_id=seq, erasure="pending" if erased else None, receipt=receipt)
         return _report(context, request, impact, changed)
 
     return apply
@@ -96,20 +106,27 @@ def _impact(
     for turn in turns:
         messages = evidence.affected_messages(tx, turn)
         impact.messages.extend(messages)
-        turn_id = messages[0].turn_id
+        turn_id = evidence.turn_id_of(tx, turn)
         impact.turn_ids.append(turn_id)
-        refs = tuple(
-            HostRefView(kind=kind, ref_id=ref_id, relation=relation, visibility=tuple(shown.split(",")))
-            for kind, ref_id, relation, shown in evidence.refs_of_turn(tx, turn)
-        )
-        seen, redactions = sanitize_refs(refs, turn_id, context.viewer())
-        impact.refs.extend(seen)
-        impact.redactions.extend(redactions)
+        _impact_refs(context, tx, impact, turn, turn_id)
         impact.derived.extend(
             DerivedMemoryRef(derived=derived, evidence=source, relation=relation)
-            for derived, source, relation in evidence.derived_from(tx, turn)
+            for derived, source, relation in evidence.derived_from(tx, turn, space)
         )
     return impact
+
+
+def _impact_refs(context: Context, tx: Reading, impact: Impact, turn: int, turn_id: str) -> None:
+    """The turn's host refs that the caller's view may see. Their labels are content, and in no report of a step."""
+    for kind, ref_id, relation, shown, labelled in evidence.refs_of_turn(tx, turn):
+        views = tuple(shown.split(",")) if shown else ()
+        ref = HostRefView(kind=kind, ref_id=ref_id, relation=relation, visibility=views)
+        seen, redactions = sanitize_refs((ref,), turn_id, context.viewer())
+        impact.refs.extend(seen)
+        impact.redactions.extend(redactions)
+        if seen and labelled:
+            withheld = TranscriptRedactionReportItem(turn_id=turn_id, field="HostRefLabel", reason="not_in_view")
+            impact.redactions.append(withheld)
 
 
 FROM_STATES: dict[str, tuple[str, ...]] = {
@@ -126,41 +143,55 @@ def _change(
     """Carry the action out: how many rows it changed. A step that changes none leaves no record, but for a review."""
     todo = [m for m in impact.messages if m.state in FROM_STATES.get(request.action, ())]
     archived = sum(evidence.archive_turn(tx, turn) for turn in impact.turns) if request.action == "archive" else 0
-    if not todo and not archived and request.action != "review":
+    # A turn that was deleted before may hold content again: the brief of a tool comes when the tool is done.
+    full = [turn for turn in impact.turns if request.action == "delete_raw" and evidence.holds_content(tx, turn)]
+    if not todo and not archived and not full and request.action != "review":
         return 0
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, context.caller.name, tx.now, len(impact.turns), len(todo)
     )
     if todo:
-        ACTIONS[request.action](tx, impact.space, todo, step)
-    return len(todo) or archived
+        ACTIONS[request.action](context, tx, impact.space, todo, step)
+        speakers = {(m.visibility, m.speaker) for m in todo if m.speaker is not None}
+        evidence.settle_speakers(tx, conversation, sorted(speakers))
+    _erase(context, tx, impact, full)
+    return len(todo) or archived or len(full)
 
 
-def _mask(tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
+def _mask(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
     for message in messages:
-        _unindex(tx, space, message)
+        if _is_sound(context, message):
+            _unindex(tx, space, message)
         evidence.set_state(tx, message.message, "masked", step)
 
 
-def _unmask(tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
+def _unmask(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
     for message in messages:
-        if message.visibility in INDEXED and message.content is not None:
+        wanted = message.visibility in INDEXED and _is_sound(context, message)
+        if wanted and message.content is not None and not repair.is_indexed(tx, message.message):
             recall_index.add(tx, _entry(space, message), _fields(message, message.content))
         evidence.set_state(tx, message.message, "live", step)
 
 
-def _delete_raw(tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
-    by_turn: dict[int, list[int]] = {}
+def _delete_raw(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
     for message in messages:
-        if message.state == "live":
-            _unindex(tx, space, message)
+        _unindex_to_erase(context, tx, space, message)
         evidence.set_state(tx, message.message, "deleted", step)
-        by_turn.setdefault(message.turn, []).append(message.message)
-    for turn, keys in by_turn.items():
-        evidence.erase_turn(tx, turn, keys)
 
 
-ACTIONS: dict[str, Callable[[WriteTransaction, int, list[AffectedMessage], int], None]] = {
+def _erase(context: Context, tx: WriteTransaction, impact: Impact, turns: list[int]) -> None:
+    """Take the content out of turns whose messages are deleted."""
+    held: dict[int, list[int]] = {turn: [] for turn in turns}
+    for message in impact.messages:
+        if message.turn in held:
+            if message.state == "deleted":
+                _unindex_to_erase(context, tx, impact.space, message)
+            held[message.turn].append(message.message)
+    for turn, messages in held.items():
+        evidence.erase_turn(tx, turn, messages)
+
+
+ACTIONS: dict[str, Callable[[Context, WriteTransaction, int, list[AffectedMessage], int], None]] = {
     "mask": _mask,
     "unmask": _unmask,
     "delete_raw": _delete_raw,
@@ -168,8 +199,27 @@ ACTIONS: dict[str, Callable[[WriteTransaction, int, list[AffectedMessage], int],
 
 
 def _unindex(tx: WriteTransaction, space: int, message: AffectedMessage) -> None:
-    if message.visibility in INDEXED and message.content is not None:
+    """Take a message out of the index, if it is in it: what is not there must not be taken out."""
+    if message.content is not None and repair.is_indexed(tx, message.message):
         recall_index.remove(tx, _entry(space, message), _fields(message, message.content))
+
+
+def _unindex_to_erase(context: Context, tx: WriteTransaction, space: int, message: AffectedMessage) -> None:
+    """As `_unindex`, where nothing of the message may stay behind."""
+    if not _is_sound(context, message) and repair.is_indexed(tx, message.message):
+        raise IntegrityViolation(
+            reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
+            "what the recall index holds of it cannot be erased",
+            hint="mask the turn; `beetle transcript repair` names what is damaged",
+            turn_id=message.turn_id,
+            message_id=message.message_id,
+        )
+    _unindex(tx, space, message)
+
+
+def _is_sound(context: Context, message: AffectedMessage) -> bool:
+    """Whether a message's content is what was committed, and so what its index row was made of."""
+    return message.content is not None and content_digest(context.key, message.content) == message.digest
 
 
 def _entry(space: int, message: AffectedMessage) -> recall_index.Entry:

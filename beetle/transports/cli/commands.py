@@ -13,7 +13,9 @@ from beetle.transports.cli.parser import GLOBALS, Command, Parser, Words, typed_
 GROUPS: Mapping[str, str] = {
     "memory": "write, recall, project and inspect governed memory",
     "skill": "runtime skills: learned procedures",
+    "long-term": "facts that were learned: read, correct, forget, set policies",
     "transcript": "conversations as evidence: commit, read, search, govern",
+    "private": "the private plane, for its owner",
     "platform": "what a profile allows",
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 from beetle.contracts.common import Report
 from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import STATUS, InvalidRequest
+from beetle.contracts.fields import Request
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
 from beetle.contracts.skills import RuntimeSkillWrite
 from beetle.contracts.transcript import ActorAttribution, MessageDelta
@@ -37,11 +38,18 @@ WORDS_FIRST: Mapping[str, str] = {
     "skill.edit": "name",
     "skill.set_enabled": "name",
     "skill.delete": "name",
+    "long_term.list": "query",
+    "long_term.detail": "ref",
+    "long_term.mutate": "ref",
     "transcript.replay": "conversation",
+    "transcript.export": "conversation",
     "transcript.timeline": "conversation",
     "transcript.conversations": "query",
     "transcript.search": "query",
     "transcript.lifecycle": "conversation",
+    "transcript.repair": "conversation",
+    "transcript.repair_safe": "conversation",
+    "private.get": "record_id",
 }
 """The field that may stand without its flag, for operations that have an obvious one."""
 
@@ -60,15 +68,26 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "beetle memory write-procedural --file skills.json",
     ),
     "skill.edit": ("beetle skill edit backup --procedure-file backup.md --edit-reason 'new host'",),
+    "long_term.mutate": (
+        "beetle long-term mutate REF --action correct --content 'The spare key is in the shed' --reason 'it moved'",
+        "beetle long-term mutate --action forget_by_query --query 'spare key' --dry-run",
+    ),
     "transcript.commit": (
         "beetle transcript commit --conversation c1 --role user --speaker Ana --text 'The key is under the pot'",
         "beetle transcript commit --conversation telegram/42 --file turns.json",
         "beetle transcript commit < request.json",
     ),
+    "transcript.export": (
+        "beetle transcript export c1 > c1.txt",
+        "beetle --json transcript export c1 --limit 100 > c1.json",
+    ),
+    "transcript.repair": ("beetle transcript repair", "beetle transcript repair telegram/42 --limit 10"),
+    "transcript.repair_safe": ("beetle transcript repair-safe --dry-run",),
     "transcript.timeline": (
         "beetle transcript timeline c1 --anchor before=120 --limit 20",
         "beetle transcript timeline c1 --anchor at=2026-05-17T09:30:00Z",
     ),
+    "store.verify": ("beetle verify", "beetle verify --receipt @receipt.txt"),
     "transcript.lifecycle": (
         "beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",
     ),
@@ -106,14 +125,21 @@ def skill_flags() -> tuple[Flag, ...]:
     return tuple(each._replace(required=False, help=words.get(each.field, each.help)) for each in fields)
 
 
+def typed_request(row: Operation) -> type[Request]:
+    """The request that an operation's command takes: of several kinds the first, the others go through `call`."""
+    return row.kinds[0]
+
+
 def request_flags(row: Operation) -> tuple[Flag, ...]:
     """The flags of an operation's request, with this transport's defaults."""
     flags: list[Flag] = []
-    for flag in flags_of(row.request):
+    for flag in flags_of(typed_request(row)):
         if flag.field == "view" and flag.required:
             flag = flag._replace(required=False, default=DEFAULT_VIEW)
         elif flag.field == "source" and row.name == "memory.write":
             flag = flag._replace(required=False, default="manual")
+        elif flag.field == "receipt":
+            flag = flag._replace(help=f"{flag.help}: its text, @FILE, or - for stdin")
         elif flag.kind == "conversation":
             flag = flag._replace(help="its id, or channel and id; percent-encoded")
         flags.append(flag)
@@ -180,7 +206,10 @@ def add_call_options(parser: Parser) -> None:
 def _run(row: Operation, typed: Namespace) -> int:
     report = ask(typed, row, gather(row, typed))
     show(report, typed)
-    return STATUS["integrity_violation"].exit_code if isinstance(report, StoreVerifyReport) and not report.clean else 0
+    if isinstance(report, StoreVerifyReport):
+        holds = report.clean and (report.receipt is None or report.receipt.valid)
+        return 0 if holds else STATUS["integrity_violation"].exit_code
+    return 0
 
 
 def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
@@ -192,6 +221,8 @@ def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
     flags = request_flags(row)
     _place_word(row, typed, flags)
     found = collect(flags, typed)
+    if str(found.get("receipt", "")).startswith(("-", "@")):
+        found["receipt"] = read_text(found["receipt"].removeprefix("@"), "--receipt").strip()
     if row.name == "transcript.commit":
         found = _read_from(typed, "turns", "turn_id", found, _new_turn(typed))
     elif row.name == "memory.write":
@@ -210,7 +241,7 @@ def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
 def _refuse_nothing(row: Operation, found: Mapping[str, Any]) -> None:
     ways = {"turns": "--text TEXT", "writes": "--name NAME … --content TEXT"}
     for field, flags in ways.items():
-        if field in row.request.__struct_fields__ and field not in found:
+        if field in typed_request(row).__struct_fields__ and field not in found:
             reason = f"{' '.join(row.cli)}: there is nothing to write; give {flags}, --file FILE or --{field} JSON"
             raise InvalidRequest(reason=reason, hint=f"see `beetle {' '.join(row.cli)} --help`")
 
@@ -309,7 +340,7 @@ def _point_at_flag(error: InvalidRequest, row: Operation) -> None:
     inner = path.rpartition(".")[2]
     short = (*turn_flags(), *skill_flags()) if row.name in SHORT_FORMS and "[" in path else ()
     option = next((each.option for each in short if each.field == inner), None)
-    option = option or next((each.option for each in flags_of(row.request) if each.field == field), None)
+    option = option or next((each.option for each in flags_of(typed_request(row)) if each.field == field), None)
     flag = f"{option}: " if option else ""
     error.hint = f"{flag}see `beetle {' '.join(row.cli)} --help`"
 
@@ -325,7 +356,7 @@ def show(report: Report, typed: Namespace) -> None:
 def fill_skill_name(parser: Parser) -> None:
     """The name that `skill enable` and `skill disable` take."""
     parser.add_argument("word", nargs="?", default=SUPPRESS, metavar="NAME", help="the same as --name")
-    for flag in flags_of(BY_NAME["skill.set_enabled"].request):
+    for flag in flags_of(typed_request(BY_NAME["skill.set_enabled"])):
         if flag.field == "name":
             add_flag(parser, flag)
     add_call_options(parser)

@@ -288,6 +288,8 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
             advice = "restart it: beetle stop, beetle start"
             yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
         yield from _store_findings(seen.store.path, seen.store.schema, seen.operator.findings)
+        if (told_of := seen.operator.identity) is not None:
+            yield _identity_finding(told_of.state, told_of.problem, told_of.advice)
         return
     yield Finding("daemon", "note", "none runs; commands open the store themselves", "beetle start")
     assert target.store is not None
@@ -303,9 +305,19 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
         opened = open_store(target.store, profile.name)
         try:
             report = opened.store.open_report
+            state = opened.identity.state
+            problem = opened.identity.problem(state, whole_path=True) or (None, None)
         finally:
             opened.store.close()
         yield from _store_findings(report.path, report.schema, report.findings)
+        yield _identity_finding(state, *problem)
+
+
+def _identity_finding(state: str, problem: str | None, advice: str | None) -> Finding:
+    if state == "usable":
+        return Finding("identity", "ok", "the device identity can be used")
+    text = f"{problem or state}; until then the private plane is closed, and receipts are unsigned"
+    return Finding("identity", "warning", text, advice or "")
 
 
 def _store_findings(path: str | None, schema: int, findings: tuple[str, ...]) -> Iterator[Finding]:

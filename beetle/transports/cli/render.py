@@ -8,14 +8,18 @@ from typing import Any
 from beetle.contracts import codec
 from beetle.contracts.common import Report
 from beetle.contracts.control import HelloReport, StoreVerifyReport
+from beetle.contracts.governance import LongTermPolicyReport
+from beetle.contracts.long_term import LongTermDetailReport, LongTermListReport, LongTermMutateReport
 from beetle.contracts.memory import (
     MemoryCapabilityCatalog,
     MemoryInspectionReport,
     MemoryProjectionReport,
     MemoryRecallReport,
     MemoryWriteReport,
+    PlaneCounts,
     RecallHit,
 )
+from beetle.contracts.private import PrivateGetReport, PrivateListReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
@@ -27,6 +31,8 @@ from beetle.contracts.transcript import (
     SearchHit,
     TranscriptMessage,
 )
+from beetle.contracts.transcript_repair import MemoryTranscriptRepairReport, MemoryTranscriptRepairSafeReport
+from beetle.transports.cli import render_governance, render_long_term, render_private, render_repair
 from beetle.transports.cli.text import (
     clip,
     count,
@@ -143,10 +149,12 @@ def inspect(report: MemoryInspectionReport, width: Width) -> str:
         ("Turns", f"{counts.turns:,} with {count(counts.messages, 'message')}"),
         ("Masked, deleted", f"{counts.masked_messages:,}, {counts.deleted_messages:,}"),
         ("Runtime skills", f"{counts.runtime_skills:,} in {count(counts.skill_revisions, 'revision')}"),
+        ("Facts", _facts(counts)),
         ("Derived refs", f"{counts.derived_refs:,}"),
         ("Current", "-" if current is None else _place(current)),
         ("Event log", f"{count(report.event_log.rows, 'row')}, head {report.event_log.head[:SHORT_HASH]}"),
         ("Refusals", f"{operator.refusals:,}"),
+        ("Identity", render_private.identity(operator.identity)),
     ]
     if store.pending_erasures:
         entries.append(("Pending", count(store.pending_erasures, "erasure")))
@@ -164,6 +172,11 @@ def inspect(report: MemoryInspectionReport, width: Width) -> str:
     return "\n".join(lines)
 
 
+def _facts(counts: PlaneCounts) -> str:
+    gone = f"{counts.stale_facts:,} stale, {counts.superseded_facts:,} superseded, {counts.deleted_facts:,} deleted"
+    return f"{counts.facts:,}; {gone}; {count(counts.waiting_candidates, 'waiting candidate')}"
+
+
 def capabilities(report: MemoryCapabilityCatalog, width: Width) -> str:
     """The catalog, with the reason where something is hidden."""
     rows = [
@@ -177,7 +190,9 @@ def capabilities(report: MemoryCapabilityCatalog, width: Width) -> str:
 
 
 def write(report: MemoryWriteReport, width: Width) -> str:
-    """What became of each skill."""
+    """What became of each skill, or of each candidate."""
+    if not report.writes:
+        return render_governance.outcomes(report, width)
     rows = [(each.name, each.outcome, str(each.revision), each.reason or "") for each in report.writes]
     return table(rows, ("SKILL", "OUTCOME", "REVISION", "REASON"), width, numbers=(2,))
 
@@ -349,6 +364,8 @@ def verify(report: StoreVerifyReport, width: Width) -> str:
     lines = [table(rows, ("CHECKED", "COUNT"), width, numbers=(1,)), f"Event-log head: {report.event_log_head}"]
     lines.extend(neutral(f"{each.check}: {each.subject}: {each.problem}") for each in report.findings)
     lines.append("Clean." if report.clean else f"{count(len(report.findings), 'finding')}.")
+    if report.receipt is not None:
+        lines.extend(render_private.receipt(report.receipt))
     return "\n".join(lines)
 
 
@@ -376,11 +393,19 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     RuntimeSkillListReport: skill_list,
     RuntimeSkillDetailReport: skill_detail,
     RuntimeSkillMutationReport: skill_mutation,
+    LongTermListReport: render_long_term.long_term_list,
+    LongTermDetailReport: render_long_term.long_term_detail,
+    LongTermMutateReport: render_long_term.long_term_mutation,
+    LongTermPolicyReport: render_governance.policy,
     MemoryTranscriptCommitReport: commit,
     RedactedTranscriptSlice: turns,
     MemoryTranscriptConversationsReport: conversations,
     MemoryTranscriptSearchReport: search,
     MemoryTranscriptLifecycleReport: lifecycle,
+    MemoryTranscriptRepairReport: render_repair.repair,
+    MemoryTranscriptRepairSafeReport: render_repair.repair_safe,
+    PrivateListReport: render_private.private_list,
+    PrivateGetReport: render_private.private_get,
     StoreVerifyReport: verify,
     HelloReport: hello,
 }

@@ -1,0 +1,205 @@
+"""Long-term facts: long_term.list, long_term.detail, long_term.mutate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from beetle.contracts.common import Cursor, DerivedMemoryRef, PageLimit, Report
+from beetle.contracts.fields import Content, Open, Piece, Request, ViewName, budgeted
+from beetle.contracts.governance import NONBLANK, FactKind, FactText, Topic
+
+FactState = Literal["current", "stale", "superseded", "deleted"]
+FactAction = Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
+FactOutcome = Literal[
+    "corrected", "restored", "superseded", "deleted", "forgotten", "stale", "scope_changed", "unchanged"
+]
+RevisionAction = Literal[
+    "created", "evidence_added", "corrected", "superseded", "stale", "scope_changed", "deleted", "restored"
+]
+WORDED = ("correct", "supersede")
+"""Actions that give a record new words."""
+ERASING = ("delete", "forget_by_query")
+"""Actions after which no word of a record is left."""
+
+ViewOption = Annotated[ViewName, Meta(description="seen through this view; the caller's first one when left out")]
+FactRef = Annotated[str, Meta(min_length=1, max_length=1024, description="the record's ref, as recall returns it")]
+FactWords = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        extra=budgeted("query_chars"),
+        description="words that must all occur in topic, content or keywords",
+    ),
+]
+
+
+class LongTermListRequest(Request, frozen=True, kw_only=True):
+    """List facts, the newest first, by state, kind and words."""
+
+    query: FactWords | None = None
+    kind: Annotated[FactKind, Meta(description="only this sort of fact")] | None = None
+    state: Annotated[FactState | Literal["all"], Meta(description="only facts in this state")] = "current"
+    view: ViewOption | None = None
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class LongTermRecord(Piece, frozen=True, kw_only=True):
+    """A fact. A deleted one has no words; `digest` stands for them in the operator_audit view.
+
+    `evidence` counts what it cites. `confidence` is the extractor's, where one gave it.
+    """
+
+    ref: Open[str]
+    record_id: Open[str]
+    target: Open[Literal["long_term", "shared_fact"]]
+    kind: Open[str]
+    topic: Content[str | None]
+    content: Content[str | None]
+    keywords: Content[tuple[str, ...] | None]
+    authority: Open[str]
+    confidence: Open[float | None]
+    visibility: Open[Literal["shared", "private"]]
+    state: Open[FactState]
+    revision: Open[int]
+    created_at: Open[str]
+    updated_at: Open[str]
+    evidence: Open[int]
+    digest: Open[str | None] = None
+
+
+class LongTermListReport(Report, frozen=True, kw_only=True):
+    """`total` counts every record that the request matches and the caller may see, not the page."""
+
+    total: Open[int]
+    records: Open[tuple[LongTermRecord, ...]]
+    has_more: Open[bool] = False
+    next_cursor: Open[str | None] = None
+
+
+class LongTermDetailRequest(Request, frozen=True, kw_only=True):
+    """Show one fact with its revisions, what it came from and what became of it."""
+
+    ref: FactRef
+    history: Annotated[bool, Meta(description="what earlier revisions said, too")] = False
+    view: ViewOption | None = None
+
+
+class FactRevision(Piece, frozen=True, kw_only=True):
+    """One revision. `content` is what it said: of the last one, and with `history` of every one."""
+
+    revision: Open[int]
+    at: Open[str]
+    action: Open[RevisionAction]
+    state: Open[FactState]
+    by: Open[str]
+    authority: Open[str]
+    reason: Content[str | None]
+    valid_from: Open[str]
+    valid_until: Open[str | None]
+    content: Content[str | None]
+    source_chat_id: Open[str | None] = None
+    extractor: Open[str | None] = None
+
+
+class LongTermDetailReport(Report, frozen=True, kw_only=True):
+    """`policy` is what a write of this kind and topic would meet now: none, pause or suppress."""
+
+    record: Open[LongTermRecord]
+    revisions: Open[tuple[FactRevision, ...]]
+    derived_refs: Open[tuple[DerivedMemoryRef, ...]]
+    superseded_by: Open[str | None]
+    supersedes: Open[tuple[str, ...]]
+    policy: Open[Literal["none", "pause", "suppress"]]
+
+
+class LongTermMutateRequest(Request, frozen=True, kw_only=True):
+    """Correct, supersede, delete or forget facts, mark one stale, or change who may see it."""
+
+    action: Annotated[FactAction, Meta(description="what is to be done")]
+    ref: FactRef | None = None
+    content: FactText | None = None
+    topic: Topic | None = None
+    keywords: (
+        Annotated[
+            tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...],
+            Meta(max_length=32, description="further words to find it by"),
+        ]
+        | None
+    ) = None
+    privacy: (
+        Annotated[
+            Literal["public_runtime", "shared_with_subject", "subject_private"],
+            Meta(description="whom it may reach from now on"),
+        ]
+        | None
+    ) = None
+    query: FactWords | None = None
+    reason: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=512,
+                pattern=NONBLANK,
+                description="why; kept with the revision, but for a deletion, whose words are not kept",
+            ),
+        ]
+        | None
+    ) = None
+    dry_run: Annotated[bool, Meta(description="tell what it would do, and change nothing")] = False
+    confirm: (
+        Annotated[
+            str, Meta(min_length=1, max_length=256, description="confirm_token of the dry run of forget_by_query")
+        ]
+        | None
+    ) = None
+    expected_revision: Annotated[int, Meta(ge=1, description="refuse unless this is the current revision")] | None = (
+        None
+    )
+    view: ViewOption | None = None
+
+    def __post_init__(self) -> None:
+        forgets = self.action == "forget_by_query"
+        worded = any(each is not None for each in (self.content, self.topic, self.keywords))
+        if forgets != (self.query is not None) or forgets == (self.ref is not None):
+            raise ValueError("give query for forget_by_query, ref for every other action")
+        if self.action in WORDED and not worded:
+            raise ValueError(f"{self.action} needs content, topic or keywords")
+        if self.action not in WORDED and worded:
+            raise ValueError(f"{self.action} takes no content, topic or keywords")
+        if self.action == "change_scope" and self.privacy is None:
+            raise ValueError("change_scope needs privacy")
+        if self.action not in ("change_scope", "supersede") and self.privacy is not None:
+            raise ValueError(f"{self.action} takes no privacy")
+        if self.action not in ERASING and self.reason is None:
+            raise ValueError(f"{self.action} needs a reason")
+        if not forgets and self.confirm is not None:
+            raise ValueError(f"{self.action} takes no confirm")
+        if forgets and self.expected_revision is not None:
+            raise ValueError("forget_by_query takes no expected_revision: the token stands for every revision")
+
+
+class LongTermMutateReport(Report, frozen=True, kw_only=True):
+    """`refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record after it,
+    of supersede the new one. `waiting` counts the deferred candidates that a forgotten query takes with it.
+
+    A deletion is `erasure: done` when no byte of it is left in the store's files, else `pending`.
+    """
+
+    action: Open[FactAction]
+    dry_run: Open[bool]
+    changed: Open[bool]
+    outcome: Open[FactOutcome]
+    affected: Open[int]
+    refs: Open[tuple[str, ...]]
+    waiting: Open[int] = 0
+    ref: Open[str | None] = None
+    revision: Open[int | None] = None
+    derived_refs: Open[tuple[DerivedMemoryRef, ...]] = ()
+    confirm_token: Open[str | None] = None
+    erasure: Open[Literal["done", "pending"] | None] = None
+    audit_event_id: Open[int | None] = None
+    receipt: Open[str | None] = None

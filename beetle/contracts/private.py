@@ -1,0 +1,66 @@
+"""The private plane: private-garden and soul-candidate material, for its owner's eyes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from beetle.contracts.common import Cursor, PageLimit, Report
+from beetle.contracts.fields import Evidence, Id, Open, Piece, Request
+
+PrivatePlane = Literal["private_garden", "soul_candidate"]
+PrivatePrivacy = Literal["subject_private", "soul_private"]
+
+
+class PrivateListRequest(Request, frozen=True, kw_only=True):
+    """List what the private plane keeps, without its content, in the order in which it was kept."""
+
+    plane: Annotated[PrivatePlane, Meta(description="only this part of it")] | None = None
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class PrivateItem(Piece, frozen=True, kw_only=True):
+    """A private record. `length` in characters; state `handoff` waits for the soul to take it over,
+    `waiting` is a deferred candidate.
+    """
+
+    record_id: Open[str]
+    plane: Open[PrivatePlane]
+    privacy: Open[PrivatePrivacy]
+    authority: Open[str]
+    state: Open[Literal["kept", "handoff", "waiting"]]
+    length: Open[int]
+    at: Open[str]
+    candidate_id: Open[str]
+
+
+class PrivateListReport(Report, frozen=True, kw_only=True):
+    """`total` counts what the request asked for, not the page."""
+
+    total: Open[int]
+    items: Open[tuple[PrivateItem, ...]]
+    has_more: Open[bool] = False
+    next_cursor: Open[str | None] = None
+
+
+class PrivateGetRequest(Request, frozen=True, kw_only=True):
+    """Read one private record, with its content."""
+
+    record_id: Annotated[Id, Meta(description="the record's id, as private.list gives it")]
+
+
+class PrivateGetReport(Report, frozen=True, kw_only=True):
+    """One private record. `content` is for the view raw_owner, and for no other."""
+
+    record_id: Open[str]
+    plane: Open[PrivatePlane]
+    privacy: Open[PrivatePrivacy]
+    visibility: Open[Literal["private", "soul"]]
+    authority: Open[str]
+    state: Open[Literal["kept", "handoff", "waiting"]]
+    length: Open[int]
+    at: Open[str]
+    candidate_id: Open[str]
+    content: Evidence[str | None]

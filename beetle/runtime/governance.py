@@ -1,0 +1,282 @@
+"""Judging what is asked to be remembered: against policies, evidence and what is believed already; and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from beetle.contracts.common import DerivedMemoryRef
+from beetle.contracts.governance import GovernanceOutcome, Privacy
+from beetle.contracts.refs import format_ref, parse_ref
+from beetle.memory.governance import (
+    ASSERTING_AUTHORITIES,
+    SEALED,
+    Case,
+    Cited,
+    EvidenceMessage,
+    Verdict,
+    asserted,
+    judge,
+)
+from beetle.runtime import private, targets
+from beetle.runtime.handling import Context
+from beetle.runtime.targets import Claim, Kept
+from beetle.store import candidates, policies
+from beetle.store import private as private_store
+from beetle.store.candidates import Body, Waiting
+from beetle.store.transaction import Reading
+from beetle.store.writer import WriteTransaction
+
+DAY_US = 86_400_000_000
+MOST_DROPPED = 1000
+"""Most expired candidates that one write takes out, so that a write after a long sleep is no slower than others."""
+
+Topic = tuple[str, str, bytes | None]
+"""A target, a kind and the keyed digest of a topic."""
+
+
+class Decided(NamedTuple):
+    """What became of a claim."""
+
+    verdict: Verdict
+    kept: Kept
+
+
+def ready(context: Context) -> None:
+    """Load what sealing takes. Call it before a transaction of the writer, which must not wait for it."""
+    private.available(context)
+
+
+def cited(tx: Reading, space: int, refs: tuple[str, ...]) -> tuple[Cited, ...]:
+    """The messages that evidence refs name, each ref once; text that is no evidence ref names none."""
+    return tuple(_cited(tx, space, ref) for ref in dict.fromkeys(refs))
+
+
+def _cited(tx: Reading, space: int, text: str) -> Cited:
+    ref = parse_ref(text)
+    if ref is None or ref.plane != "evidence":
+        return Cited(text, None, ())
+    rows = candidates.messages_of_ref(tx, space, ref.segments)
+    messages = tuple(EvidenceMessage(row.role, row.visibility, row.state) for row in rows)
+    return Cited(str(ref), rows[0].turn if rows else None, messages)
+
+
+def consider(
+    context: Context, tx: WriteTransaction, space: int, index: int, claim: Claim
+) -> tuple[GovernanceOutcome, tuple[DerivedMemoryRef, ...]]:
+    """Judge a new claim and do as the rules say: keep it, put it off, or leave only the event."""
+    evidence = cited(tx, space, claim.evidence)
+    claim = claim._replace(evidence=tuple(each.ref for each in evidence))
+    verdict, kept = _decide(context, tx, space, claim, evidence, vouched=False)
+    if verdict.outcome == "deferred":
+        kept = _put_off(context, tx, space, claim, verdict)
+    _tell(context, tx, claim, verdict, kept)
+    if verdict.outcome == "accepted":
+        _settle_assertions(context, tx, space, claim, evidence, kept)
+    outcome = GovernanceOutcome(
+        index=index,
+        candidate_id=claim.candidate_id or None,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        ref=kept.ref,
+        record_id=kept.record_id,
+        superseded_ref=kept.superseded_ref,
+        revision=kept.revision,
+    )
+    return outcome, kept.derived_refs
+
+
+def _decide(
+    context: Context, tx: WriteTransaction, space: int, claim: Claim, evidence: tuple[Cited, ...], *, vouched: bool
+) -> Decided:
+    acting = policies.acting(tx, space, claim.kind, claim.topic_mac, claim.chat_id)
+    found = targets.standing(context, tx, space, claim)
+    case = Case(
+        authority=claim.authority,
+        target=claim.target,
+        privacy=claim.privacy,
+        suppressed="suppress" in acting,
+        paused="pause" in acting,
+        sealable=claim.target not in SEALED or private.available(context) is None,
+        evidence=evidence,
+        vouched=vouched,
+        standing=found.standing,
+    )
+    verdict = judge(case)
+    if verdict.outcome != "accepted":
+        return Decided(verdict, Kept())
+    return Decided(verdict, targets.accept(context, tx, space, claim, found, verdict.reason))
+
+
+def _put_off(context: Context, tx: WriteTransaction, space: int, claim: Claim, verdict: Verdict) -> Kept:
+    """Have a claim wait. What the soul is to take over waits in the private plane, with its derived refs."""
+    if verdict.reason == "soul_handoff":
+        return targets.keep_sealed(context, tx, space, claim, "handoff")
+    sealed = claim.target in SEALED
+    kept = targets.keep_sealed(context, tx, space, claim, "waiting") if sealed else Kept()
+    row = Waiting(
+        candidate=0,
+        candidate_id=claim.candidate_id,
+        target=claim.target,
+        kind=claim.kind,
+        topic_mac=None if sealed else claim.topic_mac,
+        content_mac=None if sealed else claim.content_mac,
+        privacy=claim.privacy,
+        authority=claim.authority,
+        reason=verdict.reason,
+        chat_id=claim.chat_id,
+        principal=context.caller.name,
+        confidence=claim.confidence,
+        extractor=claim.extractor,
+        evidence=claim.evidence,
+        record_id=kept.record_id,
+        at=tx.now,
+    )
+    if not candidates.waits_already(tx, space, row):
+        candidates.defer(tx, space, row, None if sealed else Body(claim.topic, claim.content, claim.keywords))
+    return kept
+
+
+def _settle_assertions(
+    context: Context, tx: WriteTransaction, space: int, claim: Claim, evidence: tuple[Cited, ...], kept: Kept
+) -> None:
+    """A user or a tool has spoken: what an assistant had claimed of it is more evidence, or is overtaken."""
+    if claim.authority not in ASSERTING_AUTHORITIES and not asserted(evidence):
+        return
+    if kept.record_id is not None:
+        rows = candidates.waiting_in(tx, space, "needs_assertion", kept.record_id)
+    else:
+        topic = (claim.target, claim.kind, claim.topic_mac)
+        rows = candidates.waiting_on(tx, space, "needs_assertion", *topic, claim.content_mac)
+    for row in rows:
+        if row.record_id is not None or row.content_mac == claim.content_mac:
+            _judge_waiting(context, tx, space, row, vouched=True)
+        else:
+            _drop(context, tx, space, row, "superseded")
+
+
+def judge_again(context: Context, tx: WriteTransaction, space: int, *, reason: str, topic: Topic | None = None) -> int:
+    """Judge candidates again that wait for what has just arrived; how many of them were decided.
+
+    Args:
+        reason: what they wait for, such as `weaker_authority` when a stronger record is gone.
+        topic: only those of a target, kind and topic.
+    """
+    if topic is None:
+        rows = candidates.waiting_for(tx, space, reason)
+    elif topic[2] is None:
+        return 0
+    else:
+        rows = candidates.waiting_on(tx, space, reason, *topic, None)
+    # One that is accepted may decide others of the same list.
+    return sum(
+        candidates.still_waits(tx, row.candidate) and _judge_waiting(context, tx, space, row, vouched=False)
+        for row in rows
+    )
+
+
+def judge_skill_again(context: Context, tx: WriteTransaction, space: int, name: str) -> int:
+    """Judge again what waits for a skill to go, once it is gone; how many candidates were decided."""
+    decided = 0
+    for row in candidates.waiting_for(tx, space, "weaker_authority"):
+        body = candidates.body_of(tx, row.candidate) if row.target == "procedural" else None
+        # The first that is accepted is the skill that the others are judged beside.
+        if body is not None and targets.named(body.topic, row.candidate_id) == name:
+            decided += _judge_waiting(context, tx, space, row, vouched=False)
+    return decided
+
+
+def _judge_waiting(context: Context, tx: WriteTransaction, space: int, row: Waiting, *, vouched: bool) -> bool:
+    """Whether a candidate of the queue is decided now; if not, it goes on waiting, perhaps for something else."""
+    claim = _claim_of(row, candidates.body_of(tx, row.candidate))
+    evidence = cited(tx, space, claim.evidence)
+    verdict, kept = _decide(context, tx, space, claim, evidence, vouched=vouched)
+    if verdict.outcome == "deferred" and verdict.reason != "soul_handoff":
+        if verdict.reason != row.reason:
+            candidates.wait_for(tx, row.candidate, verdict.reason)
+            _tell(context, tx, claim, verdict, kept, waited_for=row.reason)
+        return False
+    if verdict.reason == "soul_handoff":
+        kept = targets.keep_sealed(context, tx, space, claim, "handoff")
+    _take_out(tx, space, row)
+    _tell(context, tx, claim, verdict, kept, waited_for=row.reason)
+    if verdict.outcome == "accepted":
+        _settle_assertions(context, tx, space, claim, evidence, kept)
+    return True
+
+
+def _claim_of(row: Waiting, body: Body | None) -> Claim:
+    topic, content, keywords = ("", "", ()) if body is None else body
+    return Claim(
+        candidate_id=row.candidate_id,
+        authority=row.authority,
+        target=row.target,
+        privacy=cast(Privacy, row.privacy),
+        kind=row.kind,
+        topic=topic,
+        content=content,
+        keywords=keywords,
+        confidence=row.confidence,
+        evidence=row.evidence,
+        chat_id=row.chat_id,
+        extractor=row.extractor,
+        topic_mac=row.topic_mac,
+        content_mac=row.content_mac,
+        record_id=row.record_id,
+    )
+
+
+def drop_expired(context: Context, tx: WriteTransaction, space: int) -> None:
+    """Drop the candidates that have waited for longer than the profile lets them."""
+    before = tx.now - context.shared.profile.budgets.deferred_days * DAY_US
+    for row in candidates.expired(tx, space, before, MOST_DROPPED):
+        _drop(context, tx, space, row, "expired")
+
+
+def drop_citing(
+    context: Context, tx: WriteTransaction, space: int, channel: str, conversation: str, turn_ids: Iterable[str]
+) -> None:
+    """Drop the candidates that rest on turns whose content was erased: they can never be accepted, and may quote it."""
+    refs = {format_ref("evidence", channel, conversation, turn_id) for turn_id in turn_ids}
+    for row in candidates.citing(tx, space, refs):
+        _drop(context, tx, space, row, "evidence_unavailable")
+
+
+def _drop(context: Context, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
+    _take_out(tx, space, row)
+    subject = {"candidate_id": row.candidate_id, "target": row.target, "kind": row.kind, "waited_for": row.reason}
+    tx.log(context.event("memory", "candidate_dropped", **subject, reason=reason))
+
+
+def _take_out(tx: WriteTransaction, space: int, row: Waiting) -> None:
+    """Out of the queue; a sealed text that was kept for it alone goes too."""
+    candidates.remove(tx, row.candidate)
+    if row.record_id is None or candidates.holds(tx, space, row.record_id):
+        return
+    item = private_store.find_item(tx, space, row.record_id)
+    if item is not None and item.state == "waiting":
+        private_store.remove_item(tx, space, row.record_id)
+
+
+def _tell(
+    context: Context,
+    tx: WriteTransaction,
+    claim: Claim,
+    verdict: Verdict,
+    kept: Kept,
+    waited_for: str | None = None,
+) -> None:
+    """The event of a decision: ids, kinds and the reason, never what the candidate says."""
+    subject = {
+        "candidate_id": claim.candidate_id,
+        "target": claim.target,
+        "kind": claim.kind,
+        "authority": claim.authority,
+        "privacy": claim.privacy,
+        "reason": verdict.reason,
+        "ref": kept.ref,
+        "record_id": kept.record_id,
+        "waited_for": waited_for,
+    }
+    told = {name: value for name, value in subject.items() if value}
+    tx.log(context.event("memory", f"candidate_{verdict.outcome}", **told))

@@ -1,0 +1,191 @@
+"""Candidates that were deferred: what they say, what they wait for; and the evidence that any candidate cites."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import NamedTuple
+
+from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.writer import WriteTransaction
+
+
+class Waiting(NamedTuple):
+    """A deferred candidate. `at` in microseconds.
+
+    Of private material `record_id` names the sealed text, and no digest is kept: the store's own key, which digests
+    are made with, stands in the store.
+    """
+
+    candidate: int
+    candidate_id: str
+    target: str
+    kind: str
+    topic_mac: bytes | None
+    content_mac: bytes | None
+    privacy: str
+    authority: str
+    reason: str
+    chat_id: str
+    principal: str
+    confidence: float | None
+    extractor: str | None
+    evidence: tuple[str, ...]
+    record_id: str | None
+    at: int
+
+
+class Body(NamedTuple):
+    """What a candidate says."""
+
+    topic: str
+    content: str
+    keywords: tuple[str, ...]
+
+
+class MessageRow(NamedTuple):
+    """A message that an evidence ref names."""
+
+    turn: int
+    role: str
+    visibility: str
+    state: str
+
+
+COLUMNS = """
+SELECT candidate, candidate_id, target, kind, topic_mac, content_mac, privacy, authority, reason, chat_id, principal,
+  confidence, extractor, evidence, record_id, at
+FROM candidate
+"""
+NEW_SQL = """
+INSERT INTO candidate (space, candidate_id, target, kind, topic_mac, content_mac, privacy, authority, reason, chat_id,
+  principal, confidence, extractor, evidence, record_id, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_BODY_SQL = "INSERT INTO candidate_body VALUES (?, ?, ?, ?)"
+SAME_SQL = """
+SELECT 1 FROM candidate
+WHERE space = ? AND target = ? AND kind = ? AND topic_mac IS ? AND content_mac IS ? AND privacy = ? AND authority = ?
+  AND evidence = ? AND reason = ? AND chat_id = ? AND candidate_id = ? AND record_id IS ?
+"""
+WAITING_SQL = COLUMNS + "WHERE space = ? AND reason = ? ORDER BY candidate"
+WAITING_ON_TOPIC_SQL = (
+    COLUMNS + "WHERE space = ? AND target = ? AND kind = ? AND topic_mac = ? AND reason = ? ORDER BY candidate"
+)
+WAITING_SAYING_SQL = (
+    COLUMNS
+    + "WHERE space = ? AND target = ? AND kind = ? AND topic_mac IS NULL AND content_mac = ? AND reason = ? "
+    + "ORDER BY candidate"
+)
+WAITING_IN_SQL = COLUMNS + "WHERE record_id = ? AND space = ? AND reason = ? ORDER BY candidate"
+EXPIRED_SQL = COLUMNS + "WHERE space = ? AND at < ? ORDER BY at LIMIT ?"
+EVERY_SQL = COLUMNS + "WHERE space = ? ORDER BY candidate"
+BODY_SQL = "SELECT topic, content, keywords FROM candidate_body WHERE candidate = ?"
+REASON_SQL = "UPDATE candidate SET reason = ? WHERE candidate = ?"
+REMOVE_SQLS = ("DELETE FROM candidate_body WHERE candidate = ?", "DELETE FROM candidate WHERE candidate = ?")
+HOLDS_SQL = "SELECT 1 FROM candidate WHERE record_id = ? AND space = ?"
+STILL_SQL = "SELECT 1 FROM candidate WHERE candidate = ?"
+MESSAGES_SQL = """
+SELECT t.turn, m.role, m.visibility, m.state
+FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
+WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4
+  AND (?5 IS NULL OR m.message_id = ?5)
+ORDER BY m.position
+"""
+
+
+def messages_of_ref(tx: Reading, space: int, segments: tuple[str, ...]) -> list[MessageRow]:
+    """The messages that an evidence ref's segments name: of a turn all of them, none when it is not in this space."""
+    channel, conversation, turn_id, *message = segments
+    rows = tx.rows(MESSAGES_SQL, space, channel, conversation, turn_id, message[0] if message else None)
+    return [MessageRow(*row) for row in rows]
+
+
+def waits_already(tx: Reading, space: int, waiting: Waiting) -> bool:
+    """Whether the very same candidate waits for the very same thing."""
+    same = (
+        space, waiting.target, waiting.kind, waiting.topic_mac, waiting.content_mac, waiting.privacy,
+        waiting.authority, _refs(waiting), waiting.reason, waiting.chat_id, waiting.candidate_id, waiting.record_id,
+    )  # fmt: skip
+    return tx.value(SAME_SQL, *same) is not None
+
+
+def defer(tx: Writing, space: int, waiting: Waiting, body: Body | None) -> None:
+    """Put a candidate into the queue; its key is set here. `body` is None for what is sealed elsewhere."""
+    _, *head, _, record_id, at = waiting
+    key = tx.insert(NEW_SQL, space, *head, _refs(waiting), record_id, at)
+    if body is not None:
+        tx.run(NEW_BODY_SQL, key, body.topic, body.content, json.dumps(body.keywords, ensure_ascii=False))
+
+
+def _refs(waiting: Waiting) -> str:
+    return json.dumps(waiting.evidence, ensure_ascii=False)
+
+
+def waiting_for(tx: Reading, space: int, reason: str) -> list[Waiting]:
+    """The candidates that wait for one thing, the oldest first."""
+    return [_waiting(row) for row in tx.rows(WAITING_SQL, space, reason)]
+
+
+def waiting_on(
+    tx: Reading, space: int, reason: str, target: str, kind: str, topic_mac: bytes | None, content_mac: bytes | None
+) -> list[Waiting]:
+    """Those of a topic, the oldest first; without a topic, those without one that say the same."""
+    if topic_mac is not None:
+        rows = tx.rows(WAITING_ON_TOPIC_SQL, space, target, kind, topic_mac, reason)
+    else:
+        rows = tx.rows(WAITING_SAYING_SQL, space, target, kind, content_mac, reason)
+    return [_waiting(row) for row in rows]
+
+
+def waiting_in(tx: Reading, space: int, reason: str, record_id: str) -> list[Waiting]:
+    """Those whose text is in a private item, the oldest first."""
+    return [_waiting(row) for row in tx.rows(WAITING_IN_SQL, record_id, space, reason)]
+
+
+def expired(tx: Reading, space: int, before: int, most: int) -> list[Waiting]:
+    """At most `most` candidates that have waited since before a time, the oldest first."""
+    return [_waiting(row) for row in tx.rows(EXPIRED_SQL, space, before, most)]
+
+
+def citing(tx: Reading, space: int, turn_refs: Collection[str]) -> list[Waiting]:
+    """Those that cite any of these turns or a message of one, the oldest first. Looks at the whole queue of a space."""
+    every = (_waiting(row) for row in tx.rows(EVERY_SQL, space))
+    return [each for each in every if any(_turn_of(ref) in turn_refs for ref in each.evidence)]
+
+
+def _turn_of(ref: str) -> str:
+    """The ref of the turn: channel, conversation and turn id are its first three segments."""
+    return "/".join(ref.split("/")[:3])
+
+
+def body_of(tx: Reading, candidate: int) -> Body | None:
+    """What a candidate says; None for what is sealed elsewhere."""
+    found = tx.row(BODY_SQL, candidate)
+    return None if found is None else Body(found[0], found[1], tuple(json.loads(found[2])))
+
+
+def wait_for(tx: Writing, candidate: int, reason: str) -> None:
+    """Have a candidate wait for something else."""
+    tx.run(REASON_SQL, reason, candidate)
+
+
+def remove(tx: WriteTransaction, candidate: int) -> None:
+    """Take a candidate out of the queue, with what it says."""
+    for sql in REMOVE_SQLS:
+        tx.run(sql, candidate)
+    tx.expect_erasure()
+
+
+def holds(tx: Reading, space: int, record_id: str) -> bool:
+    """Whether a candidate of the queue has its text in that private item."""
+    return tx.value(HOLDS_SQL, record_id, space) is not None
+
+
+def still_waits(tx: Reading, candidate: int) -> bool:
+    """Whether a candidate is in the queue."""
+    return tx.value(STILL_SQL, candidate) is not None
+
+
+def _waiting(row: Row) -> Waiting:
+    return Waiting._make((*row[:13], tuple(json.loads(row[13])), *row[14:]))

@@ -1,0 +1,155 @@
+"""What the device identity leaves in a store: how it is known again, the wrapped keys of spaces, and what they seal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from beetle.store.transaction import Reading, Writing
+from beetle.store.writer import WriteTransaction
+
+RECORD_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?)"
+PUBLIC_KEY_SQL = "SELECT value FROM meta WHERE key = 'identity_key'"
+RECORD_PUBLIC_KEY_SQL = "INSERT OR IGNORE INTO meta VALUES ('identity_key', ?)"
+SPACE_KEY_SQL = "SELECT wrapped FROM space_key WHERE space = ?"
+ADD_SPACE_KEY_SQL = "INSERT INTO space_key VALUES (?, ?, ?, ?)"
+ADD_ITEM_SQL = """
+INSERT INTO private_item (
+  space, record_id, candidate_id, plane, privacy, authority, state, content_mac, length, sealed, principal, at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ITEM_COLUMNS = """
+SELECT private_item, record_id, candidate_id, plane, privacy, authority, state, length, sealed, at FROM private_item
+"""
+ITEM_SQL = ITEM_COLUMNS + "WHERE space = ? AND record_id = ?"
+ITEMS_SQL = ITEM_COLUMNS + "WHERE space = ? AND private_item > ? ORDER BY private_item LIMIT ?"
+ITEMS_OF_PLANE_SQL = ITEM_COLUMNS + "WHERE space = ? AND private_item > ? AND plane = ? ORDER BY private_item LIMIT ?"
+SAYING_SQL = "SELECT record_id FROM private_item WHERE space = ? AND content_mac = ? AND plane = ? AND privacy = ?"
+SET_STATE_SQL = "UPDATE private_item SET state = ? WHERE space = ? AND record_id = ?"
+KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE turn = ? AND derived = ? AND evidence = ?"
+NEW_DERIVED_SQL = "INSERT INTO derived_ref (space, derived, evidence, relation, turn, at) VALUES (?, ?, ?, ?, ?, ?)"
+REMOVE_ITEM_SQL = "DELETE FROM private_item WHERE space = ? AND record_id = ?"
+COUNT_SQL = "SELECT count(*) FROM private_item WHERE space = ? AND (?2 IS NULL OR plane = ?2)"
+ALL_ITEMS_SQL = """
+SELECT s.memory_space_id, k.wrapped, i.record_id, i.plane, i.sealed
+FROM private_item i JOIN space s ON s.space = i.space LEFT JOIN space_key k ON k.space = i.space
+ORDER BY i.private_item
+"""
+
+
+class ItemRow(NamedTuple):
+    """A private item as it is kept. `length` in characters, `at` in microseconds."""
+
+    item: int
+    record_id: str
+    candidate_id: str
+    plane: str
+    privacy: str
+    authority: str
+    state: str
+    length: int
+    sealed: bytes
+    at: int
+
+
+class NewItem(NamedTuple):
+    """A private item to be kept; `content_mac` is keyed with the space's own key."""
+
+    record_id: str
+    candidate_id: str
+    plane: str
+    privacy: str
+    authority: str
+    state: str
+    content_mac: bytes
+    length: int
+    sealed: bytes
+    principal: str
+    at: int
+
+
+class SealedRow(NamedTuple):
+    """What is needed to open one item of any space; `wrapped` is None where its space has no key."""
+
+    memory_space_id: str
+    wrapped: bytes | None
+    record_id: str
+    plane: str
+    sealed: bytes
+
+
+def record_check(tx: Writing, check: str) -> None:
+    """Write down by what the store's identity is known again."""
+    tx.run(RECORD_CHECK_SQL, check)
+
+
+def public_key(tx: Reading) -> bytes | None:
+    """The 32 bytes that check the store's receipts; None before the first one was signed."""
+    return tx.value(PUBLIC_KEY_SQL)
+
+
+def record_public_key(tx: Writing, key: bytes) -> None:
+    """Write down the public key, once."""
+    tx.run(RECORD_PUBLIC_KEY_SQL, key)
+
+
+def space_key(tx: Reading, space: int) -> bytes | None:
+    """The wrapped key of a space."""
+    return tx.value(SPACE_KEY_SQL, space)
+
+
+def add_space_key(tx: Writing, space: int, wrapped: bytes, identity: str, now: int) -> None:
+    """The first key of a space, wrapped by the device with this fingerprint."""
+    tx.run(ADD_SPACE_KEY_SQL, space, wrapped, identity, now)
+
+
+def add_item(tx: Writing, space: int, item: NewItem) -> None:
+    """Keep an item that is sealed already."""
+    tx.run(ADD_ITEM_SQL, space, *item)
+
+
+def find_item(tx: Reading, space: int | None, record_id: str) -> ItemRow | None:
+    """The item of that record id."""
+    found = tx.row(ITEM_SQL, space, record_id)
+    return None if found is None else ItemRow(*found)
+
+
+def list_items(tx: Reading, space: int | None, after: int, plane: str | None, limit: int) -> list[ItemRow]:
+    """Items in the order in which they were kept, behind the item `after`."""
+    if plane is None:
+        return [ItemRow(*row) for row in tx.rows(ITEMS_SQL, space, after, limit)]
+    return [ItemRow(*row) for row in tx.rows(ITEMS_OF_PLANE_SQL, space, after, plane, limit)]
+
+
+def item_saying(tx: Reading, space: int, content_mac: bytes, plane: str, privacy: str) -> str | None:
+    """Record id of an item that says the same in the same plane."""
+    return tx.value(SAYING_SQL, space, content_mac, plane, privacy)
+
+
+def set_item_state(tx: Writing, space: int, record_id: str, state: str) -> None:
+    """Have an item be kept, waiting or handed off."""
+    tx.run(SET_STATE_SQL, state, space, record_id)
+
+
+def remove_item(tx: WriteTransaction, space: int, record_id: str) -> None:
+    """Take an item out."""
+    tx.run(REMOVE_ITEM_SQL, space, record_id)
+    tx.expect_erasure()
+
+
+def add_derived_ref(tx: WriteTransaction, space: int, derived: str, evidence: str, turn: int) -> bool:
+    """Join an item to the turn that it came from; whether that was not known before."""
+    if tx.value(KNOWN_DERIVED_SQL, turn, derived, evidence) is not None:
+        return False
+    tx.run(NEW_DERIVED_SQL, space, derived, evidence, "cites", turn, tx.now)
+    return True
+
+
+def count_items(tx: Reading, space: int | None, plane: str | None) -> int:
+    """Items of a space, or of one of its planes."""
+    return tx.value(COUNT_SQL, space, plane)
+
+
+def all_items(tx: Reading) -> Iterator[SealedRow]:
+    """Every item of every space, as `store.verify` opens it."""
+    return (SealedRow(*row) for row in tx.rows(ALL_ITEMS_SQL))

@@ -1,0 +1,338 @@
+"""Every class of material × every stage × every caller × every view × every operation that answers.
+
+Each class has a word of its own. It stands in a report where the specification's tables say so, and nowhere else: not
+in another report, an error, an event, a stored answer, a row of the event log or the log. What each cell expects is
+worked out here from the tables of the specification, not by the code under test.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.operations import OPERATIONS
+from tests.conformance.cases import CONVERSATION, message, talk, turn
+from tests.conformance.doors import InProcess, Plain
+from tests.governance.material import ALL, ASKERS, KINDS, OWNER, STAGES, VIEWS, Asker, Store, canary
+
+QUERY = " ".join(ALL)
+SEARCHED = ("raw_owner", "model_context", "host_ui")
+"""Views that may be searched."""
+WORDLESS = (
+    "event_log", "idempotency", "meta", "candidate", "fact", "fact_revision", "policy", "private_item", "space_key",
+    "tool_observation", "derived_ref", "pending_erasure", "remembered_conversation",
+)  # fmt: skip
+"""Tables that hold ids, kinds, counts and keyed digests alone."""
+STREAMS = {"subscribe", "unsubscribe"}
+"""They answer with ids; what they tell of is looked at by a test of its own."""
+
+
+@pytest.fixture(scope="module", params=STAGES)
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    made = Store(tmp_path_factory.mktemp("matrix"), request.param)
+    yield made
+    made.close()
+
+
+# What the tables of the specification say.
+
+
+def sees_message(kind: str, stage: str, view: str, own: bool, include_private: bool = False) -> bool:
+    """The table of message content."""
+    if stage == "deleted":
+        return False
+    if view == "raw_owner":
+        return True
+    if stage == "masked":
+        return False
+    return {
+        "shared": view != "operator_audit",
+        "private": (view == "model_context" and own) or (view == "export" and include_private),
+        "soul": view == "export" and include_private,
+        "backend": view == "operator_audit",
+        "operator": view == "operator_audit",
+    }[kind]
+
+
+def sees_words(view: str) -> bool:
+    """What is marked content: every view but operator_audit."""
+    return view != "operator_audit"
+
+
+def sees_private_words(view: str, own: bool) -> bool:
+    """Private facts, like a private message of the space's own."""
+    return view == "raw_owner" or (view == "model_context" and own)
+
+
+def turns_show(stage: str, view: str, own: bool, include_private: bool = False) -> set[str]:
+    """Content, labels and attrs of a page of turns."""
+    shown: set[str] = set()
+    for kind in KINDS:
+        if sees_message(kind, stage, view, own, include_private):
+            shown |= {canary(f"said {kind}"), canary(f"attr {kind}")}
+            if view in ("raw_owner", "host_ui"):
+                shown.add(canary(f"label {kind}"))
+    return shown
+
+
+def found_by_words(stage: str, view: str, own: bool) -> set[str]:
+    """Messages in a search: shared and private ones are indexed, masked ones are not."""
+    if stage == "masked":
+        return set()
+    return {canary(f"said {kind}") for kind in ("shared", "private") if sees_message(kind, stage, view, own)}
+
+
+def current_facts(view: str, own: bool) -> set[str]:
+    shown = {canary(name) for name in ("fact shared", "fact new", "fact successor")} if sees_words(view) else set()
+    return shown | ({canary("fact private")} if sees_private_words(view, own) else set())
+
+
+def recalled(stage: str, view: str, own: bool) -> set[str]:
+    """Recall, and what stands on it: evidence, current facts, enabled skills."""
+    skills = {canary("skill live")} if sees_words(view) else set()
+    return found_by_words(stage, view, own) | current_facts(view, own) | skills
+
+
+# What is asked, and what it may show.
+
+
+class Cell(NamedTuple):
+    """One request: `shows` is what must stand in its report, to the letter; None where it is to be refused.
+
+    `besides` is what may stand there too: what a search finds beside what it was asked for.
+    """
+
+    op: str
+    args: dict[str, Any]
+    shows: set[str] | None
+    besides: frozenset[str] = frozenset()
+
+
+def cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    """Every operation of the table, for one caller."""
+    yield from transcript_cells(store, asker)
+    yield from fact_cells(store, asker)
+    yield from skill_cells(asker)
+    yield from model_cells(store, asker)
+    yield from private_cells(store, asker)
+    yield from plain_cells(store)
+
+
+def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    stage, own = store.stage, asker.own_agent
+    where = {"conversation": CONVERSATION}
+    for view in VIEWS:
+        may = view in asker.caller.views
+        shown = turns_show(stage, view, own) if may else None
+        yield Cell("transcript.replay", {**where, "view": view}, shown)
+        yield Cell("transcript.timeline", {**where, "view": view}, shown)
+        searched = found_by_words(stage, view, own) if may and view in SEARCHED else None
+        beside = frozenset(canary(f"said {kind}") for kind in KINDS if sees_message(kind, stage, view, own))
+        yield Cell("transcript.search", {"query": QUERY, "view": view, "limit": 50}, searched, beside)
+    exports = "export" in asker.caller.views
+    yield Cell("transcript.export", where, turns_show(stage, "export", own) if exports else None)
+    whole = turns_show(stage, "export", own, True) if exports and "raw_owner" in asker.caller.views else None
+    yield Cell("transcript.export", {**where, "include_private": True}, whole)
+    yield Cell("transcript.conversations", {}, set())
+    for action in ("archive", "mask", "unmask", "delete_raw", "review"):
+        yield Cell("transcript.lifecycle", store.step(action, dry_run=True), set())
+    yield Cell("transcript.repair", {}, set())
+    yield Cell("transcript.repair_safe", {"dry_run": True}, set())
+
+
+def fact_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    own = asker.own_agent
+    for view in VIEWS:
+        may = view in asker.caller.views
+        words, private = sees_words(view), sees_private_words(view, own)
+        listed = {canary(name) for name in ("fact stale", "fact superseded")} if words else set()
+        yield Cell("long_term.list", {"view": view}, current_facts(view, own) if may else None)
+        everything = current_facts(view, own) | listed
+        yield Cell("long_term.list", {"view": view, "state": "all"}, everything if may else None)
+        for name, said in (
+            ("fact shared", {canary("fact shared")}), ("fact old", {canary("fact new"), canary("fact reason")}),
+            ("fact stale", {canary("fact stale"), canary("fact reason")}),
+            ("fact superseded", {canary("fact superseded"), canary("fact reason")}), ("fact gone", set()),
+        ):  # fmt: skip
+            shown = (said if words else set()) if may else None
+            yield Cell("long_term.detail", {"ref": store.refs[name], "view": view}, shown)
+        before = {canary("fact new"), canary("fact old"), canary("fact reason")} if words else set()
+        args = {"ref": store.refs["fact old"], "history": True, "view": view}
+        yield Cell("long_term.detail", args, before if may else None)
+        hidden = {canary("fact private")} if may and private else None
+        yield Cell("long_term.detail", {"ref": store.refs["fact private"], "view": view}, hidden)
+    policies = {canary("policy topic"), canary("policy reason")} if sees_words(asker.view) else set()
+    yield Cell("long_term.policy", {"action": "list"}, policies)
+    for action in ("delete", "mark_stale"):
+        more = {} if action == "delete" else {"reason": "because"}
+        yield Cell(
+            "long_term.mutate", {"action": action, "ref": store.refs["fact shared"], "dry_run": True, **more}, set()
+        )
+    for name in ("fact shared", "fact superseded", "fact gone"):
+        args = {"action": "forget_by_query", "query": canary(name), "dry_run": True}
+        yield Cell("long_term.mutate", args, set())
+
+
+def skill_cells(asker: Asker) -> Iterator[Cell]:
+    words = sees_words(asker.view)
+    yield Cell("skill.list", {"include_disabled": True, "include_retired": True}, set())
+    for name, said in (("live", "skill live"), ("off", "skill off")):
+        yield Cell("skill.detail", {"name": name}, {canary(said)} if words else set())
+    yield Cell("skill.detail", {"name": "gone"}, None)
+    yield Cell("skill.set_enabled", {"name": "live", "enabled": True}, set())
+    yield Cell("skill.edit", {"name": "live", "title": "Title of live"}, set())
+    yield Cell("skill.delete", {"name": "nothing-of-this-name"}, None)
+
+
+def model_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    """What is meant for a model is seen through the model's view, or through the caller's own where it has none."""
+    stage, own = store.stage, asker.own_agent
+    modelled = recalled(stage, "model_context" if "model_context" in asker.caller.views else asker.view, own)
+    yield Cell("memory.recall", {"query": QUERY, "limit": 50}, modelled)
+    for name in ALL:  # one by one: nothing is found by the words of what may not be seen
+        yield Cell("memory.recall", {"query": name, "limit": 50}, modelled & {name}, frozenset(modelled))
+    block = {"user_query": QUERY, "system_max_len": 16_000, "recent_messages_limit": 100, "conversation": CONVERSATION}
+    yield Cell("memory.project", block, modelled)
+    yield Cell("memory.inspect", {"query": QUERY}, recalled(stage, asker.view, own))
+
+
+def private_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    may = "raw_owner" in asker.caller.views
+    yield Cell("private.list", {}, set() if may else None)
+    for name in ("garden", "soul candidate"):
+        yield Cell("private.get", {"record_id": store.records[name]}, {canary(name)} if may else None)
+
+
+def plain_cells(store: Store) -> Iterator[Cell]:
+    said = []
+    for minute, kind in enumerate(KINDS):
+        label = {"kind": "task", "ref_id": f"r-{kind}", "label": canary(f"label {kind}"), "visibility": list(VIEWS[1:])}
+        one = message(f"m-{kind}", canary(f"said {kind}"), visibility=kind)
+        said.append(turn(f"t-{kind}", one, at=f"2024-05-01T10:0{minute}:00Z", host_refs=[label]))
+    yield Cell("transcript.commit", talk(*said), set())
+    again = {
+        "candidate_id": "again", "authority": "user_asserted", "target": "long_term", "privacy": "shared_with_subject",
+        "content": canary("fact shared"), "topic": "topic of fact shared",
+    }  # fmt: skip
+    yield Cell("memory.write", {"kind": "candidates", "candidates": [again]}, set())
+    refused = {**again, "candidate_id": "refused", "topic": canary("policy topic"), "content": canary("waiting")}
+    yield Cell("memory.write", {"kind": "candidates", "candidates": [refused]}, set())
+    yield Cell("memory.capabilities", {}, set())
+    yield Cell("store.verify", {}, set())
+    yield Cell("hello", {}, set())
+    batch = [{"op": "transcript.conversations", "args": {}}, {"op": "skill.list", "args": {}}]
+    yield Cell("batch", {"requests": batch}, set())
+
+
+def words_in(text: str) -> set[str]:
+    return {each for each in ALL if each in text}
+
+
+@pytest.mark.parametrize("who", ASKERS)
+def test_each_word_stands_where_the_contract_says_and_nowhere_else(
+    store: Store, who: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="beetle")
+    asker = ASKERS[who]
+    wrong: list[str] = []
+    asked: set[str] = set()
+    for cell in cells(store, asker):
+        asked.add(cell.op)
+        try:
+            report = json.dumps(store.ask(cell.op, cell.args, who), ensure_ascii=False)
+        except BeetleError as error:
+            told = words_in(f"{error.message} {error.hint} {json.dumps(error.details, default=str)}")
+            if told or cell.shows:
+                wrong.append(f"{cell.op} {short(cell.args)}: {error.key} for {sorted(cell.shows or ())}; told {told}")
+            continue
+        shown = words_in(report)
+        if cell.shows is None:
+            wrong.append(f"{cell.op} {short(cell.args)}: answered, with {sorted(shown)}, and was to be refused")
+        elif shown - cell.besides != cell.shows - cell.besides or not cell.shows <= shown:
+            missing, leaked = sorted(cell.shows - shown), sorted(shown - cell.shows)
+            wrong.append(f"{cell.op} {short(cell.args)}: missing {missing}, leaked {leaked}")
+    assert wrong == [], "\n".join(wrong)
+    assert asked == {row.name for row in OPERATIONS} - STREAMS, "every operation of the table has its cells"
+    assert words_in(caplog.text) == set()
+
+
+def short(args: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in args.items() if name not in ("turns", "conversation")})[:120]
+
+
+def test_event_log_and_stored_answers_hold_no_word(store: Store) -> None:
+    connection = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READONLY)
+    for table in WORDLESS:
+        for row in connection.execute(f"SELECT * FROM {table}"):
+            text = " ".join(each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in row)
+            assert words_in(text) == set(), table
+    connection.close()
+
+
+def test_private_material_is_in_no_byte_of_the_store_and_erased_material_neither(store: Store) -> None:
+    sealed = {canary("garden"), canary("soul candidate")}
+    erased = {canary("fact gone"), canary("skill gone")}
+    if store.stage == "deleted":
+        erased |= {canary(f"{what} {kind}") for what in ("said", "label", "attr") for kind in KINDS} | {
+            canary("tool brief")
+        }
+    for file in store.path.parent.iterdir():
+        found = words_in(file.read_bytes().decode("latin-1"))
+        assert found & (sealed | erased) == set(), file.name
+
+
+def test_events_and_errors_of_the_writes_hold_no_word(tmp_path: Path) -> None:
+    """What subscribers are told while all of it is written, masked and deleted."""
+    from beetle.store.store import Store as BeetleStore
+
+    told: list[str] = []
+    seen = threading.Lock()
+    before = BeetleStore.on_commit
+
+    def listen(self: BeetleStore, hook: Any) -> None:
+        def both(logged: Any) -> None:
+            with seen:
+                told.extend(repr(each) for each in logged)
+            hook(logged)
+
+        before(self, both)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BeetleStore, "on_commit", listen)
+        store = Store(tmp_path, "deleted")
+        for key, value in (("ref", "long_term:f-0000"), ("record_id", "p-0000")):
+            for op in ("long_term.detail", "private.get"):
+                with pytest.raises(BeetleError) as refused:
+                    store.ask(op, {key: value, "view": canary("said soul")})
+                assert words_in(refused.value.message) <= {canary("said soul")}
+        store.close()
+    assert told
+    assert words_in(" ".join(told)) == set()
+
+
+def test_who_may_not_see_a_private_fact_learns_nothing_of_it_and_replaces_nothing(tmp_path: Path) -> None:
+    door = InProcess(OWNER, tmp_path / "beetle.db")
+
+    def judged(asker: str, privacy: str, content: str) -> Plain:
+        candidate = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": privacy,
+                     "kind": "fact", "topic": "health", "content": content}  # fmt: skip
+        asked = {"kind": "candidates", "candidates": [candidate]}
+        return door.ask("memory.write", asked, caller=ASKERS[asker].caller).report["outcomes"][0]
+
+    kept = judged("owner", "subject_private", "Mara has a cold.")
+    for said in ("Mara has a cold.", "Mara is well."):
+        outcome = judged("panel", "shared_with_subject", said)
+        assert outcome["superseded_ref"] != kept["ref"] != outcome["ref"], outcome
+        assert outcome["reason"] == ("created" if said == "Mara has a cold." else "superseded")
+    own = door.ask("long_term.detail", {"ref": kept["ref"], "view": "model_context"}).report["record"]
+    assert (own["state"], own["content"]) == ("current", "Mara has a cold.")
+    assert judged("agent", "subject_private", "Mara has a cold.")["reason"] == "unchanged"
+    door.close()
