@@ -19,7 +19,7 @@ __all__ = [
     "CHECKS", "EXPECTED", "Check", "Outcome", "Place", "Wrong", "private_place", "quick", "run_checks", "verdict",
 ]  # fmt: skip
 
-EXPECTED = 19
+EXPECTED = 20
 
 
 class Check(NamedTuple):
@@ -57,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
     Check("store-embedded", "a store of the embedded backend remembers", partial(stores.on_disk, "embedded")),
     Check("erasure", "erased content is in no byte of a store", stores.erasure),
     Check("writer", "writes that wait share a commit", stores.writer),
+    Check("keys", "private material is sealed, and receipts are signed", stores.keys),
     Check("lock", "one process at a time has a store", stores.lock),
     Check("disk", "what is written can be synced", stores.disk),
     Check("daemon", "a daemon serves its socket", serving.daemon),

@@ -104,6 +104,26 @@ def commit(memory: MemoryRuntime, turn_id: str, content: str) -> Any:
     return memory.commit_transcript(conversation=CONVERSATION, turns=[turn])
 
 
+def keys(place: Place) -> str:
+    """Private material comes back, and is in no byte of the files; a receipt holds, and a changed one does not."""
+    folder = place.room("keys")
+    word = f"private{secrets.token_hex(8)}"
+    with _open(str(folder / "b.db"), "sqlite") as memory:
+        candidate = {"candidate_id": "c", "authority": "user_asserted", "target": "private_garden",
+                     "privacy": "subject_private", "content": word}  # fmt: skip
+        (kept,) = memory.write(kind="candidates", candidates=[candidate]).outcomes
+        if kept.record_id is None or memory.get_private(record_id=kept.record_id).content != word:
+            raise Wrong("what was sealed does not come back")
+        receipt = memory.long_term_policy(action="pause").receipt or ""
+        for text, holds in ((receipt, True), (receipt[:-1] + ("A" if receipt[-1:] != "A" else "B"), False)):
+            found = memory.verify_store(receipt=text).receipt
+            if found is None or found.valid is not holds:
+                raise Wrong("a receipt does not hold" if holds else "a changed receipt holds")
+    if any(word.encode() in each.read_bytes() for each in folder.iterdir() if each.is_file()):
+        raise Wrong("private material stands in the clear")
+    return "private material is sealed, and a receipt signed and checked"
+
+
 def erasure(place: Place) -> str:
     """After delete_raw, no byte of the content is in the store's files, while it is open and after."""
     for backend in ("sqlite", "file", "embedded"):
