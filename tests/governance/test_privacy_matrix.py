@@ -336,3 +336,30 @@ def test_who_may_not_see_a_private_fact_learns_nothing_of_it_and_replaces_nothin
     assert (own["state"], own["content"]) == ("current", "Mara has a cold.")
     assert judged("agent", "subject_private", "Mara has a cold.")["reason"] == "unchanged"
     door.close()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["public", "with private material"])
+def test_what_was_exported_and_taken_in_elsewhere_holds_what_the_export_shows_and_no_more(
+    store: Store, tmp_path: Path, whole: bool
+) -> None:
+    """An export's turns committed to another store: no byte there is of what the export withheld."""
+    report = store.ask("transcript.export", {"conversation": CONVERSATION, "include_private": whole})
+    turns = []
+    for each in report["turns"]:
+        said = [
+            {"message_id": one["message_id"], "role": one["role"], "content": one["content"], "at": one["at"],
+             "visibility": one["visibility"]}
+            for one in each["messages"] if "content" in one
+        ]  # fmt: skip
+        attrs = [{"key": one["key"], "value": one["value"]} for one in each["attrs"]]
+        refs = [{name: ref[name] for name in ("kind", "ref_id", "label")} for ref in each["host_refs"]]
+        if said:
+            turns.append(
+                {"turn_id": each["turn_id"], "at": each["at"], "messages": said, "attrs": attrs, "host_refs": refs}
+            )
+    other = InProcess(OWNER, tmp_path / "other.db")
+    if turns:
+        other.ask("transcript.commit", talk(*turns))
+    other.close()
+    found = set().union(*(words_in(file.read_bytes().decode("latin-1")) for file in tmp_path.iterdir()))
+    assert found == turns_show(store.stage, "export", True, whole)
