@@ -13,6 +13,15 @@ from tests.conformance.doors import Door, InProcess, Plain, Socket
 CANARY = "zanzibar"
 SAID = talk(turn("t1", f"the {CANARY} secret", host_refs=[{"kind": "task", "ref_id": CANARY}]))
 SKILL = write(skill(CANARY, content=f"the {CANARY} way"))
+FACT = {
+    "kind": "candidates",
+    "candidates": [
+        {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": "shared_with_subject",
+         "topic": CANARY, "content": f"the {CANARY} secret"}
+    ],
+}  # fmt: skip
+THEIRS = "the owner's own ref"
+"""Stands in a probe for the ref of the owner's fact, which no one can guess."""
 
 # What a stranger asks, and how it is answered: an error's key, or None for a report about nothing.
 PROBES: dict[str, list[tuple[Any, str | None]]] = {
@@ -20,6 +29,17 @@ PROBES: dict[str, list[tuple[Any, str | None]]] = {
     "memory.inspect": [({"query": CANARY}, None)],
     "memory.recall": [({"query": CANARY}, None), ({"query": CANARY, "conversation": CONVERSATION}, None)],
     "memory.project": [({"user_query": CANARY}, None), ({"user_query": "", "conversation": CONVERSATION}, None)],
+    "long_term.list": [({"state": "all"}, None), ({"query": CANARY}, None)],
+    "long_term.detail": [({"ref": THEIRS}, "not_found")],
+    "long_term.mutate": [
+        ({"action": "delete", "ref": THEIRS}, "not_found"),
+        ({"action": "correct", "ref": THEIRS, "content": "another's", "reason": "r"}, "not_found"),
+        ({"action": "forget_by_query", "query": CANARY, "dry_run": True}, None),
+    ],
+    "long_term.policy": [({"action": "list"}, None), ({"action": "suppress", "topic": "another's"}, None)],
+    # Over the socket nobody has it that the configuration does not name.
+    "private.list": [({}, "forbidden")],
+    "private.get": [({"record_id": "p-1"}, "forbidden")],
     "skill.list": [({}, None), ({"query": CANARY}, None)],
     "skill.detail": [({"name": CANARY}, "not_found")],
     "skill.edit": [({"name": CANARY, "title": "T", "edit_reason": "r"}, "not_found")],
@@ -52,9 +72,18 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
     stranger = {"owner_id": f"{door.owner}-stranger"}
     door.prepare("transcript.commit", SAID)
     door.prepare("memory.write", SKILL)
-    before = (replay(door), door.call("skill.detail", {"name": CANARY}))
+    ref = door.prepare("memory.write", FACT)["outcomes"][0]["ref"]
+
+    def held() -> tuple[Plain, ...]:
+        return replay(door), door.call("skill.detail", {"name": CANARY}), door.call("long_term.detail", {"ref": ref})
+
+    before = held()
     for op, probes in PROBES.items():
-        for args, key in probes:
+        for probe, probed in probes:
+            args = {**probe, "ref": ref} if probe.get("ref") == THEIRS else probe
+            # In process, the stranger is the owner of a private plane of its own, which is empty.
+            own = {"private.list": None, "private.get": "not_found"} if door.name == "in_process" else {}
+            key = own.get(op, probed)
             if key is not None:
                 told = door.refused(key, op, args, stranger)
                 assert "secret" not in told.message
@@ -65,7 +94,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
             assert CANARY not in str(report).replace(str(args), ""), op
             assert report.get("affected_turns", 0) == 0, op
             assert set(report.get("counts", {}).values()) <= {0}, op
-    after = (replay(door), door.call("skill.detail", {"name": CANARY}))
+    after = held()
     for old, new in zip(before, after, strict=True):
         assert {**old, "lifecycle": None} == {**new, "lifecycle": None}
     assert contents(replay(door)) == [f"the {CANARY} secret"]
