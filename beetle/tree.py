@@ -108,14 +108,15 @@ def verify_tree(tree: str) -> list[str]:
         OSError: a file or folder that is there cannot be read.
     """
     manifest = read_manifest(os.path.join(tree, MANIFEST))
-    found = [problem for entry in manifest.entries for problem in _differences(tree, entry)]
+    found = [problem for entry in manifest.entries for problem in differences(tree, entry)]
     known = {each.path for each in manifest.entries} | {MANIFEST, IN_USE}
     if not os.path.lexists(os.path.join(tree, IN_USE)):
         found.append(f"{IN_USE} is missing")
     return found + [f"{path} does not belong there" for path in sorted(_paths(tree, "")) if path not in known]
 
 
-def _differences(tree: str, entry: Entry) -> Iterator[str]:
+def differences(tree: str, entry: Entry, *, modes: bool = True) -> Iterator[str]:
+    """What of one entry is not as its line says; `modes` too. Raises OSError for what is there and cannot be read."""
     path = os.path.join(tree, entry.path)
     try:
         there = os.lstat(path)
@@ -131,7 +132,7 @@ def _differences(tree: str, entry: Entry) -> Iterator[str]:
         yield f"{entry.path} is no file"
     elif there.st_size != entry.size:
         yield f"{entry.path} has {there.st_size} bytes, not {entry.size}"
-    elif (mode := stat.S_IMODE(there.st_mode)) != entry.mode:
+    elif modes and (mode := stat.S_IMODE(there.st_mode)) != entry.mode:
         # Before its content is read: it may be one that nobody may read.
         yield f"{entry.path} has the mode {mode:o}, not {entry.mode:o}"
     elif sha256_of(path) != entry.sha256:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from beetle.frozen import IN_USE
 from beetle.install.steps import Damaged, make_folder, sync_folder
-from beetle.tree import MANIFEST, Entry, Manifest, read_manifest, sha256_of
+from beetle.tree import MANIFEST, Entry, Manifest, differences, read_manifest
 
 PROGRAM = "beetle"
 CHUNK = 2**20
@@ -49,19 +49,7 @@ def _leads_out(entry: Entry) -> bool:
 
 def faults(tree: Path, entries: Iterable[Entry], *, modes: bool) -> Iterator[Entry]:
     """What is missing, or is not what its line says. `modes` too: a cache may be more private than a prefix."""
-    return (each for each in entries if not _is_right(tree / each.path, each, modes))
-
-
-def _is_right(path: Path, entry: Entry, modes: bool) -> bool:
-    try:
-        mode = path.lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    if entry.target is not None:
-        return stat.S_ISLNK(mode) and os.readlink(path) == entry.target
-    if not stat.S_ISREG(mode) or (modes and stat.S_IMODE(mode) != entry.mode):
-        return False
-    return sha256_of(str(path)) == entry.sha256
+    return (each for each in entries if any(differences(str(tree), each, modes=modes)))
 
 
 def check(tree: Path, manifest: Manifest, *, modes: bool) -> None:

@@ -122,21 +122,26 @@ def check_items(context: Context, tx: Reading) -> tuple[int, list[Finding]]:
     """
     findings: list[Finding] = []
     count = 0
+    keys = context.shared.identity.keys()
+    opened: dict[str, bytes | None] = {}
     for each in private.all_items(tx):
         count += 1
-        if (problem := _problem(context, each)) is not None and len(findings) < FINDINGS:
+        if (problem := _problem(keys, opened, each)) is not None and len(findings) < FINDINGS:
             findings.append(Finding("private", f"record {each.record_id}", problem))
     return count, findings
 
 
-def _problem(context: Context, each: SealedRow) -> str | None:
+def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: SealedRow) -> str | None:
+    """Why an item does not open; `opened` keeps the keys of the spaces that were met."""
     if each.wrapped is None:
         return "its space has no key"
-    keys = context.shared.identity.keys()
     if keys is None:
         return None
-    key = unseal(keys.wrapping, each.wrapped, _of_space(each.memory_space_id))
-    bound = _of_item(each.memory_space_id, each.record_id, each.plane)
+    where = each.memory_space_id
+    if where not in opened:
+        opened[where] = unseal(keys.wrapping, each.wrapped, _of_space(where))
+    key = opened[where]
+    bound = _of_item(where, each.record_id, each.plane)
     return "does not open with its key" if key is None or unseal(key, each.sealed, bound) is None else None
 
 
