@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,16 +19,12 @@ from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
 from beetle.runtime.identity import Identity, open_identity
 from beetle.runtime.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
+from beetle.runtime.surroundings import THIS_MACHINE, Surroundings
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
 from beetle.store.store import Store
 
 EMBEDDED_CACHE_KIB = 512
 """The page cache of a connection that the embedded backend may have at most, whatever the profile."""
-
-
-def clock() -> int:
-    """Microseconds since the epoch."""
-    return time.time_ns() // 1000
 
 
 class Opened(NamedTuple):
@@ -47,7 +42,7 @@ def open_store(
     profile_name: str,
     backend: str | None = None,
     *,
-    time_source: Callable[[], int] = clock,
+    surroundings: Surroundings = THIS_MACHINE,
     vfs: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Opened:
@@ -59,12 +54,12 @@ def open_store(
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
         store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs),
-        clock=time_source,
+        clock=surroundings.clock,
         chain_hash=chain_hash,
         version=__version__,
     )
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
-    dispatcher = Dispatcher(store, profile, identity, clock=time_source, version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, surroundings, version=__version__)
     return Opened(store, dispatcher, profile, reasons, identity)
 
 
@@ -145,6 +140,7 @@ def open_embedded(
     identity: MemoryIdentity,
     scope: MemoryScope,
     transport: str = "in_process",
+    surroundings: Surroundings = THIS_MACHINE,
 ) -> Embedded:
     """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`)."""
     # A struct's constructor checks nothing.
@@ -153,7 +149,7 @@ def open_embedded(
     if store is None:
         uid = os.getuid()
         store = str(store_path(None, os.environ, read_config(None, os.environ, uid), uid))
-    opened = open_store(store, profile, backend)
+    opened = open_store(store, profile, backend, surroundings=surroundings)
     wire = WireScope(
         owner_id=identity.owner_id,
         agent_id=identity.agent_id,

@@ -45,6 +45,7 @@ from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
 from beetle.runtime.identity import Identity
 from beetle.runtime.profile import Profile
 from beetle.runtime.refusals import Refusals
+from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import reveal, without_secrets
 from beetle.store import idempotency
 from beetle.store.store import Store
@@ -84,16 +85,23 @@ class Dispatcher:
     """Everything a transport may call."""
 
     def __init__(
-        self, store: Store, profile: Profile, identity: Identity, *, clock: Callable[[], int], version: str
+        self, store: Store, profile: Profile, identity: Identity, surroundings: Surroundings, *, version: str
     ) -> None:
         self.hub = Hub()
         self.profile = profile
         self._store = store
         self._catalog = Catalog(profile)
         self._refusals = Refusals(store)
-        self._clock = clock
+        self._clock = surroundings.clock
         self._shared = Facilities(
-            store, profile, self._catalog, clock, version, clock(), lambda: self._refusals.count, identity
+            store=store,
+            profile=profile,
+            catalog=self._catalog,
+            surroundings=surroundings,
+            version=version,
+            started_at=surroundings.clock(),
+            refusals=lambda: self._refusals.count,
+            identity=identity,
         )
         store.on_commit(self.hub.publish)
 

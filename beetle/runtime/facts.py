@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -189,7 +188,7 @@ def reindex(tx: WriteTransaction, before: IndexRows, after: IndexRows) -> None:
 def _learn(context: Context, tx: WriteTransaction, space: int, draft: Draft, reason: str | None) -> Learned:
     row = FactRow(
         fact=0,
-        record_id="f-" + os.urandom(8).hex(),
+        record_id=context.new_id("f"),
         target=draft.target,
         kind=draft.kind,
         topic_mac=topic_mac(context.key, draft.topic),

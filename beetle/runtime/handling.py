@@ -12,6 +12,7 @@ from beetle.runtime.caller import Caller, Scope
 from beetle.runtime.capabilities import Catalog
 from beetle.runtime.identity import Identity
 from beetle.runtime.profile import Profile
+from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import Viewer
 from beetle.store.event_log import Event
 from beetle.store.store import Store
@@ -25,7 +26,7 @@ class Facilities(NamedTuple):
     store: Store
     profile: Profile
     catalog: Catalog
-    clock: Callable[[], int]
+    surroundings: Surroundings
     version: str
     started_at: int
     refusals: Callable[[], int]
@@ -52,6 +53,10 @@ class Context(NamedTuple):
     def key(self) -> bytes:
         """The store's key."""
         return self.shared.store.key
+
+    def new_id(self, prefix: str) -> str:
+        """A record's id: the prefix, a dash and 16 hex digits."""
+        return f"{prefix}-{self.shared.surroundings.ids(8).hex()}"
 
     def viewer(self, view: ViewName | None = None, *, include_private: bool = False) -> Viewer:
         """Through what the report is seen; the view is the call's own unless a request named another.

@@ -62,7 +62,7 @@ def keep(
     content_mac = _content_mac(key, content)
     if (there := private.item_saying(tx, space, content_mac, plane, privacy)) is not None:
         return there
-    record_id = f"p-{os.urandom(8).hex()}"
+    record_id = context.new_id("p")
     item = NewItem(
         record_id=record_id,
         candidate_id=candidate_id,

@@ -30,7 +30,7 @@ from beetle.transports.cli.parser import Parser
 
 OPERATION_COUNT = 30
 PROFILE_COUNT = 5
-MIGRATION_COUNT = 2
+MIGRATION_COUNT = 3
 """Written by hand, like the number of checks: what is silently not there cannot be counted."""
 
 ELSEWHERE = ("batch", "subscribe", "unsubscribe")

@@ -15,6 +15,7 @@ from beetle.open import open_store
 from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Call
 from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.surroundings import Surroundings
 
 PROFILE = "profile-server-linux-dev-full"
 DAY_US = 86_400_000_000
@@ -35,7 +36,7 @@ class Place:
 
     def __init__(self, profile: str = PROFILE) -> None:
         self.now = START_US
-        self.opened = open_store("in memory", profile, "in-memory", time_source=self._tick)
+        self.opened = open_store("in memory", profile, "in-memory", surroundings=Surroundings(clock=self._tick))
         self.days = self.opened.profile.budgets.deferred_days
 
     def _tick(self) -> int:

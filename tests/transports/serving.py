@@ -21,12 +21,13 @@ import pytest
 from beetle import __version__
 from beetle.contracts.codec import replace
 from beetle.memory.chain import chain_hash
-from beetle.open import clock, store_settings
+from beetle.open import store_settings
 from beetle.runtime.config import Principal
 from beetle.runtime.dispatcher import Dispatcher
 from beetle.runtime.identity import open_identity
 from beetle.runtime.principals import Principals
 from beetle.runtime.profile import load_profile
+from beetle.runtime.surroundings import Surroundings, clock
 from beetle.store.store import Store
 from beetle.transports.unix_socket import SocketServer
 from tests.transports.conftest import Peer
@@ -71,7 +72,7 @@ class Served:
             version=__version__,
         )
         identity = open_identity(self.store, None)
-        self.dispatcher = Dispatcher(self.store, profile, identity, clock=clock, version=__version__)
+        self.dispatcher = Dispatcher(self.store, profile, identity, Surroundings(), version=__version__)
         self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
         self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
         self._stopped = False

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from beetle.runtime.handlers import (
     control,
     governance,
+    inspect,
     long_term,
     long_term_mutate,
     memory,
@@ -21,7 +22,7 @@ from beetle.runtime.handling import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "memory.capabilities": Handler(plain=memory.capabilities),
-    "memory.inspect": Handler(read=memory.inspect),
+    "memory.inspect": Handler(read=inspect.inspect),
     "memory.recall": Handler(read=memory.recall),
     "memory.project": Handler(read=memory.project_memory),
     "memory.write": Handler(write=governance.write),
