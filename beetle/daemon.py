@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
-from beetle.open import Opened, open_store
+from beetle.open import Opened, open_store, start_jobs, stop_jobs, surroundings_of
 from beetle.runtime.config import Config, read_config
 from beetle.runtime.principals import Principals
 from beetle.store.event_log import Event
@@ -42,28 +42,39 @@ def serve(
     _start_log(config.daemon.log)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    opened = open_store(store, profile, backend, env=env)
+    notifier = _Notifier(env)
+    opened = open_store(store, profile, backend, surroundings=surroundings_of(config, env), env=env)
     try:
         _say_what_was_opened(opened)
-        principals = Principals(os.getuid(), config.principals)
+        opened.dispatcher.lifecycle.ends_by(_end)
+        principals = Principals(os.getuid(), config.principals, opened.dispatcher.presence.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
+        jobs = start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
-            _notify(env, "READY=1")
-            watchdog = _Watchdog(env)
+            notifier.say("READY=1")
+            watchdog = _Watchdog(env, notifier)
             _wait(config, config_path, env, principals)
             watchdog.stop()
-            _notify(env, "STOPPING=1")
+            notifier.say("STOPPING=1")
         finally:
+            opened.dispatcher.lifecycle.stop_tasks()
+            stop_jobs(opened, jobs)
             server.stop()
         _record(opened, "daemon_stopped")
     finally:
         opened.store.close()
+        notifier.close()
     log.info("stopped")
     return 0
+
+
+def _end() -> None:
+    """As if somebody had asked for it from outside: what has begun is answered first."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _wait(config: Config, config_path: str | None, env: Mapping[str, str], principals: Principals) -> None:
@@ -142,28 +153,41 @@ def _start_log(place: str) -> None:
     root.propagate = False
 
 
-def _notify(env: Mapping[str, str], state: str) -> None:
-    """Tell systemd (sd_notify(3)): one datagram to $NOTIFY_SOCKET."""
-    address = env.get("NOTIFY_SOCKET")
-    if not address:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notifier:
-        # A supervisor that does not read must not keep the daemon from ending.
-        notifier.settimeout(NOTIFY_SECONDS)
+class _Notifier:
+    """Tells systemd (sd_notify(3)): datagrams to $NOTIFY_SOCKET.
+
+    The socket is made once: a daemon that has no descriptor left must still be able to say that it lives, and to end.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        address = env.get("NOTIFY_SOCKET") or ""
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._socket: socket.socket | None = None
+        if address:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            # A supervisor that does not read must not keep the daemon from ending.
+            self._socket.settimeout(NOTIFY_SECONDS)
+
+    def say(self, state: str) -> None:
+        if self._socket is None:
+            return
         try:
-            notifier.connect("\0" + address[1:] if address.startswith("@") else address)
-            notifier.send(state.encode())
+            self._socket.sendto(state.encode(), self._address)
         except (FileNotFoundError, ConnectionRefusedError):
             pass  # whoever waited for READY, `beetle start` for one, may be gone by now
         except OSError as error:
             log.warning("systemd could not be told %s: %s", state, error.strerror or error)
 
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
 
 class _Watchdog:
     """Pings systemd at half of $WATCHDOG_USEC while the daemon lives."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = env
+    def __init__(self, env: Mapping[str, str], notifier: _Notifier) -> None:
+        self._notifier = notifier
         self._end = threading.Event()
         period = env.get("WATCHDOG_USEC", "")
         # systemd names the process that it watches; a parent's variables are not for its children.
@@ -177,4 +201,4 @@ class _Watchdog:
 
     def _ping(self, seconds: float) -> None:
         while not self._end.wait(seconds):
-            _notify(self._env, "WATCHDOG=1")
+            self._notifier.say("WATCHDOG=1")

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from beetle import __version__
-from beetle.contracts.codec import convert_request
+from beetle.contracts.codec import convert_request, replace
 from beetle.contracts.common import MemoryIdentity, MemoryScope, WireScope
-from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
+from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
+from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
 from beetle.contracts.store import StoreOpenReport
 from beetle.memory.chain import chain_hash
 from beetle.runtime.caller import Caller
-from beetle.runtime.config import read_config, store_path
+from beetle.runtime.config import AbsolutePath, Config, Model, read_config, store_path
 from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
 from beetle.runtime.identity import Identity, open_identity
+from beetle.runtime.jobs import EMBEDDED, JobLoop, Terms, exactly
 from beetle.runtime.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.runtime.surroundings import THIS_MACHINE, Surroundings
 from beetle.store.connection import BACKENDS, Backend, StoreSettings
 from beetle.store.store import Store
 
+RESTING_MODES = ("read_only", "safe", "closing")
+"""Modes of a runtime in which it does no job."""
+SKILL_DIRS_VARIABLE = "BM_AGENT_SKILL_DIRS"
 EMBEDDED_CACHE_KIB = 512
 """The page cache of a connection that the embedded backend may have at most, whatever the profile."""
 
@@ -35,6 +42,7 @@ class Opened(NamedTuple):
     profile: Profile
     reasons: tuple[str, ...]
     identity: Identity
+    surroundings: Surroundings = THIS_MACHINE
 
 
 def open_store(
@@ -59,8 +67,56 @@ def open_store(
         version=__version__,
     )
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
+    if surroundings.harness is None:
+        surroundings = surroundings._replace(harness=run_harness)
     dispatcher = Dispatcher(store, profile, identity, surroundings, version=__version__)
-    return Opened(store, dispatcher, profile, reasons, identity)
+    return Opened(store, dispatcher, profile, reasons, identity, surroundings)
+
+
+def surroundings_of(config: Config, env: Mapping[str, str]) -> Surroundings:
+    """What a configuration and the environment say of the machine; $BM_AGENT_SKILL_DIRS outranks the file's folders.
+
+    Raises:
+        InvalidRequest: the variable holds what is no absolute folder.
+    """
+    named = [each for each in env.get(SKILL_DIRS_VARIABLE, "").split(":") if each]
+    dirs = skill_folders(named, f"${SKILL_DIRS_VARIABLE}") if named else config.agent_skills.dirs
+    return Surroundings(skill_dirs=dirs, model=config.model)
+
+
+def with_model(store: str | None, model: Model) -> Surroundings:
+    """The surroundings of a store, the configured one when None, with another model than theirs."""
+    usual = THIS_MACHINE if store else surroundings_of(read_config(None, os.environ, os.getuid()), os.environ)
+    return usual._replace(model=model)
+
+
+def skill_folders(dirs: Iterable[str], path: str) -> tuple[str, ...]:
+    """Folders of Agent Skills as they may be mounted: absolute, and a text that a report can name.
+
+    Raises:
+        InvalidRequest: one of them is not; it stands at `path`.
+    """
+    given = list(dirs)
+    try:
+        return convert_request(given, tuple[AbsolutePath, ...], path)
+    except InvalidRequest:
+        reason = f"{path}: one of {len(given)} is no absolute folder whose name is a text"
+        raise InvalidRequest(reason=reason, hint="give absolute folders; in a variable put : between them") from None
+
+
+def run_harness(request: HarnessRunRequest) -> HarnessRunReport:
+    """Run fixtures in throw-away stores. What runs them is loaded when it is asked for, which few profiles allow."""
+    from beetle.harness.gates import run
+
+    return run(request)
+
+
+def state_fingerprint(opened: Opened, owner_id: str) -> str:
+    """The fingerprint of what an owner's memory space holds."""
+    from beetle.runtime.continuity.fingerprint import state_fingerprint
+
+    with opened.store.read() as tx:
+        return state_fingerprint(tx, MemoryIdentity(owner_id=owner_id).memory_space_id)
 
 
 def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:
@@ -102,11 +158,64 @@ def _backend(asked: str | None, profile: Profile) -> Backend:
     )
 
 
+class _Jobs:
+    """What the job loop asks of a runtime: a job is a call like any other."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
+        return self._dispatcher.may(operation, caller, scope)
+
+    def rests(self) -> bool:
+        return self._dispatcher.lifecycle.mode in RESTING_MODES
+
+    def maintain(self, caller: Caller, scope: WireScope, request: MemoryMaintainRequest) -> MemoryMaintainReport:
+        report = self._dispatcher.dispatch(Call("memory.maintain", request, caller, scope)).report
+        assert isinstance(report, MemoryMaintainReport)
+        return report
+
+
+def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, only: str | None = None) -> JobLoop | None:
+    """Do what is left to be done in this store, as those who left it; without a model nothing is.
+
+    Args:
+        caller_of: who a principal's name stands for now, None for nobody.
+        only: do the jobs of this principal alone; else those of all but runtimes in processes of their own.
+    """
+    model = opened.dispatcher.model
+    if model is None:
+        return None
+    terms = Terms(
+        caller_of=caller_of,
+        whose="*" if only is None else exactly(only),
+        not_whose=EMBEDDED if only is None else "",
+        share_percent=opened.profile.budgets.background_share_percent,
+        timeout_s=model.timeout_s,
+        rest_s=lambda: model.rest_s,
+        clock=opened.surroundings.clock,
+        ids=opened.surroundings.ids,
+    )
+    loop = JobLoop(opened.store, _Jobs(opened.dispatcher), terms)
+    opened.dispatcher.on_job = loop.wake
+    loop.start()
+    return loop
+
+
+def stop_jobs(opened: Opened, loop: JobLoop | None) -> None:
+    """Break off what the model is being asked, and wait for the job that runs to be put off."""
+    if opened.dispatcher.model is not None:
+        opened.dispatcher.model.close()
+    if loop is not None:
+        loop.stop()
+
+
 class Embedded:
     """A store opened in this process, behind the call that a client has too."""
 
-    def __init__(self, opened: Opened, caller: Caller, scope: WireScope) -> None:
+    def __init__(self, opened: Opened, caller: Caller, scope: WireScope, jobs: JobLoop | None = None) -> None:
         self._opened = opened
+        self._jobs = jobs
         self._caller = caller
         self._scope = scope
         self.dispatcher = opened.dispatcher
@@ -123,13 +232,41 @@ class Embedded:
         idempotency_key: str | None,
         deadline_ms: int | None,
     ) -> Outcome:
-        """Through all five steps, as the identity the store was opened for."""
-        return self._opened.dispatcher.dispatch(
-            Call(operation, arguments, self._caller, scope or self._scope, idempotency_key, deadline_ms)
-        )
+        """Through all five steps, as the identity the store was opened for. What closes the runtime frees its store."""
+        call = Call(operation, arguments, self._caller, scope or self._scope, idempotency_key, deadline_ms)
+        try:
+            return self._opened.dispatcher.dispatch(call)
+        finally:
+            if self._opened.dispatcher.lifecycle.closed_with is not None:
+                self.release()
 
-    def close(self) -> None:
+    def close(self, reason: str) -> MemoryCloseReport | None:
+        """Close as `memory.close` does, and free the store; None where that could not be done, but the store is freed:
+        the profile hides the operation, or the writer is gone.
+
+        Raises:
+            InvalidRequest: the reason is no short text. Nothing was closed.
+        """
+        if (first := self._opened.dispatcher.lifecycle.closed_with) is not None:
+            return replace(first, already=True, lifecycle=None)
+        if self._opened.store.closed:
+            return None
+        try:
+            report = self.call("memory.close", MemoryCloseRequest(reason=reason), None, None, None).report
+        except InvalidRequest:
+            raise
+        except BeetleError:
+            self.release()
+            return None
+        assert isinstance(report, MemoryCloseReport)
+        return report
+
+    def release(self) -> None:
+        """Commit what is queued and free the store; a second call does nothing."""
+        self._opened.dispatcher.lifecycle.stop_tasks()
+        stop_jobs(self._opened, self._jobs)
         self._opened.store.close()
+        self._opened.dispatcher.lifecycle.release()
 
 
 def open_embedded(
@@ -140,15 +277,27 @@ def open_embedded(
     identity: MemoryIdentity,
     scope: MemoryScope,
     transport: str = "in_process",
-    surroundings: Surroundings = THIS_MACHINE,
+    surroundings: Surroundings | None = None,
+    skill_dirs: Sequence[str] = (),
 ) -> Embedded:
-    """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`)."""
+    """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`).
+
+    Args:
+        store: its path. Left out, it and the surroundings are what the configuration says.
+        skill_dirs: folders of Agent Skills to mount in place of the configuration's; relative ones are made absolute.
+    """
     # A struct's constructor checks nothing.
     identity = convert_request(identity, MemoryIdentity, "$.identity")
     scope = convert_request(scope, MemoryScope, "$.scope")
     if store is None:
         uid = os.getuid()
-        store = str(store_path(None, os.environ, read_config(None, os.environ, uid), uid))
+        config = read_config(None, os.environ, uid)
+        store = str(store_path(None, os.environ, config, uid))
+        surroundings = surroundings or surroundings_of(config, os.environ)
+    surroundings = surroundings or THIS_MACHINE
+    if skill_dirs:
+        folders = skill_folders((each and os.path.abspath(each) for each in skill_dirs), "$.agent_skill_dirs")
+        surroundings = surroundings._replace(skill_dirs=folders)
     opened = open_store(store, profile, backend, surroundings=surroundings)
     wire = WireScope(
         owner_id=identity.owner_id,
@@ -159,7 +308,9 @@ def open_embedded(
     )
     # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
     caller = OPERATOR._replace(transport=transport) if transport == "cli" else _owner(identity)
-    return Embedded(opened, caller, wire)
+    # A command is over before a job would be.
+    jobs = start_jobs(opened, {caller.name: caller}.get, only=caller.name) if transport == "in_process" else None
+    return Embedded(opened, caller, wire, jobs)
 
 
 def _owner(identity: MemoryIdentity) -> Caller:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
+from beetle.contracts.lifecycle import MemoryCloseReport
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.store import StoreOpenReport
+from beetle.contracts.tool_registries import ToolRegistryUpsertRequest
+
+if TYPE_CHECKING:
+    from beetle.runtime.config import Model
 
 
 class MemoryRuntime(OperationMethods):
@@ -30,6 +37,8 @@ class MemoryRuntime(OperationMethods):
         backend: str | None = None,
         identity: MemoryIdentity | None = None,
         scope: MemoryScope | None = None,
+        agent_skill_dirs: Iterable[str | os.PathLike[str]] = (),
+        model: Model | None = None,
     ) -> MemoryRuntime:
         """Open a store.
 
@@ -39,11 +48,14 @@ class MemoryRuntime(OperationMethods):
             backend: in-memory, sqlite, file or embedded; the profile's own when left out.
             identity: for whom; the default owner and agent when left out.
             scope: where that agent talks.
+            agent_skill_dirs: folders of Agent Skills to mount, which are read and never changed; without a `store`, the
+                configuration's when left out.
+            model: who answers maintenance; without a `store`, the configuration's when left out.
 
         Raises:
             StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch, InvalidRequest.
         """
-        from beetle.open import open_embedded
+        from beetle.open import open_embedded, with_model
 
         return cls(
             open_embedded(
@@ -52,6 +64,8 @@ class MemoryRuntime(OperationMethods):
                 backend=backend,
                 identity=identity or MemoryIdentity(),
                 scope=scope or MemoryScope(),
+                skill_dirs=tuple(os.fspath(each) for each in agent_skill_dirs),
+                surroundings=None if model is None else with_model(store, model),
             )
         )
 
@@ -76,9 +90,17 @@ class MemoryRuntime(OperationMethods):
     ) -> Report:
         return self._opened.call(operation, arguments, scope, idempotency_key, deadline_ms).report
 
-    def close(self) -> None:
-        """Commit what is queued, checkpoint, release the store. A second call does nothing."""
-        self._opened.close()
+    def close(self, reason: str = "the runtime was closed") -> MemoryCloseReport | None:
+        """Commit what is queued, fold the write-ahead log into the store, and free it. A second call says so.
+
+        Args:
+            reason: for the report; at most 256 characters.
+
+        Returns:
+            What closing did, `already` set when it had been done before; None where nothing could be done
+            but to free the store: the profile hides the operation, or the writer is gone.
+        """
+        return self._opened.close(reason)
 
     def __enter__(self) -> MemoryRuntime:
         return self
@@ -98,6 +120,9 @@ class MemoryRuntimeBuilder:
     _backend: str | None = None
     _identity: MemoryIdentity = field(default_factory=MemoryIdentity)
     _scope: MemoryScope = field(default_factory=MemoryScope)
+    _skill_dirs: tuple[str, ...] = ()
+    _registries: tuple[ToolRegistryUpsertRequest, ...] = ()
+    _model: Model | None = None
 
     def store(self, path: str) -> MemoryRuntimeBuilder:
         """Path of the database."""
@@ -119,8 +144,67 @@ class MemoryRuntimeBuilder:
         """Where that agent talks."""
         return replace(self, _scope=scope)
 
+    def agent_skill_dirs(self, dirs: Iterable[str | os.PathLike[str]]) -> MemoryRuntimeBuilder:
+        """Folders of Agent Skills to mount, in place of those given before."""
+        return replace(self, _skill_dirs=tuple(os.fspath(each) for each in dirs))
+
+    def add_agent_skill_dir(self, path: str | os.PathLike[str]) -> MemoryRuntimeBuilder:
+        """One more folder of Agent Skills to mount."""
+        return replace(self, _skill_dirs=(*self._skill_dirs, os.fspath(path)))
+
+    def agent_tool_registry(
+        self, registry: ToolRegistryUpsertRequest | None = None, /, **fields: Any
+    ) -> MemoryRuntimeBuilder:
+        """One more tool registry, by its request or its fields, to be registered as soon as the store is open.
+
+        Raises:
+            InvalidRequest: one of its fields is not as it must be.
+        """
+        from beetle.contracts.codec import convert_request
+
+        given = convert_request(fields if registry is None else registry, ToolRegistryUpsertRequest, "$.registry")
+        return replace(self, _registries=(*self._registries, given))
+
+    def model(
+        self,
+        kind: Literal["openai", "ollama"],
+        name: str,
+        *,
+        url: str | None = None,
+        api_key_file: str | None = None,
+        timeout_s: int = 60,
+    ) -> MemoryRuntimeBuilder:
+        """Who answers maintenance, as `[model]` of beetle.toml would say it.
+
+        Args:
+            kind: which protocol it speaks.
+            url: the usual loopback address of its kind when left out.
+            api_key_file: a file of one line that only this user may read.
+            timeout_s: seconds that one question may take.
+
+        Raises:
+            InvalidRequest: one of these is not as it must be.
+        """
+        from beetle.runtime.config import model_of
+
+        given = {"kind": kind, "name": name, "url": url, "api_key_file": api_key_file, "timeout_s": timeout_s}
+        return replace(self, _model=model_of(given))
+
     def open(self) -> MemoryRuntime:
-        """Open the store; errors as `MemoryRuntime.open`."""
-        return MemoryRuntime.open(
-            self._store, profile=self._profile, backend=self._backend, identity=self._identity, scope=self._scope
+        """Open the store, then register; errors as `MemoryRuntime.open` and `upsert_agent_tool_registry`."""
+        runtime = MemoryRuntime.open(
+            self._store,
+            profile=self._profile,
+            backend=self._backend,
+            identity=self._identity,
+            scope=self._scope,
+            agent_skill_dirs=self._skill_dirs,
+            model=self._model,
         )
+        try:
+            for each in self._registries:
+                runtime.upsert_agent_tool_registry(each)
+        except BaseException:
+            runtime.close()
+            raise
+        return runtime

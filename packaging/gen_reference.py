@@ -40,6 +40,8 @@ PATTERNS: Mapping[str, str] = {
     NO_CONTROL: "no control characters",
     r"\S": "not blank",
     r"^[^\x00-\x1f\x7f-\x9f/]*\Z": "no control characters, no slash",
+    r"^[a-z0-9][a-z0-9_-]*\Z": "small letters, digits, dashes",
+    r"^/[^\x00]*\Z": "an absolute path",
 }
 """Patterns of the contracts, in words."""
 
@@ -70,6 +72,11 @@ BUDGET_MEANINGS: Mapping[str, tuple[str, str]] = {
     "connections": ("connections to the socket", "refuses: `overloaded`, and closes the connection"),
     "subscription_events": ("events that wait for one subscriber", "drops, and says how many"),
     "idempotency_keys": ("first reports that are kept", "forgets the oldest"),
+    "agent_skill_depth": ("levels of folders within an Agent Skill", "leaves the fingerprint out, with a finding"),
+    "agent_skill_count": ("Agent Skills in all mounts", "leaves the others out, with a finding"),
+    "agent_skill_bytes": (
+        "bytes read for the fingerprints of a page of Agent Skills", "leaves the fingerprint out, with a finding"
+    ),
     "deferred_days": ("days for which a deferred candidate waits", "drops it, with an event"),
     "import_bytes": ("bytes of an import", ""),
     "export_bytes": ("bytes of an export", ""),

@@ -20,6 +20,9 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.store": ("store contracts", "apsw"),
     "beetle.runtime": ("runtime contracts memory store", "msgspec"),
     "beetle.runtime.identity": ("contracts store", "cryptography"),  # the keys: nobody else has to do with them
+    "beetle.runtime.passphrase": ("", "cryptography"),
+    "beetle.runtime.model": ("contracts memory runtime", "msgspec urllib3"),  # nobody else asks anything of a network
+    "beetle.runtime.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
     "beetle.sdk": ("contracts runtime open", ""),
     "beetle.client": ("contracts", "msgspec msgpack"),
     "beetle.transports": ("transports contracts runtime.dispatcher", "msgspec msgpack"),
@@ -36,7 +39,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.tree": ("contracts.errors frozen", ""),
     "beetle.chunks": ("open contracts", ""),
     "beetle.install": ("install contracts tree frozen", ""),  # what profile and configuration say is handed in
-    "beetle.harness": ("harness open contracts", ""),
+    # It asks throw-away stores as several callers, at a clock of its own, beside a plain query of SQLite.
+    "beetle.harness": ("harness open contracts runtime.caller runtime.dispatcher runtime.surroundings store.floor", ""),
     "beetle.__main__": ("transports.cli frozen", "msgspec"),
     "tui": ("client contracts open", "textual rich"),
 }

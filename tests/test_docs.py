@@ -205,6 +205,14 @@ def test_every_operation_is_documented_with_every_field() -> None:
         assert f"`{row.method}(" in found or row.effect == "stream"
 
 
+def test_the_page_of_the_sdk_calls_every_operation() -> None:
+    called = "".join(block.text for block in blocks(DOCS / "sdk.md", "python"))
+    methods = {row.method: row.name for row in OPERATIONS if "in_process" in row.exposed}
+    missing = {name for method, name in methods.items() if not re.search(rf"\.{method}\(", called)}
+    assert missing == {"memory.close"}, "which ends a daemon; a runtime has its own close"
+    assert "memory.close(reason=" in called
+
+
 def test_every_error_key_is_documented() -> None:
     text = text_of("errors.md")
     assert all(f"`{key}`" in text for key in STATUS)

@@ -105,4 +105,4 @@ class StoreSource(Source):
 
     def close(self) -> None:
         """See Source."""
-        self._embedded.close()
+        self._embedded.release()

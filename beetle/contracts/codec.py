@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw
 from beetle.contracts.errors import InvalidRequest
 
 __all__ = [
-    "UNSET", "Raw", "check_values", "convert_request", "decode_request", "format_us", "from_plain", "from_us", "pack",
-    "pack_json", "replace", "to_plain", "to_us", "to_wire", "unpack", "unpack_any",
+    "UNSET", "Raw", "check_values", "convert_request", "decode_json", "decode_request", "format_us", "from_plain",
+    "from_us", "pack", "pack_json", "replace", "to_plain", "to_us", "to_wire", "unpack", "unpack_any",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -71,10 +71,14 @@ def unpack_any(data: bytes | msgspec.Raw) -> Any:
 
 
 @overload
-def decode_request(data: bytes | Raw, kind: type[T], root: str = "$.args", *, scanned: bool = False) -> T: ...
+def decode_request(
+    data: bytes | memoryview | Raw, kind: type[T], root: str = "$.args", *, scanned: bool = False
+) -> T: ...
 @overload
-def decode_request(data: bytes | Raw, kind: UnionType, root: str = "$.args", *, scanned: bool = False) -> Any: ...
-def decode_request(data: bytes | Raw, kind: Any, root: str = "$.args", *, scanned: bool = False) -> Any:
+def decode_request(
+    data: bytes | memoryview | Raw, kind: UnionType, root: str = "$.args", *, scanned: bool = False
+) -> Any: ...
+def decode_request(data: bytes | memoryview | Raw, kind: Any, root: str = "$.args", *, scanned: bool = False) -> Any:
     """Decode a caller's arguments strictly.
 
     Args:
@@ -92,6 +96,23 @@ def decode_request(data: bytes | Raw, kind: Any, root: str = "$.args", *, scanne
         raise InvalidRequest(reason=f"the arguments are no valid MessagePack: {error}", path=root) from None
     if not scanned:
         check_values(value, root)
+    return value
+
+
+def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
+    """Decode JSON of somebody who is not trusted, as strictly as a request.
+
+    Raises:
+        InvalidRequest: as `decode_request`, and for what is no JSON. Its message may quote the names of fields.
+    """
+    _decoder(kind)  # builds what the decoding below would build without the lock
+    try:
+        value = msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        _refuse(error, root)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidRequest(reason=f"this is no valid JSON - at {root}", path=root) from None
+    check_values(value, root)
     return value
 
 

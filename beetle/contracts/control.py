@@ -11,6 +11,16 @@ from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, bud
 
 Topic = Literal["lifecycle", "transcript", "skill", "job", "device", "replication"]
 
+TOPIC_CAPABILITIES: dict[str, str] = {
+    "lifecycle": "inspect",
+    "transcript": "transcript",
+    "skill": "skill",
+    "job": "scheduler",
+    "device": "device",
+    "replication": "replication",
+}
+"""What a caller needs to follow a topic."""
+
 
 class HelloRequest(Request, frozen=True, kw_only=True):
     """Ask who answers, who is asking, and what may be asked."""

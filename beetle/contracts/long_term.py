@@ -184,9 +184,11 @@ class LongTermMutateRequest(Request, frozen=True, kw_only=True):
 
 class LongTermMutateReport(Report, frozen=True, kw_only=True):
     """`refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record after it,
-    of supersede the new one. `waiting` counts the deferred candidates that a forgotten query takes with it.
+    of supersede the new one. `waiting` and `proposals` count the deferred candidates and the open proposals that a
+    forgotten query takes with it.
 
-    A deletion is `erasure: done` when no byte of it is left in the store's files, else `pending`.
+    A deletion is `erasure: done` when no byte of it is left in the store's files, else `pending`; `replica_horizon` is
+    the time of the newest copy of the store that may hold it still, None where there is none.
     """
 
     action: Open[FactAction]
@@ -196,10 +198,12 @@ class LongTermMutateReport(Report, frozen=True, kw_only=True):
     affected: Open[int]
     refs: Open[tuple[str, ...]]
     waiting: Open[int] = 0
+    proposals: Open[int] = 0
     ref: Open[str | None] = None
     revision: Open[int | None] = None
     derived_refs: Open[tuple[DerivedMemoryRef, ...]] = ()
     confirm_token: Open[str | None] = None
     erasure: Open[Literal["done", "pending"] | None] = None
+    replica_horizon: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from beetle.contracts.common import (
     Conversation,
@@ -34,6 +34,8 @@ from beetle.contracts.governance import (
     LongTermExtractionWrite,
     ToolFeedbackWrite,
 )
+from beetle.contracts.lifecycle import Mode
+from beetle.contracts.maintain import DeferredGovernance
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.contracts.transcript import Query
 
@@ -109,7 +111,10 @@ class RecallHit(Piece, frozen=True, kw_only=True):
 
 
 class AgentToolHint(Piece, frozen=True, kw_only=True):
-    """Governed experience with a tool of the host; the host executes, and decides whether it may."""
+    """Governed experience with a tool of the host; the host executes, and decides whether it may.
+
+    `score` is between 0 and 1: the share of its last uses that succeeded, one of each kind added.
+    """
 
     tool_id: Open[str]
     registry_id: Open[str]
@@ -118,11 +123,27 @@ class AgentToolHint(Piece, frozen=True, kw_only=True):
     permission_tags: Open[tuple[str, ...]] = ()
     risk_tags: Open[tuple[str, ...]] = ()
     host_execution_required: Open[bool] = True
+    score: Open[float] = 0.0
+    registry_fingerprint: Open[str] = ""
+    registry_scope: Open[str] = "global"
+
+
+ToolExperienceReason = Literal[
+    "available", "no_governed_tool_experience", "registry_missing", "registry_drifted", "experience_stale"
+]
 
 
 class ToolExperienceStatus(Piece, frozen=True, kw_only=True):
-    reason: Open[str] = "no_governed_tool_experience"
+    """Why there are hints, or none. `registries` were looked at; of them some are not registered, some have drifted.
+
+    Without hints, the first that holds of: experience of a tool whose registry is missing, is another one now, or
+    whose schema is another one now; else there is no governed experience.
+    """
+
+    reason: Open[ToolExperienceReason] = "no_governed_tool_experience"
     registries: Open[tuple[str, ...]] = ()
+    missing: Open[tuple[str, ...]] = ()
+    drifted: Open[tuple[str, ...]] = ()
 
 
 class WorkingRecall(Piece, frozen=True, kw_only=True):
@@ -286,7 +307,12 @@ class AgentSkillReport(Piece, frozen=True, kw_only=True):
 
 
 class ToolRegistryReport(Piece, frozen=True, kw_only=True):
+    """Registries of the space, the tools in them, how many of those are known by experience, and why or why not."""
+
     registries: Open[int] = 0
+    tools: Open[int] = 0
+    experienced: Open[int] = 0
+    reason: Open[ToolExperienceReason] = "no_governed_tool_experience"
 
 
 class IdentityState(Piece, frozen=True, kw_only=True):
@@ -312,13 +338,44 @@ class OperatorInspection(Piece, frozen=True, kw_only=True):
     identity: Open[IdentityState | None] = None
 
 
-class MemoryInspectionReport(Report, frozen=True, kw_only=True):
-    """`recall`, `recall_hits` and `projection` are filled when the request gives a query."""
+class RuntimeState(Piece, frozen=True, kw_only=True):
+    """The mode that holds, and the operation of the long task that runs now.
 
+    `replica_horizon` is the time of the newest copy beside the store: what was erased since may still stand in every
+    copy up to then. None where there is no copy.
+    """
+
+    mode: Open[Mode]
+    task: Open[str | None] = None
+    replica_horizon: Open[str | None] = None
+
+
+class OperatorAction(Piece, frozen=True, kw_only=True):
+    """A step of the runtime's own life, or one of an operator: its row of the event log, without its subject."""
+
+    event_id: Open[int]
+    at: Open[str]
+    topic: Open[str]
+    event: Open[str]
+    operation: Open[str]
+    principal: Open[str]
+
+
+class MemoryInspectionReport(Report, frozen=True, kw_only=True):
+    """`recall`, `recall_hits` and `projection` are filled when the request gives a query.
+
+    `capabilities` are this caller's. `operator_actions` are the last ones, the newest first; the daemon's own are for
+    operators. `agent_skills` counts nothing in the mode safe, where nobody looks at the mounted folders.
+    """
+
+    runtime: Open[RuntimeState]
     store: Open[StoreState]
     counts: Open[PlaneCounts]
     event_log: Open[EventLogState]
     operator: Open[OperatorInspection]
+    capabilities: Open[dict[str, Capability]] = field(default_factory=dict[str, Capability])
+    operator_actions: Open[tuple[OperatorAction, ...]] = ()
+    deferred: Open[DeferredGovernance] = DeferredGovernance()
     agent_skills: Open[AgentSkillReport] = AgentSkillReport()
     tool_registries: Open[ToolRegistryReport] = ToolRegistryReport()
     recall: Open[WorkingRecall | None] = None

@@ -5,7 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar, cast
 
-from beetle.contracts import control, governance, long_term, memory, private, skills, transcript, transcript_repair
+from beetle.contracts import (
+    agent_skills,
+    console,
+    continuity,
+    control,
+    devices,
+    event_log,
+    evolve,
+    governance,
+    harness,
+    lifecycle,
+    long_term,
+    memory,
+    private,
+    skills,
+    snapshots,
+    tool_registries,
+    transcript,
+    transcript_repair,
+)
+from beetle.contracts import maintain as maintenance
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.operations import BY_NAME
 
@@ -68,6 +88,54 @@ class OperationMethods(ABC):
         """Write skills, or have candidates, an extraction or tool feedback judged; `kind` says which."""
         return self._ask("memory.write", memory.MemoryWriteReport, request, fields)
 
+    def maintain(
+        self, request: maintenance.MemoryMaintainRequest | None = None, /, **fields: Any
+    ) -> maintenance.MemoryMaintainReport:
+        """Have the model read what was said since the last time, and judge what it notes."""
+        return self._ask("memory.maintain", maintenance.MemoryMaintainReport, request, fields)
+
+    def finalize_turn_and_maintain(
+        self, request: maintenance.MemoryFinalizeTurnRequest | None = None, /, **fields: Any
+    ) -> maintenance.MemoryFinalizeTurnReport:
+        """Commit one turn, then maintain its conversation, or leave a job that does."""
+        return self._ask("memory.finalize_turn", maintenance.MemoryFinalizeTurnReport, request, fields)
+
+    def governance_report(
+        self, request: maintenance.GovernanceReportRequest | None = None, /, **fields: Any
+    ) -> maintenance.GovernanceReport:
+        """What waits, what was decided, and the policies that hold."""
+        return self._ask("governance.report", maintenance.GovernanceReport, request, fields)
+
+    def replay(
+        self, request: continuity.MemoryReplayRequest | None = None, /, **fields: Any
+    ) -> continuity.MemoryReplayReport:
+        """A chat's turn ledger."""
+        return self._ask("memory.replay", continuity.MemoryReplayReport, request, fields)
+
+    def export_snapshot(
+        self, request: continuity.MemoryExportRequest | None = None, /, **fields: Any
+    ) -> continuity.MemoryExportReport:
+        """One chat's memory as a continuity snapshot."""
+        return self._ask("memory.export", continuity.MemoryExportReport, request, fields)
+
+    def import_snapshot(
+        self, request: continuity.MemoryImportRequest | None = None, /, **fields: Any
+    ) -> continuity.MemoryImportReport:
+        """Take a continuity snapshot in as one chat: all or nothing."""
+        return self._ask("memory.import", continuity.MemoryImportReport, request, fields)
+
+    def export_space(
+        self, request: continuity.MemorySpaceExportRequest | None = None, /, **fields: Any
+    ) -> continuity.MemorySpaceExportReport:
+        """The memory space as an archive."""
+        return self._ask("memory.export_space", continuity.MemorySpaceExportReport, request, fields)
+
+    def import_space(
+        self, request: continuity.MemorySpaceImportRequest | None = None, /, **fields: Any
+    ) -> continuity.MemoryImportReport:
+        """Take an archive in as the memory space: all or nothing."""
+        return self._ask("memory.import_space", continuity.MemoryImportReport, request, fields)
+
     def list_runtime_skills(
         self, request: skills.RuntimeSkillListRequest | None = None, /, **fields: Any
     ) -> skills.RuntimeSkillListReport:
@@ -97,6 +165,36 @@ class OperationMethods(ABC):
     ) -> skills.RuntimeSkillMutationReport:
         """Delete a skill with every revision."""
         return self._ask("skill.delete", skills.RuntimeSkillMutationReport, request, fields)
+
+    def list_agent_skills(
+        self, request: agent_skills.AgentSkillListRequest | None = None, /, **fields: Any
+    ) -> agent_skills.AgentSkillListReport:
+        """The mounted Agent Skills, scanned anew."""
+        return self._ask("agent_skill.list", agent_skills.AgentSkillListReport, request, fields)
+
+    def list_agent_tool_registries(
+        self, request: tool_registries.ToolRegistryListRequest | None = None, /, **fields: Any
+    ) -> tool_registries.ToolRegistryListReport:
+        """Tool registries by id."""
+        return self._ask("tool_registry.list", tool_registries.ToolRegistryListReport, request, fields)
+
+    def get_agent_tool_registry(
+        self, request: tool_registries.ToolRegistryGetRequest | None = None, /, **fields: Any
+    ) -> tool_registries.ToolRegistryGetReport:
+        """One tool registry with its tools."""
+        return self._ask("tool_registry.get", tool_registries.ToolRegistryGetReport, request, fields)
+
+    def upsert_agent_tool_registry(
+        self, request: tool_registries.ToolRegistryUpsertRequest | None = None, /, **fields: Any
+    ) -> tool_registries.ToolRegistryMutationReport:
+        """Register the host's tools in short, or replace what was registered."""
+        return self._ask("tool_registry.upsert", tool_registries.ToolRegistryMutationReport, request, fields)
+
+    def delete_agent_tool_registry(
+        self, request: tool_registries.ToolRegistryDeleteRequest | None = None, /, **fields: Any
+    ) -> tool_registries.ToolRegistryMutationReport:
+        """Delete a tool registry; what was observed of its tools stays."""
+        return self._ask("tool_registry.delete", tool_registries.ToolRegistryMutationReport, request, fields)
 
     def list_long_term(
         self, request: long_term.LongTermListRequest | None = None, /, **fields: Any
@@ -187,6 +285,136 @@ class OperationMethods(ABC):
     ) -> private.PrivateGetReport:
         """One private record, with its content."""
         return self._ask("private.get", private.PrivateGetReport, request, fields)
+
+    def propose(
+        self, request: evolve.EvolveProposeRequest | None = None, /, **fields: Any
+    ) -> evolve.EvolveProposeReport:
+        """Propose changes; nothing else changes."""
+        return self._ask("evolve.propose", evolve.EvolveProposeReport, request, fields)
+
+    def list_proposals(
+        self, request: evolve.EvolveListRequest | None = None, /, **fields: Any
+    ) -> evolve.EvolveListReport:
+        """Proposals, the newest first."""
+        return self._ask("evolve.list", evolve.EvolveListReport, request, fields)
+
+    def preview_proposal(
+        self, request: evolve.EvolvePreviewRequest | None = None, /, **fields: Any
+    ) -> evolve.EvolvePreviewReport:
+        """What a proposal would change."""
+        return self._ask("evolve.preview", evolve.EvolvePreviewReport, request, fields)
+
+    def submit_proposals(
+        self, request: evolve.EvolveSubmitRequest | None = None, /, **fields: Any
+    ) -> evolve.EvolveSubmitReport:
+        """Carry proposals out, or withdraw them."""
+        return self._ask("evolve.submit", evolve.EvolveSubmitReport, request, fields)
+
+    def console_overview(
+        self, request: console.ConsoleOverviewRequest | None = None, /, **fields: Any
+    ) -> console.ConsoleOverviewReport:
+        """The machine, the runtime, what it holds, how it does, who is here."""
+        return self._ask("console.overview", console.ConsoleOverviewReport, request, fields)
+
+    def console_session(
+        self, request: console.ConsoleSessionRequest | None = None, /, **fields: Any
+    ) -> console.ConsoleSessionReport:
+        """Who is asking, and whose memory it works on."""
+        return self._ask("console.session", console.ConsoleSessionReport, request, fields)
+
+    def list_devices(
+        self, request: devices.DeviceListRequest | None = None, /, **fields: Any
+    ) -> devices.DeviceListReport:
+        """Devices, by the fingerprints of their keys."""
+        return self._ask("device.list", devices.DeviceListReport, request, fields)
+
+    def add_device(self, request: devices.DeviceAddRequest | None = None, /, **fields: Any) -> devices.DeviceKeyReport:
+        """A new device, and once its key."""
+        return self._ask("device.add", devices.DeviceKeyReport, request, fields)
+
+    def update_device(
+        self, request: devices.DeviceUpdateRequest | None = None, /, **fields: Any
+    ) -> devices.DeviceReport:
+        """Change a device's label, state or capabilities."""
+        return self._ask("device.update", devices.DeviceReport, request, fields)
+
+    def rotate_device_key(
+        self, request: devices.DeviceRotateKeyRequest | None = None, /, **fields: Any
+    ) -> devices.DeviceKeyReport:
+        """Another key for a device, shown once."""
+        return self._ask("device.rotate_key", devices.DeviceKeyReport, request, fields)
+
+    def remove_device(
+        self, request: devices.DeviceRemoveRequest | None = None, /, **fields: Any
+    ) -> devices.DeviceRemovedReport:
+        """Forget a device."""
+        return self._ask("device.remove", devices.DeviceRemovedReport, request, fields)
+
+    def list_transports(
+        self, request: devices.TransportListRequest | None = None, /, **fields: Any
+    ) -> devices.TransportListReport:
+        """The ways in, and which are open."""
+        return self._ask("transport.list", devices.TransportListReport, request, fields)
+
+    def update_transport(
+        self, request: devices.TransportUpdateRequest | None = None, /, **fields: Any
+    ) -> devices.TransportReport:
+        """Open or close a way in."""
+        return self._ask("transport.update", devices.TransportReport, request, fields)
+
+    def read_event_log(
+        self, request: event_log.EventLogReadRequest | None = None, /, **fields: Any
+    ) -> event_log.EventLogReadReport:
+        """Rows of the event log."""
+        return self._ask("event_log.read", event_log.EventLogReadReport, request, fields)
+
+    def run_harness(
+        self, request: harness.HarnessRunRequest | None = None, /, **fields: Any
+    ) -> harness.HarnessRunReport:
+        """Run fixtures in throw-away stores, and the gates over them."""
+        return self._ask("harness.run", harness.HarnessRunReport, request, fields)
+
+    def recover(
+        self, request: lifecycle.MemoryRecoverRequest | None = None, /, **fields: Any
+    ) -> lifecycle.MemoryRecoverReport:
+        """Run the recoverable lifecycle steps."""
+        return self._ask("memory.recover", lifecycle.MemoryRecoverReport, request, fields)
+
+    def close_runtime(
+        self, request: lifecycle.MemoryCloseRequest | None = None, /, **fields: Any
+    ) -> lifecycle.MemoryCloseReport:
+        """End the daemon or runtime cleanly."""
+        return self._ask("memory.close", lifecycle.MemoryCloseReport, request, fields)
+
+    def create_snapshot(
+        self, request: snapshots.SnapshotCreateRequest | None = None, /, **fields: Any
+    ) -> snapshots.SnapshotCreateReport:
+        """Take a snapshot of the whole store while it is in use."""
+        return self._ask("snapshot.create", snapshots.SnapshotCreateReport, request, fields)
+
+    def list_snapshots(
+        self, request: snapshots.SnapshotListRequest | None = None, /, **fields: Any
+    ) -> snapshots.SnapshotListReport:
+        """Snapshots of this store, the newest first."""
+        return self._ask("snapshot.list", snapshots.SnapshotListReport, request, fields)
+
+    def verify_snapshot(
+        self, request: snapshots.SnapshotVerifyRequest | None = None, /, **fields: Any
+    ) -> snapshots.SnapshotVerifyReport:
+        """Check a snapshot whole."""
+        return self._ask("snapshot.verify", snapshots.SnapshotVerifyReport, request, fields)
+
+    def restore_snapshot(
+        self, request: snapshots.SnapshotRestoreRequest | None = None, /, **fields: Any
+    ) -> snapshots.SnapshotRestoreReport:
+        """Put a snapshot in the place of the store."""
+        return self._ask("snapshot.restore", snapshots.SnapshotRestoreReport, request, fields)
+
+    def prune_snapshots(
+        self, request: snapshots.SnapshotPruneRequest | None = None, /, **fields: Any
+    ) -> snapshots.SnapshotPruneReport:
+        """Remove snapshots but for the newest ones."""
+        return self._ask("snapshot.prune", snapshots.SnapshotPruneReport, request, fields)
 
     def verify_store(
         self, request: control.StoreVerifyRequest | None = None, /, **fields: Any

@@ -385,7 +385,9 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     """What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do.
 
     `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
-    snapshot, and None where nothing was erased. `replica_horizon` is None where no replica or snapshot is known.
+    snapshot, and None where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
+    hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is nowhere. None
+    where there is no copy.
     """
 
     action: Open[str]

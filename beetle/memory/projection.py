@@ -14,13 +14,13 @@ TAIL = "</memory>"
 
 SEPARATORS = "\u2028\u2029"
 SHARES: dict[str, dict[str, int]] = {
-    "normal": {"procedures": 30, "facts": 15, "evidence": 25, "recent": 30},
-    "elevated": {"procedures": 35, "facts": 15, "evidence": 15, "recent": 30},
-    "critical": {"procedures": 10, "facts": 5, "evidence": 0, "recent": 30},
+    "normal": {"procedures": 30, "agent_skills": 5, "facts": 15, "evidence": 20, "recent": 30},
+    "elevated": {"procedures": 35, "agent_skills": 0, "facts": 15, "evidence": 15, "recent": 30},
+    "critical": {"procedures": 10, "agent_skills": 0, "facts": 5, "evidence": 0, "recent": 30},
 }
-"""Percent of the block that each section may take first, by pressure: evidence shrinks before facts, facts before
-skills. Under normal pressure what a section leaves flows on; under pressure the rest stays free, since the model's
-window is tight."""
+"""Percent of the block that each section may take first, by pressure: agent skills shrink before evidence, evidence
+before facts, facts before skills. Under normal pressure what a section leaves flows on; under pressure the rest stays
+free, since the model's window is tight."""
 
 
 class Item(NamedTuple):
@@ -33,13 +33,15 @@ class Item(NamedTuple):
 class Section(NamedTuple):
     """A section's items in order of worth. `newest_last` shows them in reverse: the best is the newest.
 
-    `note` tells the model what the section is; it is our own text, never stored.
+    `note` tells the model what the section is; it is our own text, never stored. A `spare` one is given its own share,
+    and more only when every other section has what it wants.
     """
 
     name: str
     items: Sequence[Item]
     newest_last: bool = False
     note: str = ""
+    spare: bool = False
 
 
 class Placed(NamedTuple):
@@ -72,10 +74,10 @@ def project(sections: Sequence[Section], bound: int, pressure: str) -> Block:
     used: dict[str, int] = dict.fromkeys(taken, 0)
     carried = 0
     for section in sections:
-        left = _fill(section, taken, used, budgets[section.name] + carried)
-        carried = left if pressure == "normal" else 0
+        left = _fill(section, taken, used, budgets[section.name] + (0 if section.spare else carried))
+        carried = (left + carried if section.spare else left) if pressure == "normal" else 0
     if pressure == "normal":
-        for section in sections:
+        for section in sorted(sections, key=lambda each: each.spare):
             left = room - sum(used.values())
             _fill(section, taken, used, used[section.name] + left)
     parts = [_render(each, taken[each.name]) for each in sections if taken[each.name]]

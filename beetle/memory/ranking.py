@@ -85,7 +85,8 @@ class Candidate(NamedTuple):
     """One record to be ranked, already allowed to the caller.
 
     `bm25`: positive, better is higher (FTS5's with the sign turned); 0 for a fetched neighbour that did not match.
-    `sequence` counts the rows of a conversation one by one, hidden ones too. `conversation` None: not a turn.
+    `sequence` counts the rows of a conversation one by one, hidden ones too. `conversation` None: not a turn. What is
+    not `dated` belongs to no day.
     """
 
     plane: str
@@ -98,6 +99,7 @@ class Candidate(NamedTuple):
     speaker: str | None = None
     title: str = ""
     archived: bool = False
+    dated: bool = True
 
 
 class Ranked(NamedTuple):
@@ -275,7 +277,7 @@ def _session_shares(pool: Sequence[Candidate], scores: Sequence[float]) -> list[
 
 def _coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[_Window]) -> list[float]:
     """The share of the terms, weighted by their rarity in the pool, that a candidate's window holds between them."""
-    stems = [_stem(term) for term in terms]
+    stems = [stem_of(term) for term in terms]
     held = [sum(1 << k for k, stem in enumerate(stems) if stem in text) for text in texts]
     counts = [sum(bits >> k & 1 for bits in held) for k in range(len(stems))]
     rarity = [log(1 + len(texts) / (1 + count)) if count else 0.0 for count in counts]
@@ -291,7 +293,7 @@ def _coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[_Win
     return covered
 
 
-def _stem(term: str) -> str:
+def stem_of(term: str) -> str:
     """A word without its last letters: the start that most of its inflections share."""
     return term[: max(4, len(term) - 2)] if term.isascii() else term
 
@@ -315,7 +317,7 @@ def _attributes(
     signals: list[tuple[str, float]] = []
     if candidate.speaker in heard:
         signals.append(("speaker", weights.speaker))
-    if parsed.dates:
+    if parsed.dates and candidate.dated:
         bonus = max(_date_bonus(date, candidate.at_us, weights) for date in parsed.dates)
         if bonus:
             signals.append(("date", bonus))
@@ -323,7 +325,7 @@ def _attributes(
         signals.append(("current_conversation", weights.current))
     if candidate.title and parsed.terms:
         title = candidate.title.lower()
-        shared = sum(_stem(term) in title for term in parsed.terms)
+        shared = sum(stem_of(term) in title for term in parsed.terms)
         if shared:
             signals.append(("title", weights.title * shared / len(parsed.terms)))
     return signals
@@ -400,7 +402,7 @@ def _densest(content: str, parsed: ParsedQuery, room: int) -> tuple[int, int]:
         lower = content
     places = sorted(
         (start, start + len(stem), stem)
-        for stem in {_stem(word) for word in (*parsed.terms, *parsed.phrases)}
+        for stem in {stem_of(word) for word in (*parsed.terms, *parsed.phrases)}
         for start in _starts(lower, stem)
     )
     best, found, left = 0, (0, 0), 0

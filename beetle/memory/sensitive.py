@@ -9,10 +9,16 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 Finding = Literal["secret", "schema", "full_result"]
+FINDING_WORDS: Mapping[Finding, str] = {
+    "secret": "holds what looks like a secret (a key, a token, a password)",
+    "schema": "holds a schema",
+    "full_result": "holds a full result",
+}
+"""What an error says of a finding, behind the place."""
 
 PEM = r"-----BEGIN [A-Z0-9 ]{1,40}-----"
 ISSUED = (

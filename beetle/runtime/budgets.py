@@ -25,13 +25,13 @@ class Bound(NamedTuple):
     beneath: bool
 
 
-def admit(request: S, budgets: Budgets) -> tuple[S, bool]:
-    """The request with its numbers lowered to their ceilings, and whether any was.
+def admit(request: S, budgets: Budgets, path: str = "$.args") -> tuple[S, bool]:
+    """The request, which stands at `path`, with its numbers lowered to their ceilings, and whether any was.
 
     Raises:
         PayloadTooLarge: a text, a list or a content is over its budget; nothing is ever cut to fit.
     """
-    _check(request, budgets, "$.args")
+    _check(request, budgets, path)
     lowered: dict[str, Any] = {}
     for bound in bounds(type(request)):
         if bound.clip is not None and getattr(request, bound.name) > getattr(budgets, bound.clip):
@@ -91,7 +91,9 @@ def _check(value: Struct, budgets: Budgets, path: str) -> None:
 
 
 def _hold(value: Any, budget: str, maximum: int, path: str) -> None:
-    if budget.endswith("_bytes"):
+    if isinstance(value, bytes):
+        actual, unit = len(value), "bytes"
+    elif budget.endswith("_bytes"):
         # Most texts are far below: UTF-8 takes at most four bytes a character.
         actual, unit = (len(value) if len(value) * 4 <= maximum else len(value.encode())), "bytes"
     else:

@@ -51,14 +51,27 @@ class Catalog:
         if row.capability not in caller.capabilities:
             raise Forbidden(
                 reason=f"{row.name} needs the capability {row.capability!r}, which {caller.name} does not have",
-                hint="ask the operator to grant it in [principals.NAME] capabilities",
+                hint=_how_to_grant(caller),
                 capability=row.capability,
             )
+        if row.effect == "admin":
+            self._check_admin(row, caller)
         if row.view == "owner" and not self._granted("raw_owner", caller):
             raise Forbidden(
                 reason=f"{row.name} is for the view raw_owner, which {caller.name} may not see",
                 hint="ask the operator to grant this principal the view raw_owner and the capability transcript.raw",
                 view="raw_owner",
+            )
+
+    def _check_admin(self, row: Operation, caller: Caller) -> None:
+        """What changes the daemon itself is for who answers for it, whatever else a caller was granted."""
+        if (reason := self.hidden("admin")) is not None:
+            raise CapabilityHidden(operation=row.name, reason=reason, capability="admin")
+        if not caller.is_operator or "admin" not in caller.capabilities:
+            raise Forbidden(
+                reason=f"{row.name} changes the daemon itself, and {caller.name} is no operator",
+                hint="ask as the daemon's own user or root, or as a principal that the configuration grants admin",
+                capability="admin",
             )
 
     def check_view(self, view: ViewName, caller: Caller) -> None:
@@ -110,3 +123,9 @@ class Catalog:
         if reason is None and name not in caller.capabilities:
             reason = "this caller was not granted it"
         return Capability(visible=reason is None, reason=reason, operations=self._by_capability[name])
+
+
+def _how_to_grant(caller: Caller) -> str:
+    if caller.kind == "device":
+        return "ask an operator to grant it with `beetle device update`, whose --capabilities replace the ones before"
+    return "ask the operator to grant it in [principals.NAME] capabilities"

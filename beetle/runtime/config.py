@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args
 from msgspec import Meta, Struct
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.codec import convert_request
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.fields import Id, ViewName
 from beetle.runtime.profile import check_profile_name, decode_table, nearest, read_toml
@@ -77,6 +78,15 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 MODEL_ADDRESSES: Mapping[str, str] = {"ollama": "http://127.0.0.1:11434", "openai": "http://127.0.0.1:8080/v1"}
+
+
+def model_of(given: dict[str, Any]) -> Model:
+    """A model as somebody names it in code; what is None is left out.
+
+    Raises:
+        InvalidRequest: an unknown key, a wrong value.
+    """
+    return convert_request({key: value for key, value in given.items() if value is not None}, Model, "$.model")
 
 
 class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

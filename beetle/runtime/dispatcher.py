@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts import codec
-from beetle.contracts.common import Lifecycle, Report, WireScope
+from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import (
     BatchReport,
     BatchRequest,
@@ -19,11 +19,9 @@ from beetle.contracts.control import (
     UnsubscribeReport,
     UnsubscribeRequest,
 )
-from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import (
     BeetleError,
     CapabilityHidden,
-    Conflict,
     DeadlineExceeded,
     Forbidden,
     Internal,
@@ -34,20 +32,27 @@ from beetle.contracts.errors import (
     UnknownOperation,
 )
 from beetle.contracts.fields import ViewName
+from beetle.contracts.memory import MemoryProjectionReport
 from beetle.contracts.operations import BY_NAME, Operation
-from beetle.memory.digest import request_digest
 from beetle.runtime import budgets
+from beetle.runtime.call import Call, Outcome, check_envelope, stamp
 from beetle.runtime.caller import Caller, resolve_scope
 from beetle.runtime.capabilities import Catalog
 from beetle.runtime.handlers import HANDLERS
-from beetle.runtime.handling import Apply, Context, Facilities, Handler
+from beetle.runtime.handling import Apply, Context, Facilities, Handler, PlainHandler, StagedHandler
 from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
 from beetle.runtime.identity import Identity
+from beetle.runtime.lifecycle import RESTORED, RuntimeLifecycle
+from beetle.runtime.metrics import Metrics
+from beetle.runtime.model_failure import open_model
+from beetle.runtime.presence import Holder, Presence
 from beetle.runtime.profile import Profile
 from beetle.runtime.refusals import Refusals
+from beetle.runtime.repeats import Repeats
+from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
-from beetle.runtime.views import reveal, without_secrets
-from beetle.store import idempotency
+from beetle.runtime.views import reveal
+from beetle.store.event_log import Logged
 from beetle.store.store import Store
 from beetle.store.writer import WriteTransaction
 
@@ -55,30 +60,6 @@ log = logging.getLogger("beetle.dispatcher")
 
 REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 """Errors that leave a row in the event log."""
-
-
-class Call(NamedTuple):
-    """One request as a transport hands it over.
-
-    `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
-    that the transport has looked them through for values that no request may hold.
-    """
-
-    operation: str
-    arguments: Any
-    caller: Caller
-    scope: WireScope | None = None
-    idempotency_key: str | None = None
-    deadline_ms: int | None = None
-    auth: DeviceAuth | None = None
-    scanned: bool = False
-
-
-class Outcome(NamedTuple):
-    """The report as the caller may see it; `repeated` when it was answered to this idempotency key before."""
-
-    report: Report
-    repeated: bool = False
 
 
 class Dispatcher:
@@ -89,10 +70,16 @@ class Dispatcher:
     ) -> None:
         self.hub = Hub()
         self.profile = profile
+        self.lifecycle = RuntimeLifecycle(sealed=store.settings.sealed)
+        self.model = open_model(surroundings.model)
         self._store = store
         self._catalog = Catalog(profile)
+        self.presence = Presence(store, profile, surroundings.clock)
+        self.metrics = Metrics()
         self._refusals = Refusals(store)
+        self._repeats = Repeats(store, profile.budgets.idempotency_keys)
         self._clock = surroundings.clock
+        self.on_job: Callable[[], None] | None = None
         self._shared = Facilities(
             store=store,
             profile=profile,
@@ -102,8 +89,14 @@ class Dispatcher:
             started_at=surroundings.clock(),
             refusals=lambda: self._refusals.count,
             identity=identity,
+            agent_skills=AgentSkills(surroundings.skill_dirs, profile.budgets),
+            model=self.model,
+            lifecycle=self.lifecycle,
+            presence=self.presence,
+            metrics=self.metrics,
+            subscriptions=lambda: self.hub.count,
         )
-        store.on_commit(self.hub.publish)
+        store.on_commit(self._committed)
 
     def dispatch(self, call: Call) -> Outcome:
         """Run one operation.
@@ -111,17 +104,25 @@ class Dispatcher:
         Raises:
             BeetleError: always one of ours; a defect becomes `internal` with a reference into the log.
         """
+        began = time.perf_counter()
+        failed: str | None = None
         try:
+            call = self._known(call)
             with self._refusing(call):
                 row, context = self._authorize(call)
                 return self._run(call, row, context)
-        except BeetleError:
+        except BeetleError as error:
+            failed = error.key
             raise
         except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
+            failed = Internal.key
             raise self._defect(call, defect) from None
+        finally:
+            self.metrics.note(call.operation, time.perf_counter() - began, failed)
 
     def subscribe(self, call: Call) -> tuple[SubscribeReport, Subscription]:
-        """Follow events; the transport delivers what the subscription hands over."""
+        """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""
+        call = self._known(call)
         with self._refusing(call):
             row, context = self._authorize(call)
             request = cast(SubscribeRequest, self._decode(row, call.arguments, call.scanned))
@@ -134,12 +135,18 @@ class Dispatcher:
             context.space_id,
             call.caller.is_operator,
             self.profile.budgets.subscription_events,
+            Holder(call.caller, None if call.line is None else call.line.proof),
         )
         report = SubscribeReport(sub=subscription.sub, topics=request.topics)
-        return self._stamp(context, report, None), subscription
+        return stamp(context, report, None), subscription
+
+    def follows(self, subscription: Subscription, peer: Caller) -> bool:
+        """Whether who opened a subscription has the same rights still; `peer` is whom the transport takes it for."""
+        return self.presence.follows(cast(Holder, subscription.holder), peer)
 
     def unsubscribe(self, call: Call, held: Mapping[str, Subscription]) -> UnsubscribeReport:
         """End one of the subscriptions that a connection holds."""
+        call = self._known(call)
         with self._refusing(call):
             row, context = self._authorize(call)
             request = cast(UnsubscribeRequest, self._decode(row, call.arguments, call.scanned))
@@ -149,7 +156,7 @@ class Dispatcher:
                     kind="subscription", name=request.sub, listing="a connection ends its own subscriptions alone"
                 )
         self.hub.close(subscription)
-        return self._stamp(context, UnsubscribeReport(sub=request.sub), None)
+        return stamp(context, UnsubscribeReport(sub=request.sub), None)
 
     @contextmanager
     def _refusing(self, call: Call) -> Generator[None]:
@@ -162,17 +169,39 @@ class Dispatcher:
             self._refusals.note(call.caller, call.operation, error.key)
             raise
 
+    def _committed(self, logged: list[Logged]) -> None:
+        """On the writer's thread, before whoever wrote hears of it: what requests are judged by is read anew."""
+        restored = any(each.event.event == RESTORED for each in logged)
+        rights = self.presence.committed(logged) or restored
+        self.hub.publish(logged)
+        if rights:
+            self.hub.nudge()
+        if self.on_job is not None and (restored or any(each.event.topic == "job" for each in logged)):
+            self.on_job()
+
+    def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
+        """Whether a caller could use an operation in a scope now."""
+        try:
+            self._catalog.check(BY_NAME[operation], caller)
+            resolve_scope(caller, scope)
+        except (CapabilityHidden, Forbidden):
+            return False
+        return True
+
+    def _known(self, call: Call) -> Call:
+        """The call as of whom it is from. A proof that is refused is logged under whom the transport knows."""
+        with self._refusing(call):
+            caller = self.presence.identify(call.caller, call.auth, call.line)
+        return call if caller is call.caller else call._replace(caller=caller, auth=None)
+
     def _authorize(self, call: Call) -> tuple[Operation, Context]:
         """Step 1, before the arguments are decoded: is there such an operation, may this caller, in this scope."""
-        if call.auth is not None:
-            raise Unauthorized(reason=f"no device {call.auth.device_id!r} is known here", hint="`beetle device list`")
-        if call.caller.kind == "unknown":
-            raise Unauthorized(reason=f"{call.caller.name} is no principal of this daemon")
+        self.presence.check(call.caller)
         row = BY_NAME.get(call.operation)
         if row is None:
             raise _unknown(call.operation)
         self._catalog.check(row, call.caller)
-        _check_envelope(call, self.profile.budgets.key_bytes)
+        check_envelope(call, self.profile.budgets.key_bytes)
         scope = resolve_scope(call.caller, call.scope)
         context = Context(
             caller=call.caller,
@@ -219,6 +248,7 @@ class Dispatcher:
             self._catalog.check_view(view, context.caller)
         if getattr(request, "include_private", False):
             self._catalog.check_private(context.caller)
+        self.lifecycle.admit(row, request)
         return request, clipped
 
     def _run(self, call: Call, row: Operation, context: Context) -> Outcome:
@@ -232,17 +262,31 @@ class Dispatcher:
             apply = handler.write(context, request)
             return self._write(call, row, context, request, apply, handler, clipped)
         if handler.plain is not None:
-            report = handler.plain(context, request)
-        else:
-            assert handler.read is not None
-            with self._store.read(context.deadline) as tx:
-                report = handler.read(context, request, tx)
-        return Outcome(self._reveal(context, request, self._stamp(context, report, None), clipped))
+            return self._plain(call, context, request, handler.plain, clipped)
+        if handler.staged is not None:
+            return self._staged(call, context, request, handler.staged, clipped)
+        assert handler.read is not None
+        with self._store.read(context.deadline) as tx:
+            report = handler.read(context, request, tx)
+        if isinstance(report, MemoryProjectionReport):
+            self.metrics.note_projection(context.asker, report.audit, context.now)
+        return Outcome(self._reveal(context, request, stamp(context, report, None), clipped))
+
+    def _plain(self, call: Call, context: Context, request: Any, handle: PlainHandler, clipped: bool) -> Outcome:
+        report, repeated = self._repeats.once(call, context, request, lambda: handle(context, request))
+        return Outcome(self._reveal(context, request, report, clipped), repeated)
+
+    def _staged(self, call: Call, context: Context, request: Any, handle: StagedHandler, clipped: bool) -> Outcome:
+        stages = self._repeats.stages(call, context, request)
+        report = handle(context, request, stages)
+        if not stages.repeated:
+            report = stamp(context, report, None)
+        return Outcome(self._reveal(context, request, report, clipped), stages.repeated)
 
     def _write(
         self, call: Call, row: Operation, context: Context, request: Any, apply: Apply, handler: Handler, clipped: bool
     ) -> Outcome:
-        report, repeated = self._commit(call, context, request, apply, grows=row.grows)
+        report, repeated = self._repeats.commit(call, context, request, apply, grows=row.grows)
         if handler.settle is not None:
             report = handler.settle(context, report)
         return Outcome(self._reveal(context, request, report, clipped), repeated)
@@ -266,42 +310,9 @@ class Dispatcher:
             # What was written is answered as it was; what was read was not kept, and is read again.
             return with_reads(first, lambda step: step.run(tx))
 
-        return self._commit(
+        return self._repeats.commit(
             call, context, request, run, grows=any(step.grows for step in steps), kept=kept, again=again
         )
-
-    def _commit(
-        self,
-        call: Call,
-        context: Context,
-        request: Any,
-        run: Apply,
-        *,
-        grows: bool,
-        kept: Callable[[Report], Report] = lambda report: report,
-        again: Callable[[WriteTransaction, Report], Report] = lambda _, first: first,
-    ) -> Outcome:
-        """Steps 3 and 5 of a write: the change, its event-log rows and its first report in one transaction.
-
-        Args:
-            kept: what of a report is kept for its idempotency key.
-            again: the answer to a key that was used before, from the report that was kept.
-        """
-        key = call.idempotency_key
-        digest = b"" if key is None else self._request_digest(call, context, request)
-
-        def job(tx: WriteTransaction) -> Outcome:
-            if key is not None:
-                first = idempotency.find(tx, context.caller.name, context.space_id, key)
-                if first is not None:
-                    return Outcome(again(tx, _first_report(first, digest, context.operation)), repeated=True)
-            before = len(tx.logged)
-            report = self._stamp(context, run(tx), tx, before)
-            if key is not None:
-                self._keep(tx, key, context, digest, kept(report))
-            return Outcome(report)
-
-        return self._store.write(job, deadline=context.deadline, grows=grows)
 
     def _prepare(self, call: Call, index: int, name: str, arguments: Any) -> _Step:
         try:
@@ -328,30 +339,9 @@ class Dispatcher:
             except BeetleError as error:
                 error.details["index"] = index
                 raise
-            return codec.to_plain(self._reveal(context, request, self._stamp(context, report, tx, before), clipped))
+            return codec.to_plain(self._reveal(context, request, stamp(context, report, tx, before), clipped))
 
         return _Step(run, apply is not None, row.grows and row.effect == "write")
-
-    def _request_digest(self, call: Call, context: Context, request: Any) -> bytes:
-        scope = context.scope
-        named = (scope.owner_id, scope.agent_id, scope.channel, scope.chat_id, scope.conversation_id)
-        return request_digest(context.key, call.operation, named, request)
-
-    def _keep(self, tx: WriteTransaction, key: str, context: Context, digest: bytes, report: Report) -> None:
-        first = idempotency.FirstReport(digest, codec.pack(without_secrets(report)))
-        most = self.profile.budgets.idempotency_keys
-        idempotency.keep(tx, context.caller.name, context.space_id, key, first, tx.now, most)
-
-    def _stamp(self, context: Context, report: Any, tx: WriteTransaction | None, before: int = 0) -> Any:
-        """Fill `lifecycle`: changed when the operation logged an event, which is the last one's number."""
-        logged = [] if tx is None else tx.logged[before:]
-        lifecycle = Lifecycle(
-            operation=context.operation.name,
-            changed=bool(logged),
-            at=codec.format_us(context.now if tx is None else tx.now),
-            event_id=logged[-1].seq if logged else None,
-        )
-        return codec.replace(report, lifecycle=lifecycle)
 
     def _reveal(self, context: Context, request: Any, report: Report, clipped: bool) -> Report:
         """Step 4: the one gate that every report passes."""
@@ -380,28 +370,8 @@ class _Step(NamedTuple):
     grows: bool
 
 
-def _first_report(first: idempotency.FirstReport, digest: bytes, row: Operation) -> Report:
-    if first.request != digest:
-        raise Conflict(
-            reason="this idempotency key was used for another request",
-            hint="use a new key for a new request; the same key only repeats the same request",
-        )
-    return codec.unpack(first.report, row.report)
-
-
 def _with(call: Call, *, operation: str) -> Call:
     return Call(operation, None, call.caller, call.scope, None, call.deadline_ms)
-
-
-def _check_envelope(call: Call, key_bytes: int) -> None:
-    """What stands beside the arguments; a frame's was decoded strictly but for the key, whose bound is in bytes."""
-    key = call.idempotency_key
-    if key is not None and not 0 < len(key.encode(errors="surrogatepass")) <= key_bytes:
-        raise InvalidRequest(reason=f"an idempotency key has 1 to {key_bytes} bytes", path="$.idempotency_key")
-    if call.deadline_ms is not None and call.deadline_ms < 1:
-        raise InvalidRequest(reason="a deadline is at least 1 ms away", path="$.deadline_ms")
-    if call.scope is not None and not call.scanned:
-        codec.convert_request(call.scope, WireScope, "$.scope")
 
 
 def _unknown(name: str) -> UnknownOperation:

@@ -10,6 +10,7 @@ from beetle.contracts.refs import format_ref, parse_ref
 from beetle.memory.digest import keyed
 from beetle.memory.governance import STRENGTH, normalised
 from beetle.memory.lexical import IndexFields, fact_fields
+from beetle.runtime import evolve
 from beetle.runtime.handling import Context
 from beetle.store import long_term, recall_index, skills
 from beetle.store.long_term import BodyRow, FactRow, RevisionRow
@@ -144,7 +145,11 @@ def reword(
 
 
 def forget(context: Context, tx: WriteTransaction, space: int, rows: Iterable[FactRow]) -> list[FactRow]:
-    """Erase every text that some records ever had. What stays is a tombstone of each: ids, kinds, times, who."""
+    """Erase every text that some records ever had, and what is proposed about them. What stays is a tombstone of each:
+    ids, kinds, times, who.
+    """
+    rows = list(rows)
+    evolve.drop_about(context, tx, space, map(fact_ref, rows))
     after: list[FactRow] = []
     for row in rows:
         before = index_rows(tx, space, row)

@@ -20,7 +20,7 @@ from beetle.memory.governance import (
 )
 from beetle.runtime import private, targets
 from beetle.runtime.handling import Context
-from beetle.runtime.targets import Claim, Kept
+from beetle.runtime.targets import Claim, Found, Kept
 from beetle.store import candidates, policies
 from beetle.store import private as private_store
 from beetle.store.candidates import Body, Waiting
@@ -86,9 +86,23 @@ def consider(
     return outcome, kept.derived_refs
 
 
+def foresee(context: Context, tx: Reading, space: int, claim: Claim) -> tuple[Verdict, Found]:
+    """What judging a new claim now would come to, and what stands there; nothing is changed."""
+    return _judged(context, tx, space, claim, cited(tx, space, claim.evidence), vouched=False)
+
+
 def _decide(
     context: Context, tx: WriteTransaction, space: int, claim: Claim, evidence: tuple[Cited, ...], *, vouched: bool
 ) -> Decided:
+    verdict, found = _judged(context, tx, space, claim, evidence, vouched=vouched)
+    if verdict.outcome != "accepted":
+        return Decided(verdict, Kept())
+    return Decided(verdict, targets.accept(context, tx, space, claim, found, verdict.reason))
+
+
+def _judged(
+    context: Context, tx: Reading, space: int, claim: Claim, evidence: tuple[Cited, ...], *, vouched: bool
+) -> tuple[Verdict, Found]:
     acting = policies.acting(tx, space, claim.kind, claim.topic_mac, claim.chat_id)
     found = targets.standing(context, tx, space, claim)
     case = Case(
@@ -102,10 +116,7 @@ def _decide(
         vouched=vouched,
         standing=found.standing,
     )
-    verdict = judge(case)
-    if verdict.outcome != "accepted":
-        return Decided(verdict, Kept())
-    return Decided(verdict, targets.accept(context, tx, space, claim, found, verdict.reason))
+    return judge(case), found
 
 
 def _put_off(context: Context, tx: WriteTransaction, space: int, claim: Claim, verdict: Verdict) -> Kept:

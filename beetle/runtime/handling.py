@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from beetle.contracts.common import Report
+from beetle.contracts.codec import format_us
+from beetle.contracts.common import Lifecycle, Report
 from beetle.contracts.fields import ViewName
 from beetle.contracts.operations import Operation
 from beetle.runtime.caller import Caller, Scope
 from beetle.runtime.capabilities import Catalog
 from beetle.runtime.identity import Identity
+from beetle.runtime.lifecycle import RuntimeLifecycle
+from beetle.runtime.metrics import Metrics
+from beetle.runtime.presence import Presence
 from beetle.runtime.profile import Profile
+from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import Viewer
 from beetle.store.event_log import Event
 from beetle.store.store import Store
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
+
+if TYPE_CHECKING:
+    from beetle.runtime.model import ModelClient
 
 
 class Facilities(NamedTuple):
@@ -31,6 +39,12 @@ class Facilities(NamedTuple):
     started_at: int
     refusals: Callable[[], int]
     identity: Identity
+    agent_skills: AgentSkills
+    model: ModelClient | None
+    lifecycle: RuntimeLifecycle
+    presence: Presence
+    metrics: Metrics
+    subscriptions: Callable[[], int]
 
 
 class Context(NamedTuple):
@@ -75,9 +89,24 @@ class Context(NamedTuple):
         scope = self.scope
         return (self.caller.name, space, scope.agent_id, scope.channel, scope.chat_id)
 
+    @property
+    def asker(self) -> tuple[str, ...]:
+        """Who asks, and from where."""
+        scope = self.scope
+        return (self.caller.name, scope.owner_id, scope.agent_id, scope.channel, scope.chat_id)
+
     def event(self, topic: str, event: str, **subject: Any) -> Event:
         """An event of this call; the subject holds ids, kinds and counts."""
         return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject)
+
+    def own_event(self, topic: str, event: str, **subject: Any) -> Event:
+        """An event of the daemon's own, which belongs to no space."""
+        return Event(topic, event, self.operation.name, self.caller.name, None, subject)
+
+
+def stamped(context: Context, tx: WriteTransaction, seq: int) -> Lifecycle:
+    """`lifecycle` of an operation that opens its own transactions, filled in the one that logged its event."""
+    return Lifecycle(operation=context.operation.name, changed=True, at=format_us(tx.now), event_id=seq)
 
 
 Apply = Callable[[WriteTransaction], Report]
@@ -85,16 +114,19 @@ ReadHandler = Callable[[Context, Any, Reading], Report]
 WriteHandler = Callable[[Context, Any], Apply]
 PlainHandler = Callable[[Context, Any], Report]
 Settle = Callable[[Context, Any], Report]
+StagedHandler = Callable[[Context, Any, Any], Report]
 
 
 class Handler(NamedTuple):
-    """How one operation is handled; one of the first three is set.
+    """How one operation is handled; one of the first three, or `staged`, is set.
 
     A `write` does its pure work first, on the caller's thread, and returns what runs in the transaction. `settle` runs
-    after the commit, also for a repeated report.
+    after the commit, also for a repeated report. A `staged` one is given the `Stages` in which it reads, works and
+    writes.
     """
 
     read: ReadHandler | None = None
     write: WriteHandler | None = None
     plain: PlainHandler | None = None
     settle: Settle | None = None
+    staged: StagedHandler | None = None

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from beetle.contracts.control import TOPIC_CAPABILITIES as TOPIC_CAPABILITIES
 from beetle.store.event_log import Logged
-
-TOPIC_CAPABILITIES: dict[str, str] = {
-    "lifecycle": "inspect",
-    "transcript": "transcript",
-    "skill": "skill",
-    "job": "scheduler",
-    "device": "device",
-    "replication": "replication",
-}
-"""What a caller needs to follow a topic."""
 
 
 class Delivery(NamedTuple):
-    """What a subscription hands over: one event, or how many a slow reader lost."""
+    """What a subscription hands over: one event, or how many a slow reader lost. Without either it is only to be looked
+    at again whether the subscriber still may follow.
+    """
 
     logged: Logged | None
     dropped: int = 0
 
 
-class Subscription:
-    """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped."""
+NUDGE = Delivery(None)
 
-    def __init__(self, sub: str, topics: frozenset[str], space: str, daemon: bool, most: int) -> None:
+
+class Subscription:
+    """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped.
+
+    `holder` is what it was opened by, for whoever looks whether that still may follow.
+    """
+
+    def __init__(
+        self, sub: str, topics: frozenset[str], space: str, daemon: bool, most: int, holder: Any = None
+    ) -> None:
         self.sub = sub
         self.topics = topics
+        self.holder = holder
         self._space = space
         self._daemon = daemon
         self._most = most
@@ -39,6 +41,7 @@ class Subscription:
         self._dropped = 0
         self._ready = threading.Condition()
         self._closed = False
+        self._nudged = False
 
     def wants(self, logged: Logged) -> bool:
         """Whether this subscriber may and would see an event; the daemon's own are for operators."""
@@ -55,16 +58,25 @@ class Subscription:
                 self._queue.append(logged)
             self._ready.notify()
 
+    def nudge(self) -> None:
+        """Wake who waits in `take`: somebody's rights have changed."""
+        with self._ready:
+            self._nudged = True
+            self._ready.notify()
+
     def take(self) -> Delivery | None:
         """The next event; waits for one. None when the subscription has ended.
 
         What was dropped is told once, behind the events that were queued before it.
         """
         with self._ready:
-            while not self._queue and not self._dropped and not self._closed:
+            while not self._queue and not self._dropped and not self._closed and not self._nudged:
                 self._ready.wait()
             if self._closed:
                 return None
+            if self._nudged:
+                self._nudged = False
+                return NUDGE
             if self._queue:
                 return Delivery(self._queue.popleft())
             dropped, self._dropped = self._dropped, 0
@@ -101,11 +113,23 @@ class Hub:
                 if follower.wants(each):
                     follower.put(each)
 
-    def open(self, topics: frozenset[str], space: str, daemon: bool, most: int) -> Subscription:
+    def nudge(self) -> None:
+        """Have every subscription looked at again; quick, and safe on the writer's thread."""
+        with self._guard:
+            followers = list(self._subscriptions.values())
+        for each in followers:
+            each.nudge()
+
+    @property
+    def count(self) -> int:
+        """Subscriptions that are open now."""
+        return len(self._subscriptions)
+
+    def open(self, topics: frozenset[str], space: str, daemon: bool, most: int, holder: Any = None) -> Subscription:
         """A new subscription; `most` bounds its queue."""
         with self._guard:
             self._count += 1
-            subscription = Subscription(f"sub-{self._count}", topics, space, daemon, most)
+            subscription = Subscription(f"sub-{self._count}", topics, space, daemon, most, holder)
             self._subscriptions[subscription.sub] = subscription
         return subscription
 

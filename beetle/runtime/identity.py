@@ -159,6 +159,15 @@ class Identity:
         return look if hmac.compare_digest(check_value(look.secret), self._check) else Look("wrong")
 
     @property
+    def check(self) -> str | None:
+        """By what the store knows its identity again, None where it has recorded none."""
+        return self._check
+
+    def recheck(self, check: str | None) -> None:
+        """Go by what another store has recorded, which stands in the same place now."""
+        self._check = check
+
+    @property
     def state(self) -> State:
         """The state now."""
         return self.look().state

@@ -1,4 +1,4 @@
-"""Who a peer of the Unix socket is: its credentials from the kernel, mapped by the configuration."""
+"""Who a peer of the Unix socket is: its credentials from the kernel, mapped by the configuration; and who a name is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from beetle.contracts.capabilities import CAPABILITIES
 from beetle.runtime.caller import Caller
 from beetle.runtime.config import Principal
+from beetle.runtime.devices import NAME, Devices
 
 OPERATOR_CAPABILITIES = frozenset(each.name for each in CAPABILITIES) | {"admin"}
 """All but transcript.raw and private.read, which only the configuration gives."""
@@ -25,8 +26,9 @@ class Peer(NamedTuple):
 class Principals:
     """The principals of a daemon. `replace` takes effect on the next request of connections that are open."""
 
-    def __init__(self, own_uid: int, configured: Mapping[str, Principal]) -> None:
+    def __init__(self, own_uid: int, configured: Mapping[str, Principal], devices: Devices | None = None) -> None:
         self._own_uid = own_uid
+        self._devices = devices
         self._guard = threading.Lock()
         self.replace(configured)
 
@@ -36,7 +38,7 @@ class Principals:
         by_uid = {p.uid: callers[name] for name, p in configured.items() if p.uid is not None}
         by_gid = {p.gid: callers[name] for name, p in configured.items() if p.gid is not None}
         with self._guard:
-            self._by_uid, self._by_gid = by_uid, by_gid
+            self._by_uid, self._by_gid, self._by_name = by_uid, by_gid, callers
 
     def identify(self, peer: Peer) -> Caller:
         """The principal of a peer: a configured uid first, then the operator's own uids, then a configured gid."""
@@ -50,6 +52,21 @@ class Principals:
             if gid in by_gid:
                 return by_gid[gid]
         return Caller(f"uid:{peer.uid}", "unknown", frozenset(), (), "unix_socket")
+
+    def by_name(self, name: str) -> Caller | None:
+        """Who a name stands for, with the rights that it has now; None for who is no principal and no active device.
+
+        A principal that the configuration calls `operator` is that one, with its rights, and not the daemon's own.
+        """
+        with self._guard:
+            configured = self._by_name.get(name)
+        if configured is not None:
+            return configured
+        if name == OPERATOR.name:
+            return OPERATOR
+        if self._devices is not None and name.startswith(NAME):
+            return self._devices.by_id(name.removeprefix(NAME))
+        return None
 
 
 OPERATOR = Caller(

@@ -7,6 +7,7 @@ no text of this plane, and no plain digest of it, stands in any table, index, ev
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
 from beetle.contracts.private import PrivatePlane, PrivatePrivacy
@@ -34,17 +35,18 @@ def available(context: Context) -> str | None:
     return _refusal(context).message
 
 
-def keep(
-    context: Context,
-    tx: WriteTransaction,
-    space: int,
-    *,
-    plane: PrivatePlane,
-    privacy: PrivatePrivacy,
-    authority: str,
-    candidate_id: str,
-    content: str,
-) -> str:
+class Words(NamedTuple):
+    """A text for the private plane. `at` is when it was kept first, in microseconds: now, when it is None."""
+
+    plane: PrivatePlane
+    privacy: PrivatePrivacy
+    authority: str
+    candidate_id: str
+    content: str
+    at: int | None = None
+
+
+def keep(context: Context, tx: WriteTransaction, space: int, words: Words) -> str:
     """Seal and keep a text; its record id. The same text in the same plane is kept once: its id is answered again.
 
     `space` is the key of the call's own space. The caller logs the event, with the record id and kinds.
@@ -59,22 +61,22 @@ def keep(
         key = os.urandom(KEY_BYTES)
         wrapped = seal(keys.wrapping, key, _of_space(context.space_id))
         private.add_space_key(tx, space, wrapped, keys.fingerprint, tx.now)
-    content_mac = _content_mac(key, content)
-    if (there := private.item_saying(tx, space, content_mac, plane, privacy)) is not None:
+    content_mac = _content_mac(key, words.content)
+    if (there := private.item_saying(tx, space, content_mac, words.plane, words.privacy)) is not None:
         return there
     record_id = context.new_id("p")
     item = NewItem(
         record_id=record_id,
-        candidate_id=candidate_id,
-        plane=plane,
-        privacy=privacy,
-        authority=authority,
-        state=STATES[plane],
+        candidate_id=words.candidate_id,
+        plane=words.plane,
+        privacy=words.privacy,
+        authority=words.authority,
+        state=STATES[words.plane],
         content_mac=content_mac,
-        length=len(content),
-        sealed=seal(key, content.encode(), _of_item(context.space_id, record_id, plane)),
+        length=len(words.content),
+        sealed=seal(key, words.content.encode(), _of_item(context.space_id, record_id, words.plane)),
         principal=context.caller.name,
-        at=tx.now,
+        at=tx.now if words.at is None else words.at,
     )
     private.add_item(tx, space, item)
     return record_id

@@ -89,6 +89,11 @@ def unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
         recall_index.remove(tx, _entry(space, skill), _fields(skill, current))
 
 
+def index_row(space: int, skill: SkillRow, revision: RevisionRow) -> tuple[recall_index.Entry, recall_index.Fields]:
+    """The row that the index has to hold for a skill."""
+    return _entry(space, skill), _fields(skill, revision)
+
+
 def _entry(space: int, skill: SkillRow) -> recall_index.Entry:
     return recall_index.Entry("procedural", skill.skill, space, None, "shared")
 

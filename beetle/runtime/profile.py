@@ -87,6 +87,9 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subscription_events: Count
     idempotency_keys: Count
     deferred_days: Count
+    agent_skill_depth: Count
+    agent_skill_count: Count
+    agent_skill_bytes: Count
     import_bytes: Count
     export_bytes: Count
     background_share_percent: Percent

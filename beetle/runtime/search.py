@@ -11,8 +11,10 @@ from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.contracts.refs import format_ref
 from beetle.memory.lexical import BM25_WEIGHTS, ParsedQuery, match_expression, parse_query
 from beetle.memory.ranking import POOL, Candidate, Ranked, excerpt, neighbours_wanted, rank
+from beetle.runtime import agent_skills
 from beetle.runtime.alias import current_conversation
 from beetle.runtime.handling import Context
+from beetle.runtime.skill_folder import SkillFolder
 from beetle.runtime.views import Viewer, visible_kinds
 from beetle.store import evidence, long_term, recall_index, skills, transcripts
 from beetle.store.long_term import Shown
@@ -28,7 +30,8 @@ SEARCHED = ("evidence", "procedural", "long_term")
 class Search(NamedTuple):
     """What to look for, where, and for whose eyes. Times in microseconds, both ends included.
 
-    `conversation` narrows the search to one; `here` only says which one counts as current.
+    `conversation` narrows the search to one; `here` only says which one counts as current. Agent Skills have no time:
+    they are looked through only where none is named.
     """
 
     query: str
@@ -40,6 +43,7 @@ class Search(NamedTuple):
     until: int | None = None
     as_of: int | None = None
     here: Conversation | None = None
+    agent_skills: bool = True
 
 
 class Answer(NamedTuple):
@@ -60,6 +64,7 @@ class _Loaded(NamedTuple):
     messages: dict[int, EvidenceRow]
     skills: dict[int, _Skill]
     facts: dict[int, Shown]
+    agent_skills: dict[str, SkillFolder]
 
 
 def find(context: Context, tx: Reading, search: Search) -> Answer:
@@ -68,15 +73,21 @@ def find(context: Context, tx: Reading, search: Search) -> Answer:
     parsed = parse_query(search.query)
     space = evidence.find_space(tx, context.space_id)
     planes = tuple(p for p in SEARCHED if search.planes is None or p in search.planes)
+    mounted = _looks_at_agent_skills(context, search)
     current = current_conversation(context, tx, space, search.conversation or search.here)
     working = WorkingRecall(
-        current_conversation=current.ref, current_by=current.by, planes=planes, terms=len(parsed.terms)
+        current_conversation=current.ref,
+        current_by=current.by,
+        planes=(*planes, agent_skills.PLANE) if mounted else planes,
+        terms=len(parsed.terms),
     )
-    if space is None or not planes:
-        return Answer((), working, RecallTimings())
-    found = _search(tx, parsed, search, space, planes)
+    found = _search(tx, parsed, search, space, planes) if space is not None and planes else []
     searched = time.perf_counter()
     loaded = _load(tx, found, search)
+    if mounted:
+        best = max((each.score for each in found), default=0.0)
+        further, found_skills = agent_skills.candidates(context, search.query, parsed, best)
+        loaded = loaded._replace(candidates=[*loaded.candidates, *further], agent_skills=found_skills)
     ready = time.perf_counter()
     ranked = rank(parsed, loaded.candidates, current_conversation=current.conversation)
     hits = tuple(_hit(each, loaded, parsed) for each in ranked[: search.limit])
@@ -138,7 +149,13 @@ def _load(tx: Reading, found: list[Found], search: Search) -> _Loaded:
             candidates.append(_procedural(skill, revision, scores["procedural", skill.skill]))
     facts = {each.body.body: each for each in _facts(tx, found, search) if fact_visibility(each) in kinds}
     candidates.extend(_fact(each, _fact_score(each, scores)) for each in facts.values())
-    return _Loaded(candidates, messages, shown, facts)
+    return _Loaded(candidates, messages, shown, facts, {})
+
+
+def _looks_at_agent_skills(context: Context, search: Search) -> bool:
+    timed = search.since is not None or search.until is not None or search.as_of is not None
+    wanted = search.planes is None or agent_skills.PLANE in search.planes
+    return search.agent_skills and wanted and not timed and agent_skills.mounted(context)
 
 
 def _facts(tx: Reading, found: list[Found], search: Search) -> list[Shown]:
@@ -208,6 +225,8 @@ def _fact(shown: Shown, score: float) -> Candidate:
 
 def _hit(ranked: Ranked, loaded: _Loaded, parsed: ParsedQuery) -> RecallHit:
     candidate = ranked.candidate
+    if candidate.plane == agent_skills.PLANE:
+        return agent_skills.hit(ranked, loaded.agent_skills[candidate.source_id], parsed)
     score = round(ranked.score, 4)
     if candidate.plane == "procedural":
         skill = loaded.skills[int(candidate.source_id)]

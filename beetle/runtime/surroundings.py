@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.runtime.config import Model
 
 
@@ -20,13 +21,14 @@ class Surroundings(NamedTuple):
 
     `clock` answers microseconds since the epoch. `ids` answers so many random bytes, for the ids of records; keys,
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
-    `model` is who answers maintenance.
+    `model` is who answers maintenance, `harness` what runs fixtures.
     """
 
     clock: Callable[[], int] = clock
     ids: Callable[[int], bytes] = os.urandom
     skill_dirs: tuple[str, ...] = ()
     model: Model | None = None
+    harness: Callable[[HarnessRunRequest], HarnessRunReport] | None = None
 
 
 THIS_MACHINE = Surroundings()

@@ -204,16 +204,8 @@ def keep_sealed(
         if there is not None and state == "waiting":
             # It may be kept already, and what waits takes nothing back.
             return Kept(record_id=there)
-        record_id = there or private.keep(
-            context,
-            tx,
-            space,
-            plane=plane,
-            privacy=privacy,
-            authority=claim.authority,
-            candidate_id=claim.candidate_id,
-            content=claim.content,
-        )
+        words = private.Words(plane, privacy, claim.authority, claim.candidate_id, claim.content)
+        record_id = there or private.keep(context, tx, space, words)
     private_store.set_item_state(tx, space, record_id, state)
     if state == "waiting":
         return Kept(record_id=record_id)

@@ -28,7 +28,7 @@ from beetle.store.migrate import available
 from beetle.transports.cli.commands import COMMANDS, root_help
 from beetle.transports.cli.parser import Parser
 
-OPERATION_COUNT = 30
+OPERATION_COUNT = 65
 PROFILE_COUNT = 5
 MIGRATION_COUNT = 3
 """Written by hand, like the number of checks: what is silently not there cannot be counted."""
@@ -45,15 +45,24 @@ TURN: Mapping[str, Any] = {
     "messages": [{"message_id": "m1", "role": "user", "content": "the beetle walks"}],
 }
 SKILL: Mapping[str, Any] = {"name": "n", "topic": "t", "title": "t", "summary": "s", "content": "c"}
+TOOL: Mapping[str, Any] = {"tool_id": "t", "title": "t", "schema_fingerprint": "s"}
 TALK: Mapping[str, Any] = {"conversation_id": "c1"}
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "memory.recall": {"query": "spare key"},
     "memory.project": {"user_query": "what do I need today"},
     "memory.write": {"kind": "procedural", "source": "manual", "writes": [SKILL]},
+    "memory.replay": {"chat_id": "c1"},
+    "memory.export": {"chat_id": "c1"},
+    "memory.import": {"snapshot": b"s", "target_chat_id": "c1", "mode": "bootstrap_import"},
+    "memory.import_space": {"archive": b"s", "mode": "bootstrap_import"},
+    "memory.finalize_turn": {"conversation": TALK, "turn": TURN},
     "skill.detail": {"name": "n"},
     "skill.edit": {"name": "n", "title": "t", "edit_reason": "r"},
     "skill.set_enabled": {"name": "n", "enabled": False},
     "skill.delete": {"name": "n"},
+    "tool_registry.get": {"registry_id": "host-tools"},
+    "tool_registry.upsert": {"registry_id": "host-tools", "fingerprint": "f", "tools": [TOOL]},
+    "tool_registry.delete": {"registry_id": "host-tools"},
     "long_term.detail": {"ref": "long_term:f-1"},
     "long_term.mutate": {"action": "delete", "ref": "long_term:f-1"},
     "long_term.policy": {"action": "list"},
@@ -64,6 +73,17 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "transcript.search": {"query": "key", "view": "host_ui"},
     "transcript.lifecycle": {"conversation": TALK, "action": "mask", "turn_ids": ["t1"], "reason": "r"},
     "private.get": {"record_id": "p-1"},
+    "snapshot.verify": {"snapshot_id": "s-0123456789abcdef"},
+    "snapshot.restore": {"snapshot_id": "s-0123456789abcdef"},
+    "snapshot.prune": {"keep": 3},
+    "evolve.propose": {"proposals": [{"kind": "skill_disable", "target": "n", "rationale": "r"}]},
+    "evolve.preview": {"proposal_id": "e-1"},
+    "evolve.submit": {"proposal_ids": ["e-1"]},
+    "device.add": {"label": "d", "capabilities": ["recall"]},
+    "device.update": {"device_id": "d-1", "state": "suspended"},
+    "device.rotate_key": {"device_id": "d-1"},
+    "device.remove": {"device_id": "d-1"},
+    "transport.update": {"name": "unix_socket", "enabled": False},
     "batch": {"requests": [{"op": "hello", "args": {}}]},
     "subscribe": {"topics": ["transcript"]},
     "unsubscribe": {"sub": "s1"},

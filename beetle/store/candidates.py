@@ -150,8 +150,12 @@ def expired(tx: Reading, space: int, before: int, most: int) -> list[Waiting]:
 
 def citing(tx: Reading, space: int, turn_refs: Collection[str]) -> list[Waiting]:
     """Those that cite any of these turns or a message of one, the oldest first. Looks at the whole queue of a space."""
-    every = (_waiting(row) for row in tx.rows(EVERY_SQL, space))
-    return [each for each in every if any(_turn_of(ref) in turn_refs for ref in each.evidence)]
+    return [each for each in every(tx, space) if any(_turn_of(ref) in turn_refs for ref in each.evidence)]
+
+
+def every(tx: Reading, space: int) -> list[Waiting]:
+    """The whole queue of a space, the oldest first."""
+    return [_waiting(row) for row in tx.rows(EVERY_SQL, space)]
 
 
 def _turn_of(ref: str) -> str:

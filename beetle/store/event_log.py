@@ -19,6 +19,16 @@ SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM ev
 WALK_SQL = """
 SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log ORDER BY seq
 """
+READ_SQL = """
+SELECT e.seq, e.at, e.space, e.topic, e.event, e.operation, e.principal, e.subject, e.hash, p.hash
+FROM event_log e LEFT JOIN event_log p ON p.seq = e.seq - 1
+WHERE e.seq > ?1 AND e.seq < ?2 AND (e.space = ?3 OR (?4 AND e.space IS NULL))
+  AND (?5 IS NULL OR e.at >= ?5) AND (?6 IS NULL OR e.at <= ?6)
+  AND (?7 IS NULL OR e.topic IN (SELECT value FROM json_each(?7)))
+  AND (?8 IS NULL OR e.operation = ?8) AND (?9 IS NULL OR e.principal = ?9)
+"""
+READ_FORWARDS_SQL = READ_SQL + "ORDER BY e.seq LIMIT ?10"
+READ_BACKWARDS_SQL = READ_SQL + "ORDER BY e.seq DESC LIMIT ?10"
 
 
 class Event(NamedTuple):
@@ -54,6 +64,18 @@ class LoggedRow(NamedTuple):
     hash: bytes
 
 
+class Wanted(NamedTuple):
+    """Which rows are asked for: a space's, with the daemon's own where `own`; times in microseconds, ends included."""
+
+    space: str
+    own: bool
+    since: int | None = None
+    until: int | None = None
+    topics: tuple[str, ...] | None = None
+    operation: str | None = None
+    principal: str | None = None
+
+
 class Head(NamedTuple):
     """The last row's number and hash; 0 and 32 zero bytes when the log is empty."""
 
@@ -71,6 +93,25 @@ def read_row(tx: Reading, seq: int) -> LoggedRow | None:
     """The row of that number."""
     found = tx.row(ROW_SQL, seq)
     return None if found is None else LoggedRow(*found)
+
+
+def read_rows(
+    tx: Reading, wanted: Wanted, between: tuple[int, int], limit: int, *, backwards: bool
+) -> list[tuple[LoggedRow, bytes]]:
+    """Rows whose numbers lie between two others, and with each the hash of the row in front of it.
+
+    Where that row is missing, the hash is empty.
+    """
+    topics = None if wanted.topics is None else pack_json(wanted.topics).decode()
+    rows = tx.rows(
+        READ_BACKWARDS_SQL if backwards else READ_FORWARDS_SQL, *between, wanted.space, wanted.own, wanted.since,
+        wanted.until, topics, wanted.operation, wanted.principal, limit,
+    )  # fmt: skip
+    found: list[tuple[LoggedRow, bytes]] = []
+    for *fields, previous in rows:
+        row = LoggedRow(*fields)
+        found.append((row, GENESIS if row.seq == 1 else previous or b""))
+    return found
 
 
 def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:

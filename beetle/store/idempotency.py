@@ -8,6 +8,7 @@ from beetle.store.transaction import Reading, Writing
 
 FIND_SQL = "SELECT request, report FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
 KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at) VALUES (?, ?, ?, ?, ?, ?)"
+RESTATE_SQL = "UPDATE idempotency SET report = ? WHERE principal = ? AND space = ? AND key = ?"
 DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
 
 
@@ -28,3 +29,8 @@ def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, 
     """Keep a first report; the oldest beyond `most` go."""
     row = tx.insert(KEEP_SQL, principal, space, key, first.request, first.report, now)
     tx.run(DROP_OLD_SQL, row - most)
+
+
+def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) -> None:
+    """Keep another report of the same request: the work that it told of has gone on."""
+    tx.run(RESTATE_SQL, report, principal, space, key)

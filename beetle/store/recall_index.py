@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import apsw
 
-from beetle.store.transaction import Reading, Writing
+from beetle.store.transaction import Reading, Row, Writing
 
 PLANES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3}
 """`long_term` holds the text of each current fact by the fact's key; `long_term_past` the texts that are current no
@@ -21,6 +21,8 @@ more, each by its own."""
 PAST = "long_term_past"
 PLANE_NAMES: dict[int, str] = {code: name for name, code in PLANES.items()}
 PLANE_BITS = 4
+LONG_WORD = 64
+"""Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
 MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
 SEGMENT_BITS = 37
@@ -30,6 +32,7 @@ ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?,
 REMOVE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, ?, ?, ?, ?)
 """
+HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
 FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
 MARKS_SQL = """
 WITH RECURSIVE segment (segid) AS (
@@ -39,6 +42,15 @@ WITH RECURSIVE segment (segid) AS (
 )
 SELECT i.segid, i.term, i.pgno >> 1 FROM segment s CROSS JOIN json_each(?) j
 CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term = unhex(j.value)
+"""
+LONG_MARKS_SQL = """
+WITH RECURSIVE segment (segid) AS (
+  SELECT min(segid) FROM recall_index_idx
+  UNION ALL
+  SELECT (SELECT min(segid) FROM recall_index_idx WHERE segid > segment.segid) FROM segment WHERE segid IS NOT NULL
+)
+SELECT i.segid, i.term, i.pgno >> 1 FROM segment s
+CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term BETWEEN ? AND ?
 """
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
@@ -123,8 +135,15 @@ def add(tx: Writing, entry: Entry, fields: Fields) -> None:
     tx.run(ADD_SQL, _rowid(entry), *fields, _scope(entry))
 
 
+def holds(tx: Reading, entry: Entry) -> bool:
+    """Whether a record has its row."""
+    return tx.value(HELD_SQL, _rowid(entry)) is not None
+
+
 def remove(tx: Writing, entry: Entry, fields: Fields) -> None:
-    """Take one record out; `fields` must be exactly what was added, or terms of it stay behind."""
+    """Take one record out, if it is in; `fields` must be exactly what was added, or terms of it stay behind."""
+    if not holds(tx, entry):
+        return  # while the index is made anew; taking out what is not there would break it
     tx.run(REMOVE_SQL, _rowid(entry), *fields, _scope(entry))
     _unmark(tx, fields)
 
@@ -141,9 +160,7 @@ def _unmark(tx: Writing, fields: Fields) -> None:
     for text in fields:
         for found in tokenizer(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
             words.update(word for word in found if isinstance(word, str))
-    # A mark is "0" and the term; what is shorter than a few letters tells nothing.
-    starts = {b"0" + word.encode()[:length] for word in words for length in range(MARK, len(word.encode()) + 1)}
-    suspects = list(tx.rows(MARKS_SQL, json.dumps([start.hex() for start in starts])))
+    suspects = _marks(tx, {word.encode() for word in words})
     if not suspects:
         return
     tx.run(FLUSH_SQL)
@@ -151,6 +168,21 @@ def _unmark(tx: Writing, fields: Fields) -> None:
         first = _first_term(tx.value(PAGE_SQL, segment << SEGMENT_BITS | page))
         if first is not None and not first.startswith(mark):
             _remark(tx, first, segment, mark)
+
+
+def _marks(tx: Writing, words: set[bytes]) -> list[Row]:
+    """(segment, mark, page) of every mark that is the beginning of a word, or all of it.
+
+    A mark is "0" and the term; what is shorter than a few letters tells nothing.
+    """
+    starts = {b"0" + word[:length] for word in words for length in range(MARK, min(len(word), LONG_WORD) + 1)}
+    found = list(tx.rows(MARKS_SQL, json.dumps([start.hex() for start in starts])))
+    for word in words:
+        if len(word) > LONG_WORD:
+            # What lies between a word's beginning and the word begins so too.
+            between = tx.rows(LONG_MARKS_SQL, b"0" + word[: LONG_WORD + 1], b"0" + word)
+            found += [row for row in between if (b"0" + word).startswith(row[1])]
+    return found
 
 
 def _remark(tx: Writing, first: bytes, segment: int, mark: bytes) -> None:

@@ -42,6 +42,23 @@ class SealedWriter:
         del wait
         return not self.erasures
 
+    def cut_log(self, wait: float) -> bool:
+        """There is no write-ahead log."""
+        del wait
+        return True
+
+    def post(self, run: Callable[..., Any]) -> None:
+        """Nothing: nobody would hear that it was refused."""
+
+    def apart(self, run: Callable[..., Any]) -> NoReturn:
+        """Refuse, as `write` does."""
+        return self.write(run)
+
+    @property
+    def closed(self) -> bool:
+        """It has nothing to close."""
+        return False
+
     def undo(self) -> None:
         """There is nothing to take back."""
 

@@ -25,6 +25,12 @@ SELECT json_object(
   'waiting_candidates', (SELECT count(*) FROM candidate WHERE space = ?1)
 )
 """
+SINCE_SQL = "SELECT created_at FROM space WHERE space = ?"
+
+
+def space_since(tx: Reading, space: int | None) -> int | None:
+    """When a space was first written to, in microseconds."""
+    return tx.value(SINCE_SQL, space)
 
 
 def plane_counts(tx: Reading, space: int | None) -> dict[str, int]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import apsw
 
 from beetle.contracts.errors import StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
-from beetle.store import migrate, recall_index
+from beetle.store import exchange, migrate, recall_index
 from beetle.store.connection import (
     PAGE_SIZE,
     StoreSettings,
@@ -27,9 +27,12 @@ from beetle.store.lock import StoreLock
 from beetle.store.readers import Readers
 from beetle.store.sealed import REASON, SealedWriter, open_sealed, sealed_writer
 from beetle.store.transaction import Reading, Writing, transaction
+from beetle.store.turnstile import Turnstile
 from beetle.store.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
 
 LOW_SPACE_BYTES = 32 * 2**20
+EXCHANGE_WAIT_S = 30.0
+"""Longest wait for reads and writes that have begun before the files are exchanged."""
 GET_META_SQL = "SELECT value FROM meta WHERE key = ?"
 PUT_META_SQL = "INSERT INTO meta VALUES (?, ?)"
 
@@ -63,7 +66,29 @@ class Store:
             settings = settings._replace(sealed=True)
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
-        gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
+        self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
+        self._made_with = (clock, chain_hash, version)
+        self._turnstile = Turnstile()
+        self._changing = threading.Lock()
+        self._closed = False
+        self.epoch = 0
+        settled: list[str] = []
+        try:
+            if not settings.sealed and settings.backend != "in-memory":
+                settled = exchange.settle(settings.path)
+        except OSError as error:
+            self._abandon(None)
+            raise exchange.unwritable(settings.path, error) from error
+        try:
+            self._begin(settled)
+        except BaseException:
+            self._abandon(None)
+            raise
+
+    def _begin(self, settled: list[str]) -> None:
+        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open."""
+        settings = self.settings
+        clock, chain_hash, version = self._made_with
         connection: apsw.Connection | None = None
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
@@ -73,33 +98,47 @@ class Store:
             self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
             self.schema = migrate.schema_number(connection)
             pending = connection.execute(PENDING_ERASURES_SQL).get
-            self.open_report = self._report(connection, created, applied, pending)
+            self.open_report = self._report(connection, created, applied, pending, settled)
             self.writer: Writer | SealedWriter
             if settings.sealed:
                 self.writer = sealed_writer(settings, connection, pending)
             else:
                 self.writer = Writer(
-                    settings, connection, clock=clock, chain_hash=chain_hash, gate=gate, pending_erasures=pending
+                    settings, connection, clock=clock, chain_hash=chain_hash, gate=self.gate, pending_erasures=pending
                 )
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
-            self._abandon(connection)
+            if connection is not None:
+                close_connection(connection)
             raise known from error
         except BaseException:
-            self._abandon(connection)
+            if connection is not None:
+                close_connection(connection)
             raise
-        self.readers = Readers(settings, gate, self.writer.undo)
-        self._closed = False
+        self.readers = Readers(settings, self.gate, self.writer.undo)
 
     def read(self, deadline: float | None = None) -> AbstractContextManager[Reading]:
-        """A read transaction; see `Readers.reading`."""
-        return self.readers.reading(deadline)
+        """A read transaction; see `Readers.reading`. It waits while the files of the store are exchanged."""
+        return self._reading(deadline)
+
+    @contextmanager
+    def _reading(self, deadline: float | None) -> Generator[Reading]:
+        with self._turnstile.passing("read", deadline), self.readers.reading(deadline) as tx:
+            yield tx
 
     def write(
         self, run: Callable[[WriteTransaction], Any], *, deadline: float | None = None, grows: bool = True
     ) -> Any:
-        """Run a write and return its result once it is on disk; see `Writer.write`."""
-        return self.writer.write(run, deadline=deadline, grows=grows)
+        """Run a write and return its result once it is on disk; see `Writer.write`. It waits as a read does."""
+        self._turnstile.enter("write", deadline)
+        try:
+            return self.writer.write(run, deadline=deadline, grows=grows)
+        finally:
+            self._turnstile.leave("write")
+
+    def post(self, run: Callable[[WriteTransaction], Any]) -> None:
+        """Have a small write done that nobody waits for; see `Writer.post`."""
+        self.writer.post(run)
 
     def announce(self, socket: str | None) -> None:
         """Tell other processes, through the lock file, which socket to use."""
@@ -121,16 +160,71 @@ class Store:
 
     def close(self) -> None:
         """Commit what is queued, checkpoint, release the lock. A second call does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        # Readers first: an open reader would keep the writer from cutting the write-ahead log.
-        try:
+        with self._changing:
+            if self._closed:
+                return
+            self._closed = True
+            # Readers first: an open reader would keep the writer from cutting the write-ahead log.
+            try:
+                self.readers.close()
+                self.writer.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+
+    def cut_log(self, wait: float) -> bool:
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`."""
+        with self._turnstile.passing("write", None):
+            return self.writer.cut_log(wait)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """No write runs for the length of the block, and the files stay where they are; reads go on.
+
+        Raises:
+            Overloaded: a write that had begun did not end.
+            StoreReadOnly: the store was closed.
+        """
+        with self._changing, self._turnstile.shut("write", EXCHANGE_WAIT_S):
+            if self._closed:
+                raise StoreReadOnly(path=self.settings.path, reason="the store was closed")
+            yield
+
+    def exchange(self, fresh: str, keep: str) -> None:
+        """Put the file `fresh` in the store's place and go on with it; the caller is inside `held`.
+
+        Reads wait meanwhile. When the new file cannot be opened, the old one is put back. `epoch` counts exchanges:
+        what was remembered of the store before may not hold any more.
+
+        Args:
+            fresh: a whole store on the same filesystem, on disk, that nobody has open.
+            keep: the name that the old store gets.
+
+        Raises:
+            Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
+            StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
+        """
+        with self._turnstile.shut("read", EXCHANGE_WAIT_S):
+            hook = self.writer.on_commit
             self.readers.close()
             self.writer.close()
-        finally:
-            if self._lock is not None:
-                self._lock.release()
+            try:
+                exchange.put_in_place(self.settings.path, fresh, keep)
+                try:
+                    self._begin([])
+                except BaseException:
+                    exchange.take_back(self.settings.path, keep)
+                    raise
+                self.epoch += 1
+            finally:
+                if self.writer.closed:
+                    self._begin([])
+                self.writer.on_commit = hook
 
     def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
         """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
@@ -148,11 +242,13 @@ class Store:
         if self._lock is not None:
             self._lock.release()
 
-    def _report(self, connection: apsw.Connection, created: bool, applied: list[str], pending: int) -> StoreOpenReport:
+    def _report(
+        self, connection: apsw.Connection, created: bool, applied: list[str], pending: int, settled: list[str]
+    ) -> StoreOpenReport:
         settings = self.settings
         used = connection.pragma("page_count") * PAGE_SIZE
         free = None if settings.backend == "in-memory" else _free_bytes(os.path.dirname(settings.path))
-        findings: list[str] = []
+        findings = list(settled)
         if used > settings.store_bytes * 0.9:
             findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
         if free is not None and free < LOW_SPACE_BYTES:

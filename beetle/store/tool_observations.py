@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.store.transaction import Reading, Writing
 
 
 class ObservationRow(NamedTuple):
-    """One use of a tool. `turn` is set where the turn is in this store; `at` in microseconds."""
+    """One use of a tool. `turn` is set where the turn is in this store; `at` in microseconds.
+
+    Channel and conversation say where a turn that is not there yet is awaited.
+    """
 
     registry_id: str
     registry_fingerprint: str
@@ -24,6 +28,16 @@ class ObservationRow(NamedTuple):
     turn_id: str | None
     principal: str
     at: int
+    channel_id: str | None = None
+    conversation_id: str | None = None
+
+
+class Place(NamedTuple):
+    """A conversation as feedback may have named it; by anyone where `principal` is None."""
+
+    channel_id: str
+    conversation_id: str
+    principal: str | None = None
 
 
 class Brief(NamedTuple):
@@ -37,22 +51,45 @@ class Brief(NamedTuple):
 
 NEW_SQL = """
 INSERT INTO tool_observation (space, registry_id, registry_fingerprint, registry_scope, tool_id, schema_fingerprint,
-  outcome, duration_ms, permission_tags, risk_tags, turn, turn_id, principal, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  outcome, duration_ms, permission_tags, risk_tags, turn, turn_id, principal, at, channel_id, conversation_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_BRIEF_SQL = "INSERT INTO tool_brief VALUES (?, ?)"
 TURN_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
+UNTIED_SQL = """
+SELECT 1 FROM tool_observation WHERE space = ? AND turn IS NULL AND turn_id IS NOT NULL LIMIT 1
+"""
+TIE_SQL = """
+UPDATE tool_observation SET turn = ?1
+WHERE space = ?2 AND turn_id = ?3 AND turn IS NULL AND channel_id = ?4 AND conversation_id = ?5
+  AND (?6 IS NULL OR principal = ?6)
+"""
 ERASED_SQL = "SELECT 1 FROM message WHERE turn = ? AND state = 'deleted' LIMIT 1"
 
 
 def add_observation(tx: Writing, space: int, row: ObservationRow, brief: Brief | None) -> int:
     """Write one observation; its key. Its brief is content, and is left out when None."""
-    *head, permission, risk, turn, turn_id, principal, at = row
+    *head, permission, risk, turn, turn_id, principal, at, channel_id, conversation_id = row
     tags = (json.dumps(permission, ensure_ascii=False), json.dumps(risk, ensure_ascii=False))
-    key = tx.insert(NEW_SQL, space, *head, *tags, turn, turn_id, principal, at)
+    key = tx.insert(NEW_SQL, space, *head, *tags, turn, turn_id, principal, at, channel_id, conversation_id)
     if brief is not None:
         tx.run(NEW_BRIEF_SQL, key, json.dumps(brief._asdict(), ensure_ascii=False))
     return key
+
+
+def tie(tx: Writing, space: int, conversation: int, turn_ids: Iterable[str], places: Iterable[Place]) -> None:
+    """Join observations that came before their turn to it, now that it is committed.
+
+    Args:
+        conversation: where the turns were committed.
+        places: the conversation by its names; of a chat id with the principal whose feedback may mean it by that.
+    """
+    if tx.value(UNTIED_SQL, space) is None:
+        return
+    for turn_id in turn_ids:
+        turn = find_turn(tx, conversation, turn_id)
+        for place in places:
+            tx.run(TIE_SQL, turn, space, turn_id, place.channel_id, place.conversation_id, place.principal)
 
 
 def find_turn(tx: Reading, conversation: int, turn_id: str) -> int | None:

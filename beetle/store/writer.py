@@ -82,10 +82,11 @@ class WriteTransaction(Writing):
 class _Write:
     """One queued write and, when it is done, its answer."""
 
-    __slots__ = ("deadline", "done", "error", "grows", "result", "run")
+    __slots__ = ("apart", "deadline", "done", "error", "grows", "result", "run")
 
-    def __init__(self, run: Callable[[WriteTransaction], Any], deadline: float | None, grows: bool) -> None:
+    def __init__(self, run: Callable[[Any], Any], deadline: float | None, grows: bool, apart: bool = False) -> None:
         self.run = run
+        self.apart = apart
         self.deadline = deadline
         self.grows = grows
         self.done = threading.Event()
@@ -122,6 +123,8 @@ class Writer:
         self._wal_pages = 0
         self._erasures = pending_erasures
         self._erased = threading.Condition()
+        self._pause = threading.Event()
+        self._log_is_held = False
         self.on_commit: Callable[[list[Logged]], None] | None = None
         self._checkpointer = open_checkpointer(settings) if settings.walled else None
         if settings.walled:
@@ -145,7 +148,21 @@ class Writer:
             Overloaded: the queue is full.
             DeadlineExceeded: the deadline passed before the write began; nothing was written.
         """
-        job = _Write(run, deadline, grows)
+        return self._hand_over(_Write(run, deadline, grows))
+
+    def apart(self, run: Callable[[apsw.Connection], Any]) -> Any:
+        """Run something on the writing connection outside of any transaction, behind what waits; errors as `write`."""
+        return self._hand_over(_Write(run, None, grows=False, apart=True))
+
+    def post(self, run: Callable[[WriteTransaction], Any]) -> None:
+        """Have a small write done that nobody waits for; it is left out when the queue is full or the store closes."""
+        with self._wake:
+            if not self._closing and not self._stopped and len(self._queue) < self._settings.write_queue:
+                self._queue.append(_Write(run, None, grows=False))
+                self._wake.notify()
+
+    def _hand_over(self, job: _Write) -> Any:
+        deadline = job.deadline
         with self._wake:
             if self._closing:
                 raise StoreReadOnly(path=self._settings.path, reason="the store is being closed")
@@ -196,6 +213,21 @@ class Writer:
                 self._erased.wait(left)
         return not self._erasures
 
+    def cut_log(self, wait: float) -> bool:
+        """Fold the write-ahead log into the file and empty it, waiting at most `wait` seconds for readers that hold
+        it; whether it is empty now. A disk that fails is not waited for."""
+        end = time.monotonic() + wait
+        while not self.apart(lambda _: self._truncate_wal()):
+            if not self._log_is_held or time.monotonic() > end:
+                return False
+            self._pause.wait(ERASURE_RETRY_S)
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more writes."""
+        return self._closing
+
     def undo(self) -> None:
         """Play a journal back that a failed write left; the caller holds the gate."""
         try:
@@ -208,6 +240,7 @@ class Writer:
         with self._wake:
             self._closing = True
             self._wake.notify()
+        self._pause.set()
         self._thread.join()
 
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
@@ -236,8 +269,10 @@ class Writer:
             with self._wake:
                 while not self._queue and not self._closing and not self._erasures:
                     self._wake.wait()
-                group = [self._queue.popleft() for _ in range(min(len(self._queue), self._settings.write_group))]
-            if group:
+                group = self._take()
+            if group and group[0].apart:
+                self._run_apart(group[0])
+            elif group:
                 self._run_group(group)
             if self._erasures:
                 self._try_erasures()
@@ -249,6 +284,25 @@ class Writer:
                 with self._wake:
                     if not self._queue and not self._closing:
                         self._wake.wait(ERASURE_RETRY_S)
+
+    def _take(self) -> list[_Write]:
+        """The next writes of one commit, or the one that runs apart."""
+        if self._queue and self._queue[0].apart:
+            return [self._queue.popleft()]
+        group: list[_Write] = []
+        while self._queue and not self._queue[0].apart and len(group) < self._settings.write_group:
+            group.append(self._queue.popleft())
+        return group
+
+    def _run_apart(self, job: _Write) -> None:
+        with self._gate:
+            try:
+                job.result = job.run(self._connection)
+            except apsw.Error as error:
+                job.error = self._own_error(error)
+            except Exception as defect:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
+                job.error = defect
+        job.done.set()
 
     def _run_group(self, group: list[_Write]) -> None:
         """Answer every job of a group, whatever happens."""
@@ -402,10 +456,12 @@ class Writer:
         """Run a checkpoint; whether it did all that its mode asks. The log stays as it is when it fails."""
         if self._checkpointer is None:
             return True
+        self._log_is_held = False
         try:
             self._checkpointer.set_busy_timeout(CHECKPOINT_BUSY_MS)
             pages, moved = self._checkpointer.wal_checkpoint(mode=mode)
         except apsw.BusyError:
+            self._log_is_held = True
             return False  # a reader holds an old state: the next round tries again
         except apsw.Error as error:
             log.warning("checkpoint failed, the write-ahead log stays: %s", type(error).__name__)

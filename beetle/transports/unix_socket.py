@@ -25,15 +25,15 @@ from beetle.contracts.errors import (
     Overloaded,
     PayloadTooLarge,
 )
-from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.hub import Delivery, Subscription
+from beetle.runtime.hub import NUDGE, Delivery, Subscription
 from beetle.runtime.principals import Peer, Principals
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
 
 log = logging.getLogger("beetle.socket")
 
+TRANSPORT = "unix_socket"
 CHUNK = 65_536
 SEND_SECONDS = 30
 """A reader that takes nothing for this long is given up."""
@@ -73,12 +73,14 @@ class SocketServer:
         """
         threading.stack_size(STACK_BYTES)
         self._listening = listen(self._path, self._group)
+        self._dispatcher.presence.transports.listens(TRANSPORT, self._path)
         self._acceptor.start()
 
     def stop(self) -> None:
         """Take no more connections, let every request that was begun be answered, then close."""
         assert self._listening is not None
         self._stopping.set()
+        self._dispatcher.presence.transports.ended(TRANSPORT)
         # While it still listens: a daemon that starts here from now on makes a socket of its own.
         self._listening.remove()
         # Wakes the accepting thread, which close() alone would leave waiting.
@@ -142,6 +144,7 @@ class SocketServer:
     def _forget(self, connection: _Connection) -> None:
         with self._guard:
             self._open.pop(id(connection), None)
+        self._dispatcher.presence.lines.close(connection.line)
 
 
 class _LenientId(Struct):
@@ -166,6 +169,7 @@ class _Connection:
         self._principals = principals
         self._forget = forget
         self._peer = _credentials(peer)
+        self.line = dispatcher.presence.lines.open(TRANSPORT)
         self._reader = FrameReader(FrameLimits(budgets.frame_bytes, budgets.nesting))
         self._begun_seconds = budgets.begun_frame_seconds
         self._deadline: float | None = time.monotonic() + budgets.first_frame_seconds
@@ -263,7 +267,7 @@ class _Connection:
             raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
         call = self._call(request)
         report, opened = self._dispatcher.subscribe(call)
-        pump = threading.Thread(target=self._pump, args=(opened, call.caller), name="beetle-events", daemon=True)
+        pump = threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True)
         # The lock keeps the pump from sending: no event comes before the answer that names its subscription.
         with self._sending:
             try:
@@ -285,6 +289,7 @@ class _Connection:
             deadline_ms=request.deadline_ms,
             auth=request.auth,
             scanned=True,
+            line=self.line,
         )
 
     def _unsubscribe(self, request: WireRequest) -> UnsubscribeReport:
@@ -292,17 +297,19 @@ class _Connection:
         del self._subscriptions[report.sub]
         return report
 
-    def _pump(self, subscription: Subscription, caller: Caller) -> None:
+    def _pump(self, subscription: Subscription) -> None:
         try:
             while (delivery := subscription.take()) is not None:
-                if self._principals.identify(self._peer) != caller:
-                    # The configuration gives the peer other rights now: it must ask again.
+                if not self._dispatcher.follows(subscription, self._principals.identify(self._peer)):
+                    # The peer has other rights now, or what it proved holds no more: it must ask again.
                     self.finish()
                     return
+                if delivery == NUDGE:
+                    continue
                 data = pack(_event(subscription.sub, delivery))
                 while not self._send_event(subscription, data):
                     self._has_room(None)
-        except OSError:
+        except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
             self.finish()
 
     def _send_event(self, subscription: Subscription, data: bytes) -> bool:

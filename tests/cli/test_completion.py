@@ -31,7 +31,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("words", "offered"),
     [
         (("mem",), {"memory"}),
-        (("memory", ""), {"capabilities", "inspect", "recall", "project", "write-procedural"}),
+        (("memory", ""), {words[1] for words in COMMANDS if words[0] == "memory"}),
         (("memory", "recall", "--pl"), {"--planes"}),
         (("memory", "recall", "--planes", "e"), {"evidence"}),
         (("--json", "--store", "memory", "skill", "en"), {"enable"}),

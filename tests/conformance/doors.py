@@ -215,6 +215,10 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 continue
 
+    def ended(self) -> int:
+        """Its exit code when it has ended by itself."""
+        return self._process.wait(START_S)
+
     def stop(self) -> int:
         """Ask it to end; its exit code."""
         if self._process.poll() is None:

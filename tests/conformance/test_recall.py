@@ -223,6 +223,8 @@ def test_a_neighbour_that_a_caller_may_not_see_lends_nothing_and_is_not_found(do
 def test_registries_of_the_host_are_named_back_without_experience(door: Door) -> None:
     refs = [{"registry_id": "tools", "fingerprint": "f1"}]
     report = door.call("memory.recall", {"query": "pelican", "tool_registry_refs": refs})
-    assert report["tool_experience_status"] == {"reason": "no_governed_tool_experience", "registries": ["tools"]}
+    assert report["tool_experience_status"] == {
+        "reason": "no_governed_tool_experience", "registries": ["tools"], "missing": ["tools"], "drifted": [],
+    }  # fmt: skip
     assert report["agent_tool_hints"] == []
     assert set(report["timings_ms"]) == {"search", "load", "rank", "total"}

@@ -20,6 +20,10 @@ FACT = {
          "topic": CANARY, "content": f"the {CANARY} secret"}
     ],
 }  # fmt: skip
+REGISTRY = {
+    "registry_id": CANARY, "fingerprint": "f1",
+    "tools": [{"tool_id": CANARY, "title": "T", "summary": f"the {CANARY} secret", "schema_fingerprint": "s1"}],
+}  # fmt: skip
 THEIRS = "the owner's own ref"
 """Stands in a probe for the ref of the owner's fact, which no one can guess."""
 
@@ -29,6 +33,15 @@ PROBES: dict[str, list[tuple[Any, str | None]]] = {
     "memory.inspect": [({"query": CANARY}, None)],
     "memory.recall": [({"query": CANARY}, None), ({"query": CANARY, "conversation": CONVERSATION}, None)],
     "memory.project": [({"user_query": CANARY}, None), ({"user_query": "", "conversation": CONVERSATION}, None)],
+    "memory.replay": [({"chat_id": "talk"}, "not_found")],
+    "memory.export": [({"chat_id": "talk"}, "not_found")],
+    "memory.export_space": [({}, None)],
+    "memory.import": [],  # what they bring belongs to whoever brings it: test_continuity.py
+    "memory.import_space": [],
+    "agent_skill.list": [({}, None), ({"query": CANARY}, None)],
+    "tool_registry.list": [({}, None)],
+    "tool_registry.get": [({"registry_id": CANARY}, "not_found")],
+    "tool_registry.delete": [({"registry_id": CANARY}, "not_found")],
     "long_term.list": [({"state": "all"}, None), ({"query": CANARY}, None)],
     "long_term.detail": [({"ref": THEIRS}, "not_found")],
     "long_term.mutate": [
@@ -53,13 +66,42 @@ PROBES: dict[str, list[tuple[Any, str | None]]] = {
     "transcript.timeline": [({"conversation": CONVERSATION, "view": "host_ui"}, "not_found")],
     "transcript.search": [({"query": CANARY, "view": "host_ui"}, None)],
     "transcript.lifecycle": [(step("delete_raw", "t1"), None), (step("mask", before="2099-01-01T00:00:00Z"), None)],
+    # Hidden by the profile of these cases; two owners meet in tests/sdk/test_evolve.py.
+    "evolve.propose": [
+        ({"proposals": [{"kind": "skill_disable", "target": CANARY, "rationale": "r"}]}, "capability_hidden")
+    ],
+    "evolve.list": [({"state": "all"}, "capability_hidden")],
+    "evolve.preview": [({"proposal_id": CANARY}, "capability_hidden")],
+    "evolve.submit": [({"proposal_ids": [CANARY]}, "capability_hidden")],
+    "harness.run": [({}, "capability_hidden")],
+    "memory.recover": [({}, None)],
+    "memory.close": [],  # it would end the daemon of these cases: test_recover.py
+    "snapshot.create": [({"label": "a stranger's"}, None)],
+    "snapshot.list": [({}, None)],
+    "snapshot.verify": [({"snapshot_id": CANARY}, "not_found")],
+    "snapshot.restore": [({"snapshot_id": CANARY, "dry_run": True}, "not_found")],
+    "snapshot.prune": [({"keep": 100_000}, None)],
     "store.verify": [({}, None)],
+    "console.overview": [({}, None)],
+    "console.session": [({}, None)],
+    "device.list": [({}, None)],
+    "device.add": [({"label": "a stranger's", "capabilities": ["recall"]}, None)],
+    "device.update": [({"device_id": CANARY, "label": "x"}, "not_found")],
+    "device.rotate_key": [({"device_id": CANARY}, "not_found")],
+    "device.remove": [({"device_id": CANARY}, "not_found")],
+    "transport.list": [({}, None)],
+    "transport.update": [({"name": "unix_socket", "enabled": True}, None)],
+    "event_log.read": [({}, None), ({"topics": ["skill", "memory", "transcript"], "newest_first": True}, None)],
     "hello": [({}, None)],
     "batch": [({"requests": [{"op": "memory.recall", "args": {"query": CANARY}}]}, None)],
     "subscribe": [],  # its events: test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone
     "unsubscribe": [],
     # Writes that make the stranger's own records under the same names.
+    "tool_registry.upsert": [(REGISTRY, None)],
     "transcript.commit": [(talk(turn("t1", "another's words")), None)],
+    "memory.maintain": [({"conversation": CONVERSATION}, "services_unavailable")],
+    "memory.finalize_turn": [({"conversation": CONVERSATION, "turn": turn("t1", "another's words")}, None)],
+    "governance.report": [({"since": "2000-01-01T00:00:00Z"}, None)],
     "memory.write": [(write(skill(CANARY, content="another way")), None)],
 }
 
@@ -72,6 +114,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
     stranger = {"owner_id": f"{door.owner}-stranger"}
     door.prepare("transcript.commit", SAID)
     door.prepare("memory.write", SKILL)
+    door.prepare("tool_registry.upsert", REGISTRY)
     ref = door.prepare("memory.write", FACT)["outcomes"][0]["ref"]
 
     def held() -> tuple[Plain, ...]:
@@ -89,7 +132,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
                 assert "secret" not in told.message
                 continue
             report = door.call(op, args, stranger)
-            if op in ("transcript.commit", "memory.write"):
+            if op in ("transcript.commit", "memory.write", "tool_registry.upsert"):
                 continue
             assert CANARY not in str(report).replace(str(args), ""), op
             assert report.get("affected_turns", 0) == 0, op
@@ -141,6 +184,9 @@ def test_a_principal_that_is_bound_to_an_owner_may_name_no_other(in_process: InP
     for scope in ({"owner_id": "owner-two"}, {"agent_id": "agent-two"}):
         for row in OPERATIONS:
             if "in_process" not in row.exposed:
+                continue
+            # What the profile hides is hidden before anybody's scope is looked at.
+            if row.capability and row.capability not in in_process.opened.profile.capabilities.allowed:
                 continue
             with pytest.raises(Exception, match="bound to") as caught:
                 in_process.ask(row.name, {}, scope, caller=bound)

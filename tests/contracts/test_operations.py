@@ -123,9 +123,11 @@ def test_a_method_calls_its_own_row(row: Operation) -> None:
 def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
     assert set(HANDLERS) | {"batch", "subscribe", "unsubscribe"} == {row.name for row in OPERATIONS}
     for name, handler in HANDLERS.items():
-        ways = [way for way in (handler.read, handler.write, handler.plain) if way is not None]
+        ways = [way for way in (handler.read, handler.write, handler.plain, handler.staged) if way is not None]
         assert len(ways) == 1, name
-        assert (handler.write is not None) is (BY_NAME[name].effect in ("write", "admin")), name
+        assert (handler.write is not None or handler.staged is not None) is (
+            BY_NAME[name].effect in ("write", "admin")
+        ), name
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beetle.contracts.common import DEFAULT_AGENT
+from beetle.open import open_store
 from beetle.runtime.caller import Caller
 from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.surroundings import Surroundings
 from tests.conformance.cases import CONVERSATION, message, skill, talk, turn, write
-from tests.conformance.doors import InProcess, Plain, embedded_caller
+from tests.conformance.doors import PROFILE, InProcess, Plain, embedded_caller
+from tests.sdk.skill_folders import write_skill
 
 OWNER = "owner-one"
 KINDS = ("shared", "private", "soul", "backend", "operator")
@@ -21,6 +24,15 @@ STAGES = ("live", "masked", "unmasked", "deleted")
 def canary(name: str) -> str:
     """A word that stands for one class of material, and in nothing else."""
     return "zq" + name.replace(" ", "").replace("_", "") + "qz"
+
+
+REGISTRY: Plain = {
+    "registry_id": "host-tools", "fingerprint": "f",
+    "tools": [
+        {"tool_id": "tool", "title": canary("registry title"), "summary": canary("registry summary"),
+         "schema_fingerprint": "f"},
+    ],
+}  # fmt: skip
 
 
 class Asker(NamedTuple):
@@ -65,6 +77,7 @@ class Store:
         self.stage = stage
         self.path = folder / "material.db"
         self.door = InProcess(OWNER, self.path)
+        self._mount(folder.with_name(f"{folder.name}-skills"))
         self.refs: dict[str, str] = {}
         self.records: dict[str, str] = {}
         self._say()
@@ -115,6 +128,13 @@ class Store:
             "reuse_outcome": "succeeded", "operator_note": canary("tool note"),
         }  # fmt: skip
         self.ask("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": feedback})
+        self.ask("tool_registry.upsert", REGISTRY)
+
+    def _mount(self, folder: Path) -> None:
+        """One Agent Skill, beside the store's own folder; its file's words are never to be told."""
+        write_skill(folder / "one", "one", canary("agent skill"), reference=canary("agent file"))
+        self.door.opened.store.close()
+        self.door.opened = open_store(str(self.path), PROFILE, surroundings=Surroundings(skill_dirs=(str(folder),)))
 
     def _learn(self) -> None:
         """Facts in every state, skills, a suppressed topic."""
@@ -177,7 +197,7 @@ ALL = tuple(
         "lifecycle reason", "tool brief", "tool result", "tool note",
         "fact shared", "fact private", "fact old", "fact new", "fact stale", "fact superseded", "fact successor",
         "fact gone", "fact reason", "skill live", "skill off", "skill gone", "garden", "soul candidate", "waiting",
-        "policy topic", "policy reason",
+        "policy topic", "policy reason", "agent skill", "agent file", "registry title", "registry summary",
     )
 )  # fmt: skip
 """Every canary that was planted."""

@@ -7,6 +7,7 @@ worked out here from the tables of the specification, not by the code under test
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import threading
@@ -21,14 +22,17 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.operations import OPERATIONS
 from tests.conformance.cases import CONVERSATION, message, talk, turn
 from tests.conformance.doors import InProcess, Plain
-from tests.governance.material import ALL, ASKERS, KINDS, OWNER, STAGES, VIEWS, Asker, Store, canary
+from tests.governance import exports as exported
+from tests.governance.material import ALL, ASKERS, KINDS, OWNER, REGISTRY, STAGES, VIEWS, Asker, Store, canary
 
 QUERY = " ".join(ALL)
 SEARCHED = ("raw_owner", "model_context", "host_ui")
 """Views that may be searched."""
 WORDLESS = (
     "event_log", "idempotency", "meta", "candidate", "fact", "fact_revision", "policy", "private_item", "space_key",
-    "tool_observation", "derived_ref", "pending_erasure", "remembered_conversation",
+    "tool_observation", "derived_ref", "pending_erasure", "remembered_conversation", "device", "transport",
+    "tool_registry",
+    "job", "maintained",
 )  # fmt: skip
 """Tables that hold ids, kinds, counts and keyed digests alone."""
 STREAMS = {"subscribe", "unsubscribe"}
@@ -97,7 +101,7 @@ def current_facts(view: str, own: bool) -> set[str]:
 
 def recalled(stage: str, view: str, own: bool) -> set[str]:
     """Recall, and what stands on it: evidence, current facts, enabled skills."""
-    skills = {canary("skill live")} if sees_words(view) else set()
+    skills = {canary("skill live"), canary("agent skill")} if sees_words(view) else set()
     return found_by_words(stage, view, own) | current_facts(view, own) | skills
 
 
@@ -119,10 +123,16 @@ class Cell(NamedTuple):
 def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     """Every operation of the table, for one caller."""
     yield from transcript_cells(store, asker)
+    yield from continuity_cells(store, asker)
     yield from fact_cells(store, asker)
     yield from skill_cells(asker)
     yield from model_cells(store, asker)
+    yield from maintain_cells()
     yield from private_cells(store, asker)
+    yield from host_cells(asker)
+    yield from console_cells(asker)
+    yield from hidden_cells()
+    yield from lifecycle_cells(asker)
     yield from plain_cells(store)
 
 
@@ -146,6 +156,30 @@ def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
         yield Cell("transcript.lifecycle", store.step(action, dry_run=True), set())
     yield Cell("transcript.repair", {}, set())
     yield Cell("transcript.repair_safe", {"dry_run": True}, set())
+
+
+def continuity_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    """What leaves the store is what an export may show, opened to the last byte. The chat `talk` is evidence alone."""
+    stage, own = store.stage, asker.own_agent
+    exports, owner = "export" in asker.caller.views, "raw_owner" in asker.caller.views
+    there = stage in ("live", "unmasked")
+    said, whole = turns_show(stage, "export", own), turns_show(stage, "export", own, True)
+    yield Cell("memory.replay", {"chat_id": "talk"}, set() if there else None)
+    yield Cell("memory.export", {"chat_id": "talk"}, said if exports and there else None)
+    yield Cell("memory.export", {"chat_id": "talk", **exported.WHOLE}, whole if owner and there else None)
+    if not owner:  # the owner remembers which conversation it is; for the others it is one of no evidence
+        yield Cell("memory.export", {"chat_id": "chat-1"}, exported.FACTS | exported.SKILLS if exports else None)
+    space = exported.FACTS | exported.SKILLS | exported.SPACE
+    yield Cell("memory.export_space", {}, space if exports else None)
+    briefs = exported.BRIEFS if there else set[str]()
+    everything = space | exported.PRIVATE | whole | briefs
+    yield Cell("memory.export_space", exported.WHOLE, everything if owner else None)
+    taken = base64.b64decode(store.ask("memory.export_space", exported.WHOLE)["archive"])
+    words = {"passphrase": exported.WORDS}
+    yield Cell("memory.import_space", {"archive": taken, "mode": "bootstrap_import", **words}, None)
+    yield Cell("memory.import_space", {"archive": taken[:-1], "mode": "full_restore", **words}, None)
+    args = {"snapshot": taken, "target_chat_id": canary("said soul"), "mode": "bootstrap_import"}
+    yield Cell("memory.import", args, None)
 
 
 def fact_cells(store: Store, asker: Asker) -> Iterator[Cell]:
@@ -204,11 +238,66 @@ def model_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield Cell("memory.inspect", {"query": QUERY}, recalled(stage, asker.view, own))
 
 
+def maintain_cells() -> Iterator[Cell]:
+    """Without a model nothing is asked of one; tests/sdk/test_maintain_privacy.py looks at what one is shown."""
+    yield Cell("memory.maintain", {"conversation": CONVERSATION}, None)
+    label = {"kind": "task", "ref_id": "r-shared", "label": canary("label shared"), "visibility": list(VIEWS[1:])}
+    known = turn("t-shared", message("m-shared", canary("said shared")), at="2024-05-01T10:00:00Z", host_refs=[label])
+    yield Cell("memory.finalize_turn", {"conversation": CONVERSATION, "turn": known}, set())
+    yield Cell("governance.report", {}, set())
+
+
 def private_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     may = "raw_owner" in asker.caller.views
     yield Cell("private.list", {}, set() if may else None)
     for name in ("garden", "soul candidate"):
         yield Cell("private.get", {"record_id": store.records[name]}, {canary(name)} if may else None)
+
+
+def host_cells(asker: Asker) -> Iterator[Cell]:
+    """What the host says of its skills and tools is words like any other; what a skill's files hold is told nowhere."""
+    words = sees_words(asker.view)
+    yield Cell("agent_skill.list", {}, {canary("agent skill")} if words else set())
+    yield Cell("tool_registry.list", {}, set())
+    shown = {canary("registry title"), canary("registry summary")} if words else set[str]()
+    yield Cell("tool_registry.get", {"registry_id": "host-tools"}, shown)
+    yield Cell("tool_registry.upsert", REGISTRY, set())
+    yield Cell("tool_registry.delete", {"registry_id": "nothing-of-this-name"}, None)
+
+
+def hidden_cells() -> Iterator[Cell]:
+    """What this profile hides from everybody; tests/sdk/test_evolve_views.py looks at what proposals show."""
+    proposal = {"kind": "skill_edit", "target": "live", "change": {"title": canary("waiting")}, "rationale": "r"}
+    yield Cell("evolve.propose", {"proposals": [proposal]}, None)
+    yield Cell("evolve.list", {"state": "all"}, None)
+    yield Cell("evolve.preview", {"proposal_id": "e-1"}, None)
+    yield Cell("evolve.submit", {"proposal_ids": ["e-1"]}, None)
+    yield Cell("harness.run", {}, None)
+
+
+def lifecycle_cells(asker: Asker) -> Iterator[Cell]:
+    """The runtime's own life: counts, ids, paths. It is an operator's, but for what only reads."""
+    changed = set[str]() if asker.caller.is_operator else None
+    yield Cell("memory.recover", {}, changed)
+    yield Cell("memory.close", {"reason": ""}, None)
+    yield Cell("snapshot.create", {"label": "a snapshot"}, changed)
+    yield Cell("snapshot.list", {}, set())
+    yield Cell("snapshot.verify", {"snapshot_id": "s-0000000000000000"}, None)
+    yield Cell("snapshot.restore", {"snapshot_id": "s-0000000000000000"}, None)
+    yield Cell("snapshot.prune", {"keep": 0}, changed)
+
+
+def console_cells(asker: Asker) -> Iterator[Cell]:
+    """Figures, ids and labels of devices: nothing of memory in any of it. What changes the daemon is an operator's."""
+    changed = set[str]() if asker.caller.is_operator else None
+    for op in ("console.overview", "console.session", "device.list", "transport.list"):
+        yield Cell(op, {}, set())
+    yield Cell("event_log.read", {"limit": 100}, set())
+    yield Cell("event_log.read", {"limit": 100, "newest_first": True}, set())
+    yield Cell("device.add", {"label": "a device", "capabilities": ["recall"]}, changed)
+    for op in ("device.update", "device.rotate_key", "device.remove"):
+        yield Cell(op, {"device_id": "nobody", **({"label": "x"} if op == "device.update" else {})}, None)
+    yield Cell("transport.update", {"name": "unix_socket", "enabled": True}, changed)
 
 
 def plain_cells(store: Store) -> Iterator[Cell]:
@@ -247,7 +336,8 @@ def test_each_word_stands_where_the_contract_says_and_nowhere_else(
     for cell in cells(store, asker):
         asked.add(cell.op)
         try:
-            report = json.dumps(store.ask(cell.op, cell.args, who), ensure_ascii=False)
+            answer = store.ask(cell.op, cell.args, who)
+            report = json.dumps(answer, ensure_ascii=False) + exported.opened(answer)
         except BeetleError as error:
             told = words_in(f"{error.message} {error.hint} {json.dumps(error.details, default=str)}")
             if told or cell.shows is not None:
@@ -265,7 +355,9 @@ def test_each_word_stands_where_the_contract_says_and_nowhere_else(
 
 
 def short(args: dict[str, Any]) -> str:
-    return json.dumps({name: value for name, value in args.items() if name not in ("turns", "conversation")})[:120]
+    return json.dumps(
+        {name: value for name, value in args.items() if name not in ("turns", "conversation")}, default=str
+    )[:120]
 
 
 def test_event_log_and_stored_answers_hold_no_word(store: Store) -> None:
@@ -284,8 +376,8 @@ def test_private_material_is_in_no_byte_of_the_store_and_erased_material_neither
         erased |= {canary(f"{what} {kind}") for what in ("said", "label", "attr") for kind in KINDS} | {
             canary("tool brief")
         }
-    for file in store.path.parent.iterdir():
-        found = words_in(file.read_bytes().decode("latin-1"))
+    for file in store.path.parent.rglob("*"):
+        found = words_in(file.read_bytes().decode("latin-1")) if file.is_file() else set()
         assert found & (sealed | erased) == set(), file.name
 
 

@@ -123,7 +123,7 @@ def test_the_block_shows_facts_as_background_with_date_and_source(held: Held) ->
     assert block.startswith(f"{HEAD}{NOTE}\n") and block.endswith("</facts>\n</memory>")
     report = memory.project(user_query="key", system_max_len=4000)
     assert "long_term" in report.audit.source_planes
-    assert [each.name for each in report.sections] == ["procedures", "facts", "evidence", "recent"]
+    assert [each.name for each in report.sections] == ["procedures", "agent_skills", "facts", "evidence", "recent"]
     assert projected(memory, "key") == block, "the same store and request give the same block"
 
 
@@ -144,7 +144,7 @@ def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held) -> Non
             report = held.memory.project(user_query="spare key", system_max_len=bound, pressure=pressure)
             block = report.system_memory_block or ""
             assert len(block) <= bound
-            section = report.sections[1]
+            section = report.sections[2]
             assert section.name == "facts" and block.count("\n- [2023-11-14, user]") == section.items
             facts = max(facts, section.items)
         assert facts > 0 or pressure == "critical"

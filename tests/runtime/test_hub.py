@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from beetle.runtime.hub import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
+from beetle.runtime.hub import NUDGE, TOPIC_CAPABILITIES, Delivery, Hub, Subscription
 from beetle.store.event_log import Event, Logged
 
 SPACE, OTHER = "space:one", "space:two"
@@ -102,3 +102,23 @@ def test_closing_ends_a_waiting_reader_and_the_delivery() -> None:
     assert mine.take() is None
     assert numbers(waiting(other, 1)) == [1]
     assert mine.sub != other.sub
+
+
+def test_a_nudge_wakes_who_waits_and_costs_no_event() -> None:
+    hub = Hub()
+    subscription = hub.open(frozenset({"skill"}), "space:a", False, 2)
+    assert hub.count == 1
+    one = event(1, "skill", "space:a")
+    hub.publish([one, one])
+    hub.nudge()
+    hub.nudge()
+    assert [subscription.take() for _ in range(3)] == [NUDGE, Delivery(one), Delivery(one)]
+    woken: list[object] = []
+    waiter = threading.Thread(target=lambda: woken.append(subscription.take()))
+    waiter.start()
+    hub.nudge()
+    waiter.join()
+    assert woken == [NUDGE]
+    hub.close(subscription)
+    hub.nudge()
+    assert subscription.take() is None and hub.count == 0

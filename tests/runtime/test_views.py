@@ -106,7 +106,8 @@ def filled(hint: Any, name: str, depth: int, draw: Any) -> Any:
         return {"key": filled(args[1], name, depth + 1, draw)}
     if isinstance(hint, type) and issubclass(hint, Struct):
         return build(hint, depth + 1, draw)
-    plain = {str: f"{CANARY}:{name}", bool: True, int: 7, float: 0.5, Any: f"{CANARY}:{name}"}
+    word = f"{CANARY}:{name}"
+    plain = {str: word, bytes: word.encode(), bool: True, int: 7, float: 0.5, Any: word}
     return plain[hint]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from beetle.contracts.errors import BeetleError
+from beetle import MemoryRuntime
+from beetle.contracts.errors import BeetleError, PrivacyDenied
 from beetle.store import migrate
 from beetle.store.connection import APPLICATION_ID
 from tests.store.conftest import (
@@ -193,21 +194,34 @@ def test_a_store_moves_between_backends_with_all_it_holds(path: str, backend: st
             assert_clean(memory)
 
 
-def test_the_first_schema_is_what_it_was_when_its_fixture_was_written() -> None:
+FIXTURES = {1: FIXTURE, 2: FIXTURE.with_name("schema_0002.db")}
+
+
+def test_every_older_schema_has_its_fixture() -> None:
+    assert sorted(FIXTURES) == [each.number for each in migrate.available()][: len(FIXTURES)]
+    assert {each.name for each in FIXTURE.parent.glob("schema_*.db")} == {each.name for each in FIXTURES.values()}
+
+
+@pytest.mark.parametrize("schema", FIXTURES)
+def test_an_older_schema_is_what_it_was_when_its_fixture_was_written(schema: int) -> None:
     now = {m.name: m.sha256 for m in migrate.available()}
     # Immutable: or SQLite would leave a log and its index beside the fixture.
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(f"file:{FIXTURE}?immutable=1", flags=flags)
-    (written,) = (connection.execute("SELECT sha256 FROM schema_migration WHERE name = ?", (MIGRATION,)).get,)
+    connection = apsw.Connection(f"file:{FIXTURES[schema]}?immutable=1", flags=flags)
+    written = dict(connection.execute("SELECT name, sha256 FROM schema_migration"))
     connection.close()
-    assert written == now[MIGRATION], "a released migration was changed"
+    assert len(written) == schema and MIGRATION in written
+    assert written.items() <= now.items(), "a released migration was changed"
 
 
 @pytest.mark.parametrize("backend", DISK_BACKENDS)
-def test_a_store_of_the_first_schema_opens_verifies_and_recalls(path: str, backend: str) -> None:
-    assert FIXTURE.stat().st_size < 300_000
-    shutil.copy(FIXTURE, path)
+@pytest.mark.parametrize("schema", FIXTURES)
+def test_a_store_of_an_older_schema_opens_verifies_recovers_and_recalls(path: str, backend: str, schema: int) -> None:
+    assert FIXTURES[schema].stat().st_size < 400_000
+    shutil.copy(FIXTURES[schema], path)
     with open_runtime(path, backend) as memory:
+        assert memory.open_report.migrations_applied == tuple(m.name for m in migrate.available()[schema:])
+        assert memory.recover().recovered
         assert_clean(memory)
         assert {each.turn_id: each.messages[0].state for each in replay(memory)} == {
             "t1": "live", "t2": "masked", "t3": "deleted", "t4": "live"
@@ -215,8 +229,23 @@ def test_a_store_of_the_first_schema_opens_verifies_and_recalls(path: str, backe
         assert found(memory, "lighthouse") and not found(memory, "submarine") and not found(memory, "windmill")
         detail = memory.get_runtime_skill(name="tea")
         assert (detail.revision, len(detail.lineage)) == (2, 2) and found(memory, "kettle")
+        if schema > 1:
+            assert_governed(memory)
         lifecycle(memory, "unmask", "t2")
         assert found(memory, "submarine")
         lifecycle(memory, "delete_raw", "t1")
         assert b"lighthouse" not in bytes_of(path).lower()
         assert_clean(memory)
+
+
+def assert_governed(memory: MemoryRuntime) -> None:
+    """The facts, policies and private material that `make_schema_fixture` has written; the key file is not there."""
+    facts = memory.list_long_term(state="all", view="raw_owner").records
+    assert sorted((each.topic or "", each.state, each.revision) for each in facts) == [
+        ("", "deleted", 2), ("boat", "current", 1), ("harbour", "stale", 2), ("lamp", "current", 2)
+    ]  # fmt: skip
+    assert found(memory, "Fresnel") and not found(memory, "sail")
+    assert [each.action for each in memory.long_term_policy(action="list").policies] == ["suppress"]
+    assert [each.reason for each in memory.governance_report().deferred.waiting] == ["needs_assertion"]
+    with pytest.raises(PrivacyDenied):
+        memory.list_private()

@@ -280,6 +280,17 @@ def test_a_daemon_that_ran_out_of_descriptors_serves_again_when_there_are_some(d
         assert terminate(daemon) == 0
 
 
+def test_a_daemon_that_has_no_descriptor_left_still_ends_cleanly(daemon: Daemon) -> None:
+    """To tell systemd that it stops it wanted a socket, and without one it ended with an error."""
+    with daemon.client() as client:
+        client.commit_transcript(**commit(1))
+        _, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, hard))
+        assert terminate(daemon) == 0
+    assert "Traceback" not in log_of(daemon)
+    assert holder_of(daemon.store) is None
+
+
 # systemd
 
 

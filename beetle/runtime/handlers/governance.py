@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from beetle.contracts.common import DerivedMemoryRef
@@ -50,7 +50,18 @@ def write(context: Context, request: MemoryWriteRequest) -> Apply:
 
 
 def _candidates(context: Context, request: CandidatesWrite) -> Apply:
-    for index, each in enumerate(request.candidates):
+    check_authorities(context, request.candidates)
+    made = [claim_of_candidate(context, each) for each in request.candidates]
+    return _considering(context, [lambda tx, space, claim=claim: claim for claim in made])
+
+
+def check_authorities(context: Context, given: Sequence[Candidate]) -> None:
+    """Refuse the operator's authority to whoever is none.
+
+    Raises:
+        Forbidden: a candidate claims it.
+    """
+    for index, each in enumerate(given):
         if each.authority == "operator" and not context.caller.is_operator:
             raise Forbidden(
                 reason=f"candidate {index} claims the authority operator, which {context.caller.name} does not have",
@@ -58,11 +69,10 @@ def _candidates(context: Context, request: CandidatesWrite) -> Apply:
                 index=index,
                 path=f"$.args.candidates[{index}].authority",
             )
-    made = [_claim_of_candidate(context, each) for each in request.candidates]
-    return _considering(context, [lambda tx, space, claim=claim: claim for claim in made])
 
 
-def _claim_of_candidate(context: Context, given: Candidate) -> Claim:
+def claim_of_candidate(context: Context, given: Candidate) -> Claim:
+    """A candidate as it is judged."""
     return Claim(
         candidate_id=given.candidate_id,
         authority=given.authority,

@@ -13,13 +13,15 @@ from beetle.contracts.long_term import FactOutcome, LongTermMutateReport, LongTe
 from beetle.memory.digest import keyed
 from beetle.memory.governance import FITTING, STRENGTH, VISIBILITY, normalised
 from beetle.memory.lexical import all_words
-from beetle.runtime import facts, governance, receipts
+from beetle.runtime import evolve, facts, governance, receipts
 from beetle.runtime.facts import Change, Draft, fact_ref
 from beetle.runtime.handlers.long_term import Eyes, derived_refs, existing, eyes, saying
 from beetle.runtime.handling import Apply, Context
 from beetle.store import candidates, evidence, long_term
 from beetle.store.connection import PAGE_SIZE
 from beetle.store.long_term import BodyRow, FactRow, WaitingText
+from beetle.store.proposals import ProposalRow
+from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
 TOKEN_BYTES = 24
@@ -33,7 +35,7 @@ Text = tuple[str, str, tuple[str, ...]]
 class Step(NamedTuple):
     """What a request comes to: the records it touches as they stand before, and its outcome.
 
-    `waiting`: the deferred candidates that go with them.
+    `waiting` and `proposed`: the deferred candidates and the open proposals that go with them.
     """
 
     outcome: FactOutcome
@@ -41,6 +43,7 @@ class Step(NamedTuple):
     text: Text | None = None
     visibility: str | None = None
     waiting: tuple[WaitingText, ...] = ()
+    proposed: tuple[ProposalRow, ...] = ()
 
 
 class Done(NamedTuple):
@@ -70,6 +73,18 @@ def mutate(context: Context, request: LongTermMutateRequest) -> Apply:
     return apply
 
 
+def foresee(context: Context, tx: Reading, request: LongTermMutateRequest) -> FactOutcome:
+    """What a change of one record would come to now; nothing is changed.
+
+    Raises:
+        NotFound, Conflict, Forbidden: as the change itself.
+    """
+    assert request.ref is not None
+    seen = eyes(context, request.view)
+    space, row = existing(context, tx, request.ref, seen)
+    return _judge(context, tx, space, request, row, seen).outcome
+
+
 def _expect(request: LongTermMutateRequest, row: FactRow) -> None:
     if request.expected_revision not in (None, row.revision):
         raise Conflict(
@@ -79,9 +94,7 @@ def _expect(request: LongTermMutateRequest, row: FactRow) -> None:
         )
 
 
-def _judge(
-    context: Context, tx: WriteTransaction, space: int, request: LongTermMutateRequest, row: FactRow, seen: Eyes
-) -> Step:
+def _judge(context: Context, tx: Reading, space: int, request: LongTermMutateRequest, row: FactRow, seen: Eyes) -> Step:
     """What would come of it.
 
     Raises:
@@ -112,7 +125,7 @@ def _judge(
     return Step("corrected", [row], text)
 
 
-def _left_behind(tx: WriteTransaction, space: int, row: FactRow, seen: Eyes) -> Conflict:
+def _left_behind(tx: Reading, space: int, row: FactRow, seen: Eyes) -> Conflict:
     by = long_term.record_id_of(tx, row.superseded_by)
     newer = None if by is None else long_term.find_fact(tx, space, by)
     hint = f"change {fact_ref(newer)} instead" if newer is not None and seen.see(newer) else "it is changed no more"
@@ -157,7 +170,7 @@ def _carry_out(context: Context, tx: WriteTransaction, space: int, request: Long
     row = step.rows[0]
     digests = long_term.digests_of(tx, row.fact)
     if step.text is not None:
-        _check_room(context, tx)
+        check_room(context, tx)
     if step.outcome == "deleted":
         (after,) = facts.forget(context, tx, space, [row])
         seq = tx.logged[-1].seq
@@ -172,8 +185,12 @@ def _carry_out(context: Context, tx: WriteTransaction, space: int, request: Long
     return Done(seq, after, [*digests, *long_term.digests_of(tx, after.fact)])
 
 
-def _check_room(context: Context, tx: WriteTransaction) -> None:
-    """What erases may pass the store's ceiling, and with it this operation; new words may not."""
+def check_room(context: Context, tx: WriteTransaction) -> None:
+    """What erases may pass the store's ceiling, and with it the operation; new words may not.
+
+    Raises:
+        StoreBudgetExceeded: the store is at its ceiling.
+    """
     ceiling = context.shared.store.settings.store_bytes
     if (tx.value("PRAGMA page_count") - tx.value("PRAGMA freelist_count")) * PAGE_SIZE >= ceiling:
         raise StoreBudgetExceeded(maximum=ceiling)
@@ -227,8 +244,10 @@ def _forget(context: Context, tx: WriteTransaction, request: LongTermMutateReque
     space = evidence.find_space(tx, context.space_id)
     rows = saying(tx, space, request.query, seen, ("current", "stale", "superseded"), ever=True)
     waiting = () if space is None else _waiting(tx, space, request.query, seen)
-    token = _token(context, request.query, rows, waiting)
-    step = Step("forgotten" if rows or waiting else "unchanged", rows, waiting=waiting)
+    proposed = () if space is None else _proposed(tx, space, request.query, seen)
+    token = _token(context, request.query, rows, (*waiting, *proposed))
+    outcome = "forgotten" if rows or waiting or proposed else "unchanged"
+    step = Step(outcome, rows, waiting=waiting, proposed=proposed)
     if request.dry_run:
         return _report(context, tx, space, request, step, seen, token=token)
     if request.confirm is None:
@@ -245,6 +264,7 @@ def _forget(context: Context, tx: WriteTransaction, request: LongTermMutateReque
     if space is None or step.outcome == "unchanged":
         return _report(context, tx, space, request, step, seen)
     digests = [each for row in rows for each in long_term.digests_of(tx, row.fact)]
+    evolve.drop(context, tx, proposed, "forgotten")
     facts.forget(context, tx, space, rows)
     for each in waiting:
         candidates.remove(tx, each.candidate)
@@ -266,10 +286,16 @@ def _waiting(tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[
     return tuple(found)
 
 
-def _token(context: Context, query: str, rows: list[FactRow], waiting: tuple[WaitingText, ...]) -> str:
+def _proposed(tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[ProposalRow, ...]:
+    """The open proposals that hold every word of a query, for the same reason."""
+    found = evolve.saying(tx, space, [normalised(word) for word in all_words(query)])
+    return tuple(row for row in found if evolve.is_seen(tx, space, row, private=seen.private))
+
+
+def _token(context: Context, query: str, rows: list[FactRow], beside: tuple[WaitingText | ProposalRow, ...]) -> str:
     """Stands for the caller, the query and all that it finds, each record at its revision."""
     found = sorted((row.record_id, row.revision) for row in rows)
-    data = pack((context.space_id, context.caller.name, query, found, [each.candidate for each in waiting]))
+    data = pack((context.space_id, context.caller.name, query, found, [each[:2] for each in beside]))
     return base64.urlsafe_b64encode(keyed(context.key, "forget", data)[:TOKEN_BYTES]).decode()
 
 
@@ -294,6 +320,7 @@ def _report(
     receipt = None
     if done is not None:
         counts = {"facts": len(rows)} | ({"candidates": len(step.waiting)} if step.waiting else {})
+        counts |= {"proposals": len(step.proposed)} if step.proposed else {}
         receipt = receipts.make(context, tx, f"long_term.{request.action}", done.seq, counts, done.digests)
     return LongTermMutateReport(
         action=request.action,
@@ -302,6 +329,7 @@ def _report(
         outcome=step.outcome,
         affected=len(rows),
         waiting=len(step.waiting),
+        proposals=len(step.proposed),
         refs=tuple(fact_ref(row) for row in rows[:REFS_SHOWN]),
         ref=None if after is None else fact_ref(after),
         revision=None if after is None else after.revision,

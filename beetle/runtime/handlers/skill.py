@@ -27,7 +27,7 @@ from beetle.contracts.skills import (
     StrategyDiff,
 )
 from beetle.memory.digest import keyed
-from beetle.runtime import governance, procedural, receipts
+from beetle.runtime import evolve, governance, procedural, receipts
 from beetle.runtime.cursor import make_cursor, read_cursor
 from beetle.runtime.handling import Apply, Context
 from beetle.store import evidence, skills
@@ -244,6 +244,7 @@ def delete(context: Context, request: RuntimeSkillDeleteRequest) -> Apply:
         history = skills.revisions(tx, skill.skill)
         procedural.unindex(tx, space, skill)
         skills.delete_skill(tx, skill.skill)
+        evolve.drop_about(context, tx, space, [name])
         seq = tx.log(context.event("skill", "deleted", name=name, revision=skill.revision))
         receipt = _receipt(context, tx, "skill.deleted", seq, history)
         governance.judge_skill_again(context, tx, space, name)

@@ -7,20 +7,15 @@ from collections.abc import Iterator
 from beetle.contracts.errors import PrivacyDenied
 from beetle.contracts.governance import ToolFeedbackWrite, ToolUsageFeedback
 from beetle.contracts.memory import MemoryWriteReport
-from beetle.memory.sensitive import finding, is_secret
-from beetle.runtime.alias import current_conversation
+from beetle.memory.sensitive import FINDING_WORDS, finding, is_secret
+from beetle.runtime.alias import Current, current_conversation
 from beetle.runtime.handling import Apply, Context
 from beetle.store import evidence, tool_observations
-from beetle.store.tool_observations import Brief, ObservationRow
+from beetle.store.tool_observations import Brief, ObservationRow, Place
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
 ROOT = "$.args.feedback"
-WORDS = {
-    "secret": "holds what looks like a secret (a key, a token, a password)",
-    "schema": "holds a schema",
-    "full_result": "holds a full result",
-}
 
 
 def write(context: Context, request: ToolFeedbackWrite) -> Apply:
@@ -30,7 +25,9 @@ def write(context: Context, request: ToolFeedbackWrite) -> Apply:
 
     def apply(tx: WriteTransaction) -> MemoryWriteReport:
         space = evidence.ensure_space(tx, context.space_id, tx.now)
-        turn = _turn(context, tx, space, feedback.turn_id)
+        current = current_conversation(context, tx, space, None)
+        turn = _turn(tx, current, feedback.turn_id)
+        awaited = _awaited(context, current)
         # Words that no erasure of their turn would reach, or that would bring an erased turn back, are not kept.
         lost = feedback.turn_id is not None and (turn is None or tool_observations.is_erased(tx, turn))
         for each in feedback.observations:
@@ -51,6 +48,8 @@ def write(context: Context, request: ToolFeedbackWrite) -> Apply:
                 turn_id=feedback.turn_id,
                 principal=context.caller.name,
                 at=tx.now,
+                channel_id=awaited.channel_id,
+                conversation_id=awaited.conversation_id,
             )
             tool_observations.add_observation(tx, space, row, None if lost else brief)
         if feedback.observations:
@@ -61,21 +60,27 @@ def write(context: Context, request: ToolFeedbackWrite) -> Apply:
     return apply
 
 
-def _turn(context: Context, tx: Reading, space: int, turn_id: str | None) -> int | None:
-    if turn_id is None:
+def _turn(tx: Reading, current: Current, turn_id: str | None) -> int | None:
+    if turn_id is None or current.conversation is None:
         return None
-    current = current_conversation(context, tx, space, None).conversation
-    return None if current is None else tool_observations.find_turn(tx, current, turn_id)
+    return tool_observations.find_turn(tx, current.conversation, turn_id)
+
+
+def _awaited(context: Context, current: Current) -> Place:
+    """The conversation that the feedback is about, or the name by which its turn will be known when it is committed."""
+    if current.ref is not None:
+        return Place(current.ref.channel_id, current.ref.conversation_id)
+    return Place(context.scope.channel, context.scope.conversation_id or context.scope.chat_id)
 
 
 def _refuse(feedback: ToolUsageFeedback) -> None:
     """Raises PrivacyDenied, naming the place, for a text that holds more than a summary may; the text is not told."""
     for path, text in _texts(feedback):
         if (found := finding(text)) is not None:
-            raise _denied(path, WORDS[found], found)
+            raise _denied(path, FINDING_WORDS[found], found)
     for path, word in _names(feedback):
         if is_secret(word):
-            raise _denied(path, WORDS["secret"], "secret")
+            raise _denied(path, FINDING_WORDS["secret"], "secret")
 
 
 def _denied(path: str, what: str, found: str) -> PrivacyDenied:

@@ -36,8 +36,9 @@ from beetle.runtime.cursor import make_cursor, read_cursor
 from beetle.runtime.handling import Apply, Context
 from beetle.runtime.search import Search, find
 from beetle.runtime.views import visible_kinds
-from beetle.store import evidence, recall_index, transcripts
+from beetle.store import evidence, recall_index, tool_observations, transcripts
 from beetle.store.evidence import ConversationRow, PreparedAttr, PreparedMessage, PreparedRef, PreparedTurn
+from beetle.store.tool_observations import Place
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
@@ -90,6 +91,7 @@ def _count(
     spoke = {(m.visibility, m.actor[0]) for turn in fresh for m in turn.messages if m.actor[0] is not None}
     evidence.add_speakers(tx, key, sorted((visibility, name or "") for visibility, name in spoke))
     evidence.remember_conversation(tx, context.remembered_by(space), key)
+    tool_observations.tie(tx, space, key, [turn.turn_id for turn in fresh], _names(context, where))
     tx.log(
         context.event(
             "transcript",
@@ -101,6 +103,15 @@ def _count(
             last_sequence=last,
         )
     )
+
+
+def _names(context: Context, where: Conversation) -> list[Place]:
+    """How feedback that came before a turn has named its conversation: by itself, or by the chat of who commits."""
+    scope = context.scope
+    return [
+        Place(where.channel_id, where.conversation_id),
+        Place(scope.channel, scope.chat_id, context.caller.name),
+    ]
 
 
 def _unchanged(turn: PreparedTurn, known: tuple[int, bytes]) -> CommittedTurn:

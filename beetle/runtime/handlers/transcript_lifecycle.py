@@ -18,7 +18,7 @@ from beetle.contracts.transcript import (
 )
 from beetle.memory.digest import content_digest
 from beetle.memory.lexical import evidence_fields
-from beetle.runtime import governance, receipts
+from beetle.runtime import evolve, governance, receipts, snapshots
 from beetle.runtime.handlers.transcript import INDEXED
 from beetle.runtime.handling import Apply, Context
 from beetle.runtime.views import sanitize_refs
@@ -62,6 +62,7 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
         erased = request.action == "delete_raw" and changed > 0
         if erased:
             governance.drop_citing(context, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
+            evolve.drop_citing(context, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
         if changed or request.action == "review":
             seq = tx.log(
                 context.event(
@@ -89,6 +90,7 @@ def settle(context: Context, report: MemoryTranscriptLifecycleReport) -> MemoryT
     """An erasure is acknowledged as done only when no byte is left in the write-ahead log."""
     if report.erasure != "pending":
         return report
+    report = replace(report, replica_horizon=snapshots.horizon(context.shared.store, context.now))
     left = ERASURE_WAIT_S if context.deadline is None else min(ERASURE_WAIT_S, context.deadline - time.monotonic())
     done = context.shared.store.writer.finish_erasures(max(0.0, left))
     return replace(report, erasure="done") if done else report
@@ -210,7 +212,7 @@ def _unindex_to_erase(context: Context, tx: WriteTransaction, space: int, messag
         raise IntegrityViolation(
             reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
             "what the recall index holds of it cannot be erased",
-            hint="mask the turn; `beetle transcript repair` names what is damaged",
+            hint="`beetle memory recover` makes the index anew without it; then delete it again",
             turn_id=message.turn_id,
             message_id=message.message_id,
         )

@@ -27,6 +27,14 @@ CREATE TABLE registered_tool (
   UNIQUE (tool_registry, tool_id)
 ) STRICT;
 
+-- The conversation that an observation is about, for one whose turn is not there yet; experience is read by registry.
+ALTER TABLE tool_observation ADD COLUMN channel_id TEXT;
+ALTER TABLE tool_observation ADD COLUMN conversation_id TEXT;
+CREATE INDEX tool_observation_known
+  ON tool_observation (space, registry_id, tool_id, schema_fingerprint);
+CREATE INDEX tool_observation_untied ON tool_observation (space, turn_id) WHERE turn IS NULL AND turn_id IS NOT NULL;
+DROP INDEX tool_observation_tool;
+
 -- Work that is done later. It runs as the principal, in the scope, that left it; `subject` holds ids and counts alone.
 -- A lease ends by itself, so that work of a process that died is taken up again.
 CREATE TABLE job (
@@ -49,6 +57,7 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_due ON job (not_before) WHERE state IN ('waiting', 'leased');
 CREATE INDEX job_listed ON job (space, state, job);
+CREATE UNIQUE INDEX job_open ON job (space, kind, principal, agent_id, subject) WHERE state IN ('waiting', 'leased');
 
 -- Up to where a conversation was looked through by maintenance.
 CREATE TABLE maintained (
@@ -99,6 +108,7 @@ CREATE TABLE proposal (
   result      TEXT,
   principal   TEXT NOT NULL,
   chat_id     TEXT NOT NULL,
+  visibility  TEXT NOT NULL CHECK (visibility IN ('shared', 'private')),
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
   UNIQUE (space, proposal_id)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from beetle import __version__
-from beetle.transports.cli import control, data
+from beetle.contracts.operations import BY_NAME, Operation
+from beetle.transports.cli import continuity, control, data
 from beetle.transports.cli.parser import GLOBALS, Command, Parser, Words, typed_option
 
 GROUPS: Mapping[str, str] = {
@@ -16,6 +17,11 @@ GROUPS: Mapping[str, str] = {
     "long-term": "facts that were learned: read, correct, forget, set policies",
     "transcript": "conversations as evidence: commit, read, search, govern",
     "private": "the private plane, for its owner",
+    "evolve": "changes that are proposed: look at them, then make them or not",
+    "harness": "fixtures in throw-away stores, and the gates over them",
+    "device": "who may speak to the daemon with a key of its own",
+    "transport": "the ways in: which are open",
+    "console": "the machine, the runtime, who is here",
     "platform": "what a profile allows",
 }
 
@@ -88,6 +94,30 @@ def _run_uninstall(typed: Namespace) -> int:
     return run_uninstall(typed)
 
 
+def _fill_device(row: Operation, parser: Parser) -> None:
+    from beetle.transports.cli.devices import fill_device
+
+    fill_device(row, parser)
+
+
+def _run_device(row: Operation, typed: Namespace) -> int:
+    from beetle.transports.cli.devices import run_device
+
+    return run_device(row, typed)
+
+
+def _fill_log(parser: Parser) -> None:
+    from beetle.transports.cli.devices import fill_log
+
+    fill_log(parser)
+
+
+def _run_log(typed: Namespace) -> int:
+    from beetle.transports.cli.devices import run_log
+
+    return run_log(typed)
+
+
 def _fill_completion(parser: Parser) -> None:
     parser.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
 
@@ -119,6 +149,8 @@ OWN: tuple[Command, ...] = (
             "OP [JSON|@FILE|-] [OPTION]…",
             ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
              "echo '{\"conversation\": …}' | beetle call transcript.commit -")),
+    Command(("log",), "show the event log: what was changed, by whom, and what was refused", _fill_log,
+            _run_log, "[--follow] [OPTION]…", data.EXAMPLES["event_log.read"]),
     Command(("skill", "enable"), "let recall and projection use a runtime skill", data.fill_skill_name,
             partial(data.run_set_enabled, True), "[NAME] [OPTION]…"),
     Command(("skill", "disable"), "keep a runtime skill out of recall and projection", data.fill_skill_name,
@@ -145,7 +177,18 @@ OWN: tuple[Command, ...] = (
     Command(("version",), "print the version", control.fill_nothing, _run_version, ""),
 )  # fmt: skip
 
-COMMANDS: Mapping[Words, Command] = {each.words: each for each in (*data.data_commands(), *OWN)}
+
+def _of_a_device(name: str) -> Command:
+    row: Operation = BY_NAME[name]
+    made = next(each for each in data.data_commands() if each.words == row.cli)
+    return made._replace(fill=partial(_fill_device, row), run=partial(_run_device, row))
+
+
+OF_DEVICES = tuple(_of_a_device(name) for name in ("device.add", "device.update", "device.rotate_key"))
+
+SHAPED = (*OF_DEVICES, *continuity.commands(), *OWN)
+"""Commands that stand in the place of those that the table would give."""
+COMMANDS: Mapping[Words, Command] = {each.words: each for each in (*data.data_commands(), *SHAPED)}
 
 
 def root_help() -> str:

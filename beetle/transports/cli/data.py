@@ -15,8 +15,10 @@ from beetle.contracts.common import Report
 from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import STATUS, InvalidRequest
 from beetle.contracts.fields import Request
+from beetle.contracts.harness import HarnessRunReport
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
 from beetle.contracts.skills import RuntimeSkillWrite
+from beetle.contracts.snapshots import SnapshotVerifyReport
 from beetle.contracts.transcript import ActorAttribution, MessageDelta
 from beetle.transports.cli.flags import (
     Flag,
@@ -32,12 +34,18 @@ from beetle.transports.cli.session import open_session
 
 WORDS_FIRST: Mapping[str, str] = {
     "memory.recall": "query",
+    "memory.maintain": "conversation",
+    "memory.finalize_turn": "conversation",
     "memory.project": "user_query",
     "skill.list": "query",
     "skill.detail": "name",
     "skill.edit": "name",
     "skill.set_enabled": "name",
     "skill.delete": "name",
+    "agent_skill.list": "query",
+    "tool_registry.get": "registry_id",
+    "tool_registry.upsert": "registry_id",
+    "tool_registry.delete": "registry_id",
     "long_term.list": "query",
     "long_term.detail": "ref",
     "long_term.mutate": "ref",
@@ -50,6 +58,16 @@ WORDS_FIRST: Mapping[str, str] = {
     "transcript.repair": "conversation",
     "transcript.repair_safe": "conversation",
     "private.get": "record_id",
+    "snapshot.create": "label",
+    "snapshot.verify": "snapshot_id",
+    "snapshot.restore": "snapshot_id",
+    "memory.replay": "chat_id",
+    "evolve.preview": "proposal_id",
+    "device.add": "label",
+    "device.update": "device_id",
+    "device.rotate_key": "device_id",
+    "device.remove": "device_id",
+    "transport.update": "name",
 }
 """The field that may stand without its flag, for operations that have an obvious one."""
 
@@ -67,7 +85,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "      --summary 'When the nightly backup fails' --content-file backup.md",
         "beetle memory write-procedural --file skills.json",
     ),
+    "memory.maintain": ("beetle memory maintain", "beetle memory maintain telegram/42 --limit 20"),
+    "memory.finalize_turn": ('beetle memory finalize-turn telegram/42 --turn "$(cat turn.json)"',),
+    "governance.report": ("beetle memory governance --since 2026-05-01T00:00:00Z",),
     "skill.edit": ("beetle skill edit backup --procedure-file backup.md --edit-reason 'new host'",),
+    "agent_skill.list": ("beetle agent-skill list", "beetle agent-skill list pdf"),
+    "tool_registry.upsert": ("beetle tool-registry upsert host-tools --fingerprint f1 --tools @tools.json",),
     "long_term.mutate": (
         "beetle long-term mutate REF --action correct --content 'The spare key is in the shed' --reason 'it moved'",
         "beetle long-term mutate --action forget_by_query --query 'spare key' --dry-run",
@@ -87,7 +110,28 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "beetle transcript timeline c1 --anchor before=120 --limit 20",
         "beetle transcript timeline c1 --anchor at=2026-05-17T09:30:00Z",
     ),
+    "device.add": (
+        "beetle device add 'Kitchen display' --capabilities recall,project --write-auth kitchen.json",
+        "beetle --auth-file kitchen.json memory recall 'when is dinner'",
+    ),
+    "device.update": ("beetle device update DEVICE --state suspended",),
+    "transport.update": ("beetle transport update unix_socket --no-enabled",),
+    "event_log.read": ("beetle log --topics device,lifecycle", "beetle log --follow"),
     "store.verify": ("beetle verify", "beetle verify --receipt @receipt.txt"),
+    "memory.recover": ("beetle memory recover", "beetle memory recover --trigger after_crash"),
+    "memory.close": ("beetle memory close --reason 'the box is being moved'",),
+    "snapshot.create": ("beetle snapshot create 'before the update'",),
+    "snapshot.restore": ("beetle snapshot restore SNAPSHOT --dry-run", "beetle snapshot restore SNAPSHOT"),
+    "snapshot.prune": ("beetle snapshot prune --keep 7",),
+    "evolve.propose": ("beetle evolve propose --proposals @proposals.json",),
+    "evolve.submit": (
+        "beetle evolve submit --proposal-ids p1 --proposal-ids p2",
+        "beetle evolve submit --proposal-ids p1 --decision withdraw",
+    ),
+    "harness.run": (
+        "beetle harness run",
+        "beetle harness run --suite memory --folder tests/data/fixtures --fixtures privacy-by-view",
+    ),
     "transcript.lifecycle": (
         "beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",
     ),
@@ -157,14 +201,15 @@ def _command(row: Operation) -> Command:
     return Command(
         row.cli,
         row.help,
-        partial(_fill, row),
+        partial(fill_operation, row),
         partial(_run, row),
         f"{word}[OPTION]…",
         EXAMPLES.get(row.name, ()),
     )
 
 
-def _fill(row: Operation, parser: Parser) -> None:
+def fill_operation(row: Operation, parser: Parser) -> None:
+    """The flags of an operation's request, and what every call may carry."""
     flags = request_flags(row)
     field = WORDS_FIRST.get(row.name)
     if field:
@@ -209,6 +254,10 @@ def _run(row: Operation, typed: Namespace) -> int:
     if isinstance(report, StoreVerifyReport):
         holds = report.clean and (report.receipt is None or report.receipt.valid)
         return 0 if holds else STATUS["integrity_violation"].exit_code
+    if isinstance(report, SnapshotVerifyReport) and not report.valid:
+        return STATUS["integrity_violation"].exit_code
+    if isinstance(report, HarnessRunReport) and not report.passed:
+        return STATUS["integrity_violation"].exit_code
     return 0
 
 
@@ -223,6 +272,9 @@ def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
     found = collect(flags, typed)
     if str(found.get("receipt", "")).startswith(("-", "@")):
         found["receipt"] = read_text(found["receipt"].removeprefix("@"), "--receipt").strip()
+    if row.name == "harness.run" and "folder" in found:
+        # Whoever runs it may stand in another folder.
+        found["folder"] = os.path.abspath(found["folder"])
     if row.name == "transcript.commit":
         found = _read_from(typed, "turns", "turn_id", found, _new_turn(typed))
     elif row.name == "memory.write":
@@ -381,7 +433,7 @@ def fill_call(parser: Parser) -> None:
 
 def run_call(typed: Namespace) -> int:
     """Any operation with JSON arguments; the report is JSON."""
-    from beetle.transports.cli.flags import parse_json
+    from beetle.transports.cli.flags import open_bytes, parse_json
     from beetle.transports.cli.render import as_indented_json, as_json
 
     text = typed.arguments
@@ -389,6 +441,8 @@ def run_call(typed: Namespace) -> int:
         text = read_text(text.removeprefix("@"), "call")
     arguments = parse_json(text, "call")
     row = BY_NAME.get(typed.operation)
+    if row is not None:
+        arguments = open_bytes(typed_request(row), arguments)
     if row is not None and row.effect == "stream":
         reason = f"{row.name} goes on until it is ended, and this command answers once"
         raise InvalidRequest(reason=reason, hint="use `beetle.client.Client.subscribe`")

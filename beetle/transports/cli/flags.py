@@ -315,6 +315,30 @@ def read_text(place: str, source: str) -> str:
         raise InvalidRequest(reason=f"{source}: not UTF-8 at byte {error.start}", hint="convert it to UTF-8") from None
 
 
+def open_bytes(struct: type[Struct], arguments: Any) -> Any:
+    """The arguments that JSON gave, with the base64 text of fields that are bytes made bytes.
+
+    Raises:
+        InvalidRequest: such a text is no base64.
+    """
+    if not isinstance(arguments, dict):
+        return arguments
+    import binascii
+
+    found = cast("dict[str, Any]", arguments)
+    for field in struct_fields(struct):
+        text = found.get(field.encode_name)
+        if bytes not in _Shape(field.type).kinds or not isinstance(text, str):
+            continue
+        try:
+            found = {**found, field.encode_name: binascii.a2b_base64(text, strict_mode=True)}
+        except ValueError:
+            path = f"$.args.{field.encode_name}"
+            hint = "JSON has no bytes: give them as base64"
+            raise InvalidRequest(reason=f"no base64 - at {path}", path=path, hint=hint) from None
+    return found
+
+
 def close_matches(word: str, known: Iterable[str], n: int) -> list[str]:
     """At most `n` of the known words that look like `word`, the closest first."""
     from difflib import get_close_matches

@@ -36,7 +36,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
         "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
     ),
     GlobalOption("--config", "FILE", "configuration file"),
-    GlobalOption("--auth-file", "FILE", 'a device\'s credentials: JSON {"device_id": …, "app_key": …}'),
+    GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
     GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
     GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
     GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),

@@ -32,7 +32,18 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
 )
 from beetle.contracts.transcript_repair import MemoryTranscriptRepairReport, MemoryTranscriptRepairSafeReport
-from beetle.transports.cli import render_governance, render_long_term, render_private, render_repair
+from beetle.transports.cli import (
+    render_console,
+    render_continuity,
+    render_evolve,
+    render_governance,
+    render_host,
+    render_lifecycle,
+    render_long_term,
+    render_maintain,
+    render_private,
+    render_repair,
+)
 from beetle.transports.cli.text import (
     clip,
     count,
@@ -100,11 +111,13 @@ def _place(conversation: Any) -> str:
 
 def recall(report: MemoryRecallReport, width: Width) -> str:
     """Hits, best first, each with its place, its text, its ref and what ranked it."""
+    hints = render_host.tool_hints(report.agent_tool_hints, width)
     if not report.hits:
-        return "Nothing found."
+        return "\n".join(("Nothing found.", *hints))
     lines: list[str] = []
     for number, hit in enumerate(report.hits, 1):
         lines.extend(_recall_hit(number, hit, width))
+    lines.extend(hints)
     lines.append(f"{count(len(report.hits), 'hit')} in {report.timings_ms.total:.1f} ms")
     return "\n".join(lines)
 
@@ -158,6 +171,8 @@ def inspect(report: MemoryInspectionReport, width: Width) -> str:
     ]
     if store.pending_erasures:
         entries.append(("Pending", count(store.pending_erasures, "erasure")))
+    if report.runtime.mode != "normal":
+        entries.append(("Mode", f"{report.runtime.mode}{f' ({report.runtime.task})' if report.runtime.task else ''}"))
     lines = [pairs(entries), *(f"Finding: {neutral(each)}" for each in operator.findings)]
     if report.recall is not None:
         lines.append(f"\nRecall of the query: {count(report.recall.candidates, 'candidate')}")
@@ -351,8 +366,7 @@ def lifecycle(report: MemoryTranscriptLifecycleReport, width: Width) -> str:
         lines.append("Erased: no byte of the content is left in the database or its log.")
     elif report.erasure == "pending":
         lines.append("Erasure pending: a reader holds an older state; it is finished when that reader ends.")
-    if report.replica_horizon:
-        lines.append(f"Copies may hold it until {when(report.replica_horizon)}.")
+    lines.extend(render_lifecycle.copies(report.replica_horizon))
     if report.receipt:
         lines.append(f"Receipt: {neutral(report.receipt)}")
     return "\n".join(lines)
@@ -408,6 +422,12 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     PrivateGetReport: render_private.private_get,
     StoreVerifyReport: verify,
     HelloReport: hello,
+    **render_console.RENDERERS,
+    **render_continuity.RENDERERS,
+    **render_evolve.RENDERERS,
+    **render_host.RENDERERS,
+    **render_lifecycle.RENDERERS,
+    **render_maintain.RENDERERS,
 }
 """Report type, or the parent of several, to what renders it. Others are shown as JSON."""
 

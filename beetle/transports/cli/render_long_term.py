@@ -10,6 +10,7 @@ from beetle.contracts.long_term import (
     LongTermMutateReport,
     LongTermRecord,
 )
+from beetle.transports.cli.render_lifecycle import copies
 from beetle.transports.cli.text import clip, count, neutral, pairs, when, wrap
 
 LINES = 4
@@ -73,6 +74,7 @@ def long_term_mutation(report: LongTermMutateReport, width: int | None) -> str:
         lines.append("Erased: no byte of it is left in the database or its log.")
     elif report.erasure == "pending":
         lines.append("Erasure pending: a reader holds an older state; it is finished when that reader ends.")
+    lines.extend(copies(report.replica_horizon))
     if report.receipt:
         lines.append(f"Receipt: {neutral(report.receipt)}")
     return "\n".join(lines)

@@ -20,7 +20,6 @@ from beetle.contracts.errors import (
     UnknownOperation,
 )
 from beetle.contracts.operations import BY_NAME, Operation
-from beetle.transports.cli.flags import read_json
 from beetle.transports.cli.parser import typed_option
 
 if TYPE_CHECKING:
@@ -31,7 +30,9 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 30.0
 WALK_SECONDS = 24 * 3600.0
-"""How long `verify` may take: it reads every page of the store."""
+"""How long an operation may take that has a deadline of its own: it goes over the whole store."""
+AUTH_SHAPE = '{"device_id": "…", "app_key": "…"}'
+AUTH_BYTES = 4096
 
 
 class Unreachable(ServicesUnavailable):
@@ -124,7 +125,7 @@ class Session:
         if self.client is not None:
             self.client.close()
         if self.embedded is not None:
-            self.embedded.close()
+            self.embedded.release()
 
 
 class _NoAnswer(DeadlineExceeded):
@@ -163,7 +164,8 @@ def wanted_scope(typed: Namespace) -> WireScope:
 
 def _patience(typed: Namespace, operation: str) -> float:
     deadline = typed_option(typed, "deadline_ms")
-    if operation == "store.verify":
+    row = BY_NAME.get(operation)
+    if row is not None and row.deadline_ms is not None:
         return WALK_SECONDS
     return CALL_SECONDS if deadline is None else max(CALL_SECONDS, deadline / 1000 + 5)
 
@@ -265,7 +267,7 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
         )
     if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
         raise NoStore(path=target.store)
-    from beetle.open import open_embedded
+    from beetle.open import open_embedded, surroundings_of
 
     scope = wanted_scope(typed)
     embedded = open_embedded(
@@ -275,6 +277,7 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
         identity=_present(MemoryIdentity, owner_id=scope.owner_id, agent_id=scope.agent_id),
         scope=_present(MemoryScope, channel=scope.channel, chat_id=scope.chat_id),
         transport="cli",
+        surroundings=surroundings_of(config, os.environ),
     )
     return Session(f"the store {target.store}", None, embedded, scope)
 
@@ -285,24 +288,47 @@ def _present(kind: Any, **given: str | None) -> Any:
 
 
 def read_auth(path: str | None) -> DeviceAuth | None:
-    """A device's credentials from a file that only its owner may read.
+    """A device's credentials from a file that only its owner may read: JSON, or TOML with the same two names.
 
     Raises:
         InvalidRequest: it is no such file, or others may read it.
     """
     if path is None:
         return None
+    text = _private_text(path)
+    # What is wrong in it is not told: a decoder may quote what it found, and what it found is a secret.
+    wrong = InvalidRequest(reason=f"--auth-file: {path} does not hold {AUTH_SHAPE}", hint=f"write {AUTH_SHAPE}")
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        mode = 0
-    if mode & 0o077:
-        reason = f"--auth-file: {path} may be read by others (mode {mode:04o})"
-        raise InvalidRequest(reason=reason, hint=f"chmod 600 {path}")
-    found = read_json(path, "--auth-file")
+        return convert_request(_credentials(text), DeviceAuth, "$")
+    except (InvalidRequest, ValueError, RecursionError):
+        raise wrong from None
+
+
+def _private_text(path: str) -> str:
     try:
-        return convert_request(found, DeviceAuth, "$")
-    except InvalidRequest:
-        # The decoder may quote what it found, and what it found is a secret.
-        shape = '{"device_id": "…", "app_key": "…"}'
-        raise InvalidRequest(reason=f"--auth-file: {path} does not hold {shape}", hint=f"write {shape}") from None
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        reason = f"--auth-file: {path}: {error.strerror or 'unreadable'}"
+        raise InvalidRequest(reason=reason, hint="check the path and its permissions") from None
+    with open(descriptor, "rb") as stream:
+        # Of the file that is open: another may have its name by now.
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if mode & 0o077:
+            reason = f"--auth-file: {path} may be read by others (mode {mode:04o})"
+            raise InvalidRequest(reason=reason, hint=f"chmod 600 {path}")
+        try:
+            return stream.read(AUTH_BYTES).decode(errors="replace")
+        except OSError as error:
+            reason = f"--auth-file: {path}: {error.strerror or 'unreadable'}"
+            raise InvalidRequest(reason=reason, hint="name a file") from None
+
+
+def _credentials(text: str) -> Any:
+    """Raises ValueError for what is neither JSON nor TOML."""
+    if text.lstrip().startswith("{"):
+        import json
+
+        return json.loads(text)
+    import tomllib
+
+    return tomllib.loads(text)

@@ -1,0 +1,62 @@
+"""Reading the event log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from beetle.contracts.common import Cursor, PageLimit, Report
+from beetle.contracts.fields import Id, Open, Piece, Request, Time
+
+Seq = Annotated[int, Meta(ge=0, le=2**62)]
+
+
+class EventLogReadRequest(Request, frozen=True, kw_only=True):
+    """Read the event log of this space; an operator reads the daemon's own rows with it."""
+
+    after: Annotated[Seq, Meta(description="rows behind this number")] | None = None
+    before: Annotated[Seq, Meta(description="rows in front of this number")] | None = None
+    since: Annotated[Time, Meta(description="not before this time")] | None = None
+    until: Annotated[Time, Meta(description="not after this time")] | None = None
+    topics: (
+        Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...],
+                  Meta(min_length=1, max_length=32, description="only these topics")]
+        | None
+    ) = None  # fmt: skip
+    operation: Annotated[str, Meta(min_length=1, max_length=128, description="only rows of this operation")] | None = (
+        None
+    )
+    principal: Annotated[Id, Meta(description="only rows of this principal")] | None = None
+    newest_first: Annotated[bool, Meta(description="from the end of the log backwards")] = False
+    limit: PageLimit = 50
+    cursor: Cursor | None = None
+
+
+class EventRow(Piece, frozen=True, kw_only=True):
+    """One row: ids, kinds and counts. `daemon` marks a row of the daemon's own, which belongs to no space."""
+
+    seq: Open[int]
+    at: Open[str]
+    daemon: Open[bool]
+    topic: Open[str]
+    event: Open[str]
+    operation: Open[str]
+    principal: Open[str]
+    subject: Open[dict[str, Any]]
+    hash: Open[str]
+
+
+class EventLogReadReport(Report, frozen=True, kw_only=True):
+    """`verified` says that every row of the page follows from the row before it in the log; `broken` names those that
+    do not. `scanned` counts the rows that were looked at: a page may be empty and `has_more` all the same. `head` is
+    the number of the log's last row.
+    """
+
+    rows: Open[tuple[EventRow, ...]]
+    verified: Open[bool]
+    broken: Open[tuple[int, ...]]
+    scanned: Open[int]
+    head: Open[int]
+    has_more: Open[bool] = False
+    next_cursor: Open[str | None] = None

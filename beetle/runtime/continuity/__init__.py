@@ -1,0 +1,1 @@
+"""Continuity: what a scope holds, taken out, taken in, and compared."""

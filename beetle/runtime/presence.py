@@ -1,0 +1,76 @@
+"""Who is here, and as whom: connections, the devices that they proved to be, and the ways in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.errors import Forbidden, Unauthorized
+from beetle.runtime.caller import Caller
+from beetle.runtime.devices import Devices
+from beetle.runtime.profile import Profile
+from beetle.runtime.transports import TRANSPORT_UPDATED, Line, Lines, Proof, Transports
+from beetle.store.event_log import Logged
+from beetle.store.store import Store
+
+
+class Holder(NamedTuple):
+    """Who opened a subscription, and what had been proved for it."""
+
+    caller: Caller
+    proof: Proof | None
+
+
+class Presence:
+    """What one runtime knows of its callers beyond the configuration."""
+
+    def __init__(self, store: Store, profile: Profile, clock: Callable[[], int]) -> None:
+        self.lines = Lines()
+        self.transports = Transports(store, profile)
+        self.devices = Devices(store, self.lines, clock)
+
+    def identify(self, peer: Caller, auth: DeviceAuth | None, line: Line | None) -> Caller:
+        """Whom a request is from: the device that it proves, or that its connection has proved; else `peer`.
+
+        Raises:
+            Unauthorized: a proof that holds no more, or never did.
+        """
+        caller = peer
+        if auth is not None:
+            caller = self.devices.prove(auth, peer.transport, line)
+        elif line is not None and line.proof is not None:
+            caller = self.devices.still(line.proof, peer.transport)
+        if line is not None:
+            line.principal = caller.name
+        return caller
+
+    def check(self, caller: Caller) -> None:
+        """Whether there is such a caller, and the way that it came is open to it.
+
+        Raises:
+            Unauthorized: it is no principal here.
+            Forbidden: an operator has closed the way.
+        """
+        if caller.kind == "unknown":
+            raise Unauthorized(reason=f"{caller.name} is no principal of this daemon")
+        self.transports.check(caller)
+
+    def follows(self, holder: Holder, peer: Caller) -> bool:
+        """Whether who opened a subscription has the same rights still; `peer` is whom the transport takes it for."""
+        try:
+            caller = peer if holder.proof is None else self.devices.still(holder.proof, peer.transport)
+            self.check(caller)
+        except (Unauthorized, Forbidden):
+            return False
+        return caller == holder.caller
+
+    def committed(self, logged: list[Logged]) -> bool:
+        """Have what was changed read anew; whether anybody's rights may have changed. Quick: on the writer's thread."""
+        devices = any(each.event.topic == "device" for each in logged)
+        transports = any(each.event.event == TRANSPORT_UPDATED for each in logged)
+        if devices:
+            self.devices.changed()
+        if transports:
+            self.transports.changed()
+        return devices or transports

@@ -1,0 +1,168 @@
+"""The ways in: which are open, what waits for callers where, and who is connected over them."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.devices import TransportEntry, TransportName
+from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
+from beetle.contracts.operations import OPERATIONS
+from beetle.runtime.caller import Caller
+from beetle.runtime.kept import Kept
+from beetle.runtime.profile import Profile
+from beetle.store.store import Store
+from beetle.store.transports import TransportRow, by_name
+
+TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
+BUILT = frozenset(name for row in OPERATIONS for name in row.exposed)
+"""What this build serves."""
+OWN_PROCESS = frozenset({"in_process", "cli"})
+"""Whoever comes in this way has opened the store itself, and could not be kept out."""
+TRANSPORT_UPDATED = "transport_updated"
+"""The event that tells of a change."""
+LISTENING = frozenset({"http", "grpc"})
+"""What listens where an operator says; the Unix socket's path is the daemon's command line's and configuration's."""
+
+
+class Proof(NamedTuple):
+    """That a connection had a device's key. It holds while the device has this generation and this digest of it."""
+
+    device_id: str
+    generation: int
+    verifier: bytes
+
+
+class Line:
+    """One open connection as the runtime knows it: who asked last over it, and what it has proved."""
+
+    __slots__ = ("principal", "proof", "transport")
+
+    def __init__(self, transport: str) -> None:
+        self.transport = transport
+        self.principal = ""
+        self.proof: Proof | None = None
+
+
+class Lines:
+    """The connections that are open now."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._open: set[Line] = set()
+
+    def open(self, transport: str) -> Line:
+        """A connection has come; whoever took it calls `close`."""
+        line = Line(transport)
+        with self._guard:
+            self._open.add(line)
+        return line
+
+    def close(self, line: Line) -> None:
+        """It has ended. A second call does nothing."""
+        with self._guard:
+            self._open.discard(line)
+
+    def proofs(self) -> Counter[Proof]:
+        """How many connections have proved what."""
+        with self._guard:
+            return Counter(line.proof for line in self._open if line.proof is not None)
+
+    def connected(self) -> Counter[tuple[str, str]]:
+        """Connections by principal and transport."""
+        with self._guard:
+            return Counter((line.principal, line.transport) for line in self._open)
+
+
+class Transports:
+    """The ways in of one runtime: the profile's word, the build's, and the operator's."""
+
+    def __init__(self, store: Store, profile: Profile) -> None:
+        self._allowed = frozenset(profile.transports.allowed)
+        self._kept = Kept(store, by_name)
+        self._guard = threading.Lock()
+        self._listening: dict[str, str] = {}
+        self.changed = self._kept.changed
+
+    def check(self, caller: Caller) -> None:
+        """Whether the way that a caller came is open to it.
+
+        Raises:
+            Forbidden: an operator has closed it.
+        """
+        row = self._kept.get().get(caller.transport)
+        if row is None or row.enabled or caller.is_operator:
+            return
+        raise Forbidden(
+            reason=f"the operator has closed {caller.transport}",
+            hint=f"an operator opens it again: `beetle transport update {caller.transport} --enabled`",
+            transport=caller.transport,
+        )
+
+    def listens(self, name: TransportName, endpoint: str) -> None:
+        """A transport waits for callers from now on."""
+        with self._guard:
+            self._listening[name] = endpoint
+
+    def ended(self, name: TransportName) -> None:
+        """A transport waits for callers no more."""
+        with self._guard:
+            self._listening.pop(name, None)
+
+    def may_change(self, name: TransportName, enabled: bool | None, endpoint: str | None) -> None:
+        """Whether an operator may change this of a way in.
+
+        Raises:
+            CapabilityHidden: the profile leaves it out.
+            InvalidRequest: it cannot be closed, or its endpoint is not the operator's to say.
+        """
+        if name not in self._allowed:
+            raise CapabilityHidden(operation=name, reason="this profile does not allow it")
+        if enabled is not None and name in OWN_PROCESS:
+            raise InvalidRequest(
+                reason=f"{name} cannot be closed: who comes that way has opened the store itself",
+                hint="the store's file and folder say who may open it",
+                path="$.args.enabled",
+            )
+        if endpoint is None:
+            return
+        if name not in LISTENING:
+            hint = "the socket's path is said by --socket, or by [daemon] socket in the configuration"
+            reason = f"the endpoint of {name} cannot be changed here"
+            raise InvalidRequest(reason=reason, hint=hint, path="$.args.endpoint")
+        if name not in BUILT:
+            hint = "`beetle transport list` shows what this build has"
+            raise InvalidRequest(reason=f"this build does not serve {name}", hint=hint, path="$.args.endpoint")
+
+    def entries(self, lines: Lines, rows: Mapping[str, TransportRow]) -> tuple[TransportEntry, ...]:
+        """Every way in; `rows` are what a transaction sees of what was changed."""
+        open_now: Counter[str] = Counter()
+        for (_, transport), count in lines.connected().items():
+            open_now[transport] += count
+        with self._guard:
+            listening = dict(self._listening)
+        return tuple(self._entry(name, rows.get(name), listening.get(name), open_now[name]) for name in TRANSPORTS)
+
+    def _entry(
+        self, name: TransportName, row: TransportRow | None, endpoint: str | None, connections: int
+    ) -> TransportEntry:
+        allowed, built = name in self._allowed, name in BUILT
+        return TransportEntry(
+            name=name,
+            allowed=allowed,
+            built=built,
+            enabled=allowed and built and (row is None or row.enabled),
+            configurable=self._configurable(name),
+            listening=endpoint is not None,
+            endpoint=endpoint or (None if row is None else row.endpoint),
+            connections=connections,
+            updated_at=None if row is None else format_us(row.updated_at),
+        )
+
+    def _configurable(self, name: TransportName) -> tuple[Literal["enabled", "endpoint"], ...]:
+        if name not in self._allowed or name in OWN_PROCESS:
+            return ()
+        return ("enabled", "endpoint") if name in LISTENING & BUILT else ("enabled",)

@@ -1,0 +1,261 @@
+"""Writing what was taken in, with the times that it has; and taking away what a scope holds.
+
+What stands in the recall index is put there and taken out by the callers, who know its fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
+from beetle.store.skills import RevisionRow, SkillRow
+from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.writer import WriteTransaction
+
+NEW_SKILL_SQL = """
+INSERT INTO skill (space, name, enabled, retired, revision, created_at, updated_at, authority)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_SKILL_REVISION_SQL = """
+INSERT INTO skill_revision (skill, revision, source, source_chat_id, observed_at, at, topic, title, summary, content,
+  citations, edit_reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_FACT_SQL = """
+INSERT INTO fact (space, record_id, target, kind, topic_mac, content_mac, visibility, authority, state, revision,
+  confidence, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_FACT_REVISION_SQL = """
+INSERT INTO fact_revision (fact, revision, action, state, body, content_mac, visibility, authority, principal,
+  source_chat_id, extractor, valid_from, valid_until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_REASON_SQL = "INSERT INTO fact_reason VALUES (?, ?)"
+SUPERSEDED_BY_SQL = "UPDATE fact SET superseded_by = ? WHERE fact = ?"
+NEW_DERIVED_SQL = """
+INSERT INTO derived_ref (space, derived, evidence, relation, skill, fact, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_REGISTRY_SQL = """
+INSERT INTO tool_registry (space, registry_id, scope, fingerprint, revision, principal, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NEW_TOOL_SQL = """
+INSERT INTO registered_tool (tool_registry, position, tool_id, title, summary, schema_fingerprint, permission_tags,
+  risk_tags)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+TAKEN_SKILL_SQL = "SELECT 1 FROM skill WHERE space = ? AND name = ?"
+TAKEN_RECORD_SQL = "SELECT 1 FROM fact WHERE space = ? AND record_id = ?"
+USED_PAGES_SQL = """
+SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)
+"""
+TURNS_SQL = "SELECT turn FROM turn WHERE conversation = ? ORDER BY turn"
+FOLLOWERS_SQL = """
+SELECT f.fact, b.record_id FROM fact f JOIN fact b ON b.fact = f.superseded_by
+WHERE f.space = ?1 AND f.superseded_by IN (SELECT value FROM json_each(?2))
+  AND f.fact NOT IN (SELECT value FROM json_each(?2))
+"""
+LOOSE_SQL = """
+SELECT derived_ref, evidence FROM derived_ref
+WHERE space = ? AND turn IN (SELECT turn FROM turn WHERE conversation = ?)
+"""
+LOOSEN_SQL = "UPDATE derived_ref SET turn = NULL WHERE derived_ref = ?"
+FASTEN_SQL = "UPDATE derived_ref SET turn = ? WHERE derived_ref = ?"
+IN_CONVERSATION = "(SELECT turn FROM turn WHERE conversation = ?1)"
+CONVERSATION_SQLS = tuple(
+    sql.replace("@TURNS", IN_CONVERSATION)
+    for sql in (
+        "DELETE FROM tool_brief WHERE tool_observation IN ("
+        "SELECT tool_observation FROM tool_observation WHERE turn IN @TURNS)",
+        "UPDATE tool_observation SET turn = NULL WHERE turn IN @TURNS",
+        "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn IN @TURNS)",
+        "DELETE FROM host_ref WHERE turn IN @TURNS",
+        "DELETE FROM attr WHERE turn IN @TURNS",
+        "DELETE FROM body WHERE message IN (SELECT message FROM message WHERE turn IN @TURNS)",
+        "DELETE FROM message WHERE conversation = ?1",
+        "DELETE FROM conversation_speaker WHERE conversation = ?1",
+        "DELETE FROM maintained WHERE conversation = ?1",
+        "DELETE FROM transcript_lifecycle WHERE conversation = ?1",
+        "DELETE FROM turn WHERE conversation = ?1",
+        "UPDATE conversation SET turns = 0, last_sequence = 0, messages = 0, first_at = NULL, last_at = NULL "
+        "WHERE conversation = ?1",
+    )
+)
+FORGET_CONVERSATION_SQLS = (
+    "DELETE FROM remembered_conversation WHERE conversation = ?",
+    "DELETE FROM conversation WHERE conversation = ?",
+)
+FACT_SQLS = (
+    "DELETE FROM fact_reason WHERE fact_revision IN (SELECT fact_revision FROM fact_revision WHERE fact = ?)",
+    "DELETE FROM fact_revision WHERE fact = ?",
+    "DELETE FROM fact_body WHERE fact = ?",
+    "DELETE FROM derived_ref WHERE fact = ?",
+    "UPDATE fact SET superseded_by = NULL WHERE superseded_by = ?",
+)
+DELETE_FACT_SQL = "DELETE FROM fact WHERE fact = ?"
+ITEM_SQLS = (
+    "DELETE FROM derived_ref WHERE space = ?1 AND derived = ?3 || ':' || ?2 AND skill IS NULL AND fact IS NULL",
+    "DELETE FROM candidate WHERE space = ?1 AND record_id = ?2 AND ?3 = ?3",
+    "DELETE FROM private_item WHERE space = ?1 AND record_id = ?2 AND ?3 = ?3",
+)
+SPACE_SQLS = (
+    "DELETE FROM derived_ref WHERE space = ?",
+    "DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE space = ?)",
+    "DELETE FROM tool_observation WHERE space = ?",
+    "DELETE FROM registered_tool WHERE tool_registry IN (SELECT tool_registry FROM tool_registry WHERE space = ?)",
+    "DELETE FROM tool_registry WHERE space = ?",
+    "DELETE FROM policy_text WHERE policy IN (SELECT policy FROM policy WHERE space = ?)",
+    "DELETE FROM policy WHERE space = ?",
+    "DELETE FROM candidate_body WHERE candidate IN (SELECT candidate FROM candidate WHERE space = ?)",
+    "DELETE FROM candidate WHERE space = ?",
+    "DELETE FROM private_item WHERE space = ?",
+)
+
+
+class Digests(NamedTuple):
+    """Keyed digests of what a fact says: of its topic and content now, and of each revision's content."""
+
+    topic: bytes | None
+    contents: tuple[bytes, ...]
+
+
+class Derived(NamedTuple):
+    """A derived ref to be written."""
+
+    derived: str
+    evidence: str
+    relation: str
+    skill: int | None
+    fact: int | None
+    turn: int | None
+
+
+def add_skill(tx: Writing, space: int, each: SkillRecord, revisions: list[RevisionRow]) -> SkillRow:
+    """A skill as it stood, with every revision."""
+    number = len(revisions)
+    key = tx.insert(
+        NEW_SKILL_SQL, space, each.name, int(each.enabled), int(each.retired), number, each.created_at,
+        each.updated_at, each.authority,
+    )  # fmt: skip
+    for revision in revisions:
+        *head, citations, edit_reason = revision
+        tx.run(NEW_SKILL_REVISION_SQL, key, *head, json.dumps(citations, ensure_ascii=False), edit_reason)
+    return SkillRow(key, each.name, each.enabled, each.retired, number, each.created_at, each.updated_at)
+
+
+def add_fact(tx: Writing, space: int, each: FactRecord, record_id: str, digests: Digests) -> int:
+    """A fact as it stood, without its texts and revisions; its key."""
+    last = each.revisions[-1]
+    return tx.insert(
+        NEW_FACT_SQL, space, record_id, each.target, each.kind, digests.topic, digests.contents[-1], last.visibility,
+        each.authority, last.state, len(each.revisions), each.confidence, each.created_at, last.valid_from,
+    )  # fmt: skip
+
+
+def add_fact_revisions(
+    tx: Writing, fact: int, each: FactRecord, bodies: list[int], digests: Digests, principal: str, chat_id: str | None
+) -> None:
+    """Its revisions; `chat_id` stands for the chat that it is taken in as."""
+    for number, one in enumerate(each.revisions, 1):
+        assert one.text is not None, "what is taken in says something"
+        key = tx.insert(
+            NEW_FACT_REVISION_SQL, fact, number, one.action, one.state, bodies[one.text], digests.contents[number - 1],
+            one.visibility, one.authority, principal, chat_id if one.here else one.source_chat_id, one.extractor,
+            one.valid_from, one.valid_until,
+        )  # fmt: skip
+        if one.reason is not None:
+            tx.run(NEW_REASON_SQL, key, one.reason)
+
+
+def supersede(tx: Writing, fact: int, by: int) -> None:
+    """Have a fact say which one stands in its place."""
+    tx.run(SUPERSEDED_BY_SQL, by, fact)
+
+
+def add_derived_ref(tx: WriteTransaction, space: int, each: Derived) -> None:
+    """One derived ref."""
+    tx.run(NEW_DERIVED_SQL, space, *each, tx.now)
+
+
+def add_registry(tx: Writing, space: int, each: RegistryRecord, principal: str) -> None:
+    """A tool registry as it stood."""
+    key = tx.insert(
+        NEW_REGISTRY_SQL, space, each.registry_id, each.scope, each.fingerprint, each.revision, principal,
+        each.created_at, each.updated_at,
+    )  # fmt: skip
+    for position, tool in enumerate(each.tools):
+        tx.run(
+            NEW_TOOL_SQL, key, position, tool.tool_id, tool.title, tool.summary, tool.schema_fingerprint,
+            json.dumps(tool.permission_tags, ensure_ascii=False), json.dumps(tool.risk_tags, ensure_ascii=False),
+        )  # fmt: skip
+
+
+def is_skill_taken(tx: Reading, space: int, name: str) -> bool:
+    """Whether a skill of that name is there."""
+    return tx.value(TAKEN_SKILL_SQL, space, name) is not None
+
+
+def is_record_taken(tx: Reading, space: int, record_id: str) -> bool:
+    """Whether a fact of that id is there."""
+    return tx.value(TAKEN_RECORD_SQL, space, record_id) is not None
+
+
+def used_pages(tx: Reading) -> int:
+    """Pages of the database in use."""
+    return tx.value(USED_PAGES_SQL)
+
+
+def turns_of(tx: Reading, conversation: int) -> list[int]:
+    """Keys of a conversation's turns."""
+    return [row[0] for row in tx.rows(TURNS_SQL, conversation)]
+
+
+def followers(tx: Reading, space: int, facts: Iterable[int]) -> list[tuple[int, str]]:
+    """(fact, record id of what took its place) of the facts outside these that one of these superseded."""
+    return [(row[0], row[1]) for row in tx.rows(FOLLOWERS_SQL, space, json.dumps(list(facts)))]
+
+
+def loosen(tx: Writing, space: int, conversation: int) -> list[tuple[int, str]]:
+    """Untie derived refs from the turns of a conversation: (key, evidence) of each."""
+    loose: list[Row] = list(tx.rows(LOOSE_SQL, space, conversation))
+    for key, _ in loose:
+        tx.run(LOOSEN_SQL, key)
+    return [(key, evidence) for key, evidence in loose]
+
+
+def fasten(tx: Writing, derived_ref: int, turn: int) -> None:
+    """Tie a derived ref to a turn."""
+    tx.run(FASTEN_SQL, turn, derived_ref)
+
+
+def clear_conversation(tx: Writing, conversation: int, *, whole: bool) -> None:
+    """Take every turn of a conversation away, and with `whole` the conversation; its index rows are gone before."""
+    for sql in CONVERSATION_SQLS:
+        tx.run(sql, conversation)
+    if whole:
+        for sql in FORGET_CONVERSATION_SQLS:
+            tx.run(sql, conversation)
+
+
+def remove_facts(tx: Writing, facts: list[int]) -> None:
+    """Take facts away without a trace; their index rows are gone before."""
+    for fact in facts:
+        for sql in FACT_SQLS:
+            tx.run(sql, fact)
+    for fact in facts:
+        tx.run(DELETE_FACT_SQL, fact)
+
+
+def remove_item(tx: Writing, space: int, record_id: str, plane: str) -> None:
+    """Take a private item away, with what waits in it and its derived refs."""
+    for sql in ITEM_SQLS:
+        tx.run(sql, space, record_id, plane)
+
+
+def clear_space(tx: Writing, space: int) -> None:
+    """Take away all of a space but its conversations, skills and facts."""
+    for sql in SPACE_SQLS:
+        tx.run(sql, space)

@@ -1,0 +1,66 @@
+"""What waits to be judged and what was decided, counted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import NamedTuple
+
+from beetle.contracts.governance import Reason
+from beetle.store.transaction import Reading
+
+DAY_US = 86_400_000_000
+
+
+class WaitingCount(NamedTuple):
+    """Candidates that wait for one thing; `oldest` in microseconds."""
+
+    reason: Reason
+    candidates: int
+    within_day: int
+    within_week: int
+    longer: int
+    oldest: int
+
+
+WAITING_SQL = """
+SELECT reason, count(*), sum(at >= ?2 - ?3), sum(at < ?2 - ?3 AND at >= ?2 - 7 * ?3), sum(at < ?2 - 7 * ?3), min(at)
+FROM candidate
+WHERE space = ?1 AND target NOT IN ('private_garden', 'soul_candidate')
+  AND (privacy IN ('public_runtime', 'shared_with_subject') OR (?4 AND privacy = 'subject_private'))
+GROUP BY reason ORDER BY reason
+"""
+DECIDED_SQL = """
+SELECT at, event, subject FROM event_log
+WHERE seq > ? AND space = ? AND topic = 'memory' AND event GLOB 'candidate_*' ORDER BY seq DESC
+"""
+LAST_SQL = "SELECT coalesce(max(seq), 0) FROM event_log"
+AT_SQL = "SELECT at FROM event_log WHERE seq > ? ORDER BY seq LIMIT 1"
+
+
+def waiting(tx: Reading, space: int | None, now: int, *, private: bool) -> list[WaitingCount]:
+    """What waits, by reason; of private facts only with `private`, of sealed material never."""
+    return [WaitingCount(*row) for row in tx.rows(WAITING_SQL, space, now, DAY_US, int(private))]
+
+
+def decisions(
+    tx: Reading, memory_space_id: str, since: int, most_rows: int, *, private: bool
+) -> tuple[Counter[tuple[str, str]], bool]:
+    """(outcome, reason) of what was decided since a time, counted; and whether the log was read back that far.
+
+    At most `most_rows` rows of the log are looked at, the newest ones.
+    """
+    first = max(0, tx.value(LAST_SQL) - most_rows)
+    found: Counter[tuple[str, str]] = Counter()
+    for at, event, text in tx.rows(DECIDED_SQL, first, memory_space_id):
+        subject = json.loads(text)
+        if at >= since and _counted(subject, private):
+            found[event.removeprefix("candidate_"), subject.get("reason", "")] += 1
+    complete = first == 0 or (tx.value(AT_SQL, first) or 0) < since
+    return found, complete
+
+
+def _counted(subject: dict[str, str], private: bool) -> bool:
+    if subject.get("target") in ("private_garden", "soul_candidate"):
+        return False
+    return private or subject.get("privacy", "") not in ("subject_private", "soul_private")

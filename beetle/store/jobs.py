@@ -1,0 +1,193 @@
+"""Work that is left for later: leased by whoever does it, tried again, and in the end done, failed or dropped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from beetle.contracts.maintain import JobState
+from beetle.store.transaction import Reading, Row, Writing
+
+FINISHED_KEPT = 256
+"""Of a space's jobs that ended alike, so many are kept to be looked at."""
+FOREVER = 2**62
+
+
+class JobRow(NamedTuple):
+    """A job. `owner` is its memory space's id; times in microseconds.
+
+    `lease_until` names the lease as well: who holds an older one holds none.
+    """
+
+    job: int
+    job_id: str
+    kind: str
+    space: int
+    owner: str
+    principal: str
+    agent_id: str
+    channel: str
+    chat_id: str
+    subject: dict[str, Any]
+    state: JobState
+    reason: str | None
+    attempts: int
+    not_before: int
+    lease_until: int | None
+    created_at: int
+
+
+class NewJob(NamedTuple):
+    """A job to be left: whose work it is, where, and on what (`subject`: ids alone)."""
+
+    job_id: str
+    kind: str
+    principal: str
+    agent_id: str
+    channel: str
+    chat_id: str
+    subject: dict[str, Any]
+
+
+class StateCount(NamedTuple):
+    kind: str
+    state: JobState
+    reason: str | None
+    jobs: int
+
+
+COLUMNS = """
+SELECT j.job, j.job_id, j.kind, j.space, s.memory_space_id, j.principal, j.agent_id, j.channel, j.chat_id, j.subject,
+  j.state, j.reason, j.attempts, j.not_before, j.lease_until, j.created_at
+FROM job j JOIN space s ON s.space = j.space
+"""
+NEW_SQL = """
+INSERT INTO job
+  (job_id, kind, space, principal, agent_id, channel, chat_id, subject, not_before, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SAME_SQL = (
+    COLUMNS
+    + "WHERE j.space = ? AND j.kind = ? AND j.principal = ? AND j.agent_id = ? AND j.subject = ? "
+    + "AND j.state IN ('waiting', 'leased')"
+)
+DUE_SQL = (
+    COLUMNS
+    + "WHERE j.state IN ('waiting', 'leased') AND j.not_before <= ?1 AND (j.state = 'waiting' OR j.lease_until <= ?1) "
+    + "AND j.principal GLOB ?2 AND j.principal NOT GLOB ?3 ORDER BY j.not_before, j.job LIMIT 1"
+)
+NEXT_SQL = """
+SELECT min(CASE state WHEN 'waiting' THEN not_before ELSE max(not_before, lease_until) END) FROM job
+WHERE state IN ('waiting', 'leased') AND principal GLOB ? AND principal NOT GLOB ?
+"""
+BY_ID_SQL = COLUMNS + "WHERE j.job_id = ?"
+LEASE_SQL = "UPDATE job SET state = 'leased', lease_until = ?, updated_at = ? WHERE job = ?"
+RENEW_SQL = """
+UPDATE job SET lease_until = ?, updated_at = ? WHERE job = ? AND state = 'leased' AND lease_until = ? RETURNING job
+"""
+WAIT_SQL = """
+UPDATE job SET state = 'waiting', reason = ?, attempts = ?, not_before = ?, lease_until = NULL, updated_at = ?
+WHERE job = ?
+"""
+END_SQL = "UPDATE job SET state = ?, reason = ?, lease_until = NULL, updated_at = ? WHERE job = ?"
+FREE_SQL = """
+UPDATE job SET state = 'waiting', lease_until = NULL, updated_at = ?1
+WHERE state = 'leased' AND lease_until <= ?1 RETURNING job
+"""
+PRUNE_SQL = """
+DELETE FROM job WHERE job IN (SELECT job FROM job WHERE space = ? AND state = ? ORDER BY job DESC LIMIT -1 OFFSET ?)
+"""
+COUNTS_SQL = "SELECT kind, state, reason, count(*) FROM job WHERE space = ? GROUP BY kind, state, reason"
+OPEN_SQL = COLUMNS + "WHERE j.space = ? AND j.state = ? ORDER BY j.not_before, j.job LIMIT ?"
+
+
+def leave(tx: Writing, space: int, new: NewJob, now: int, due: int) -> tuple[JobRow, bool]:
+    """Leave a job, unless the same one is left already; the job, and whether it is new. `due` is when it may begin."""
+    if (found := same(tx, space, new)) is not None:
+        return found, False
+    tx.run(
+        NEW_SQL, new.job_id, new.kind, space, new.principal, new.agent_id, new.channel, new.chat_id,
+        _subject(new.subject), due, now, now,
+    )  # fmt: skip
+    made = find(tx, new.job_id)
+    assert made is not None
+    return made, True
+
+
+def find(tx: Reading, job_id: str) -> JobRow | None:
+    """The job of an id."""
+    found = tx.row(BY_ID_SQL, job_id)
+    return None if found is None else _job(found)
+
+
+def due(tx: Reading, now: int, whose: str, not_whose: str) -> JobRow | None:
+    """The job to be done next: one that waits and is due, or one whose lease has ended.
+
+    Args:
+        whose, not_whose: patterns (GLOB) of the principals whose jobs are looked at.
+    """
+    found = tx.row(DUE_SQL, now, whose, not_whose)
+    return None if found is None else _job(found)
+
+
+def next_due(tx: Reading, whose: str, not_whose: str) -> int | None:
+    """When the next job is due; None when there is none."""
+    return tx.value(NEXT_SQL, whose, not_whose)
+
+
+def lease(tx: Writing, job: JobRow, now: int, until: int) -> JobRow:
+    """Take a job; it is someone else's again after `until`."""
+    tx.run(LEASE_SQL, until, now, job.job)
+    return job._replace(state="leased", lease_until=until)
+
+
+def renew(tx: Writing, job: JobRow, now: int, until: int) -> JobRow | None:
+    """Hold a job for longer; None when the lease was lost."""
+    held = tx.value(RENEW_SQL, until, now, job.job, job.lease_until) is not None
+    return job._replace(lease_until=until) if held else None
+
+
+def holds(tx: Reading, job: JobRow) -> bool:
+    """Whether the lease with which a job was taken is still the one that counts."""
+    now = find(tx, job.job_id)
+    return now is not None and now.state == "leased" and now.lease_until == job.lease_until
+
+
+def put_off(tx: Writing, job: JobRow, now: int, *, reason: str | None, attempts: int, not_before: int) -> None:
+    """Have a job wait, until `not_before`."""
+    tx.run(WAIT_SQL, reason, attempts, not_before, now, job.job)
+
+
+def end(tx: Writing, job: JobRow, now: int, state: JobState, reason: str | None) -> None:
+    """A job is done, failed or dropped; the oldest that ended alike go."""
+    tx.run(END_SQL, state, reason, now, job.job)
+    tx.run(PRUNE_SQL, job.space, state, FINISHED_KEPT)
+
+
+def free_expired(tx: Writing, now: int) -> int:
+    """Give back the jobs whose lease has ended; how many. What holds none is taken up without this too."""
+    return sum(1 for _ in tx.rows(FREE_SQL, now))
+
+
+def same(tx: Reading, space: int, new: NewJob) -> JobRow | None:
+    """The job that is the same and has not ended, if there is one."""
+    found = tx.row(SAME_SQL, space, new.kind, new.principal, new.agent_id, _subject(new.subject))
+    return None if found is None else _job(found)
+
+
+def counts(tx: Reading, space: int | None) -> list[StateCount]:
+    """How many jobs a space has, by kind, state and reason."""
+    return [StateCount(*row) for row in tx.rows(COUNTS_SQL, space)]
+
+
+def open_jobs(tx: Reading, space: int | None, most: int) -> list[JobRow]:
+    """The jobs of a space that are worked on, then those that wait, the next one first; at most `most` of each."""
+    return [_job(row) for state in ("leased", "waiting") for row in tx.rows(OPEN_SQL, space, state, most)]
+
+
+def _subject(subject: dict[str, Any]) -> str:
+    return json.dumps(subject, ensure_ascii=False, sort_keys=True)
+
+
+def _job(row: Row) -> JobRow:
+    return JobRow._make((*row[:9], json.loads(row[9]), *row[10:]))

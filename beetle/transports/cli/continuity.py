@@ -1,0 +1,206 @@
+"""`memory export`, `import`, `export-space` and `import-space`: bytes from and to files, a passphrase that is never an
+argument.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from argparse import SUPPRESS, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from beetle.contracts.codec import replace
+from beetle.contracts.common import Report
+from beetle.contracts.errors import InvalidRequest, PayloadTooLarge
+from beetle.contracts.operations import BY_NAME, Operation
+from beetle.transports.cli import data
+from beetle.transports.cli.flags import Flag, add_flag, collect, flags_of, refuse_missing
+from beetle.transports.cli.parser import Command, Parser, typed_option
+
+CARRIED = {"memory.export": "snapshot", "memory.export_space": "archive", "memory.import": "snapshot",
+           "memory.import_space": "archive"}  # fmt: skip
+"""The field of bytes: of the report of an export, of the request of an import."""
+APART = ("snapshot", "archive", "passphrase", "view")
+"""Fields that are no flags: bytes come from a file, a passphrase from a file or the terminal."""
+EXAMPLES = {
+    "memory.export": (
+        "beetle memory export --chat-id chat-1 --out chat-1.beetle",
+        "beetle memory export --chat-id chat-1 --include-private --passphrase-file words --out chat-1.beetle",
+    ),
+    "memory.import": ("beetle memory import chat-1.beetle --target-chat-id chat-1 --mode bootstrap_import",),
+    "memory.export_space": ("beetle memory export-space --include-private --out everything.beetle",),
+    "memory.import_space": ("beetle memory import-space everything.beetle --mode bootstrap_import",),
+}
+MOST_BYTES = 512 * 2**20
+"""Over every profile's import_bytes, so that a mistyped path cannot fill the memory."""
+MOST_WORDS = 4096
+
+
+def commands() -> tuple[Command, ...]:
+    """The four commands."""
+    return tuple(_command(BY_NAME[name]) for name in CARRIED)
+
+
+def _command(row: Operation) -> Command:
+    takes = row.effect == "write"
+    usage = "FILE [OPTION]…" if takes else "--out FILE [OPTION]…"
+    run = _run_import if takes else _run_export
+    return Command(row.cli, row.help, partial(_fill, row), partial(run, row), usage, EXAMPLES[row.name])
+
+
+def _flags(row: Operation) -> tuple[Flag, ...]:
+    return tuple(each for each in flags_of(row.kinds[0]) if each.field not in APART)
+
+
+def _fill(row: Operation, parser: Parser) -> None:
+    if row.effect == "write":
+        parser.add_argument("file", metavar="FILE", help="what was exported, or - for stdin")
+    group = parser.add_argument_group("request")
+    for flag in _flags(row):
+        add_flag(group, flag)
+    if row.effect != "write":
+        group.add_argument(
+            "--out", metavar="FILE", default=SUPPRESS, help="a new file to put it into, or - for stdout (required)"
+        )
+    group.add_argument(
+        "--passphrase-file", metavar="FILE", default=SUPPRESS,
+        help="a file of this user alone with the passphrase in its first line; the terminal asks for it otherwise",
+    )  # fmt: skip
+    data.add_call_options(parser)
+
+
+def _run_export(row: Operation, typed: Namespace) -> int:
+    arguments = _arguments(row, typed)
+    place = typed_option(typed, "out")
+    if place is None:
+        raise InvalidRequest(reason=f"{' '.join(row.cli)}: --out is missing", hint="give --out FILE, or --out -")
+    if place == "-" and sys.stdout.isatty():
+        raise InvalidRequest(reason="--out: bytes are no text for a terminal", hint="give a file, or a pipe")
+    words = _given_words(typed)
+    if words is None and arguments.get("include_private"):
+        words = _asked_words(twice=True)
+    if words is not None:
+        arguments["passphrase"] = words
+    field = CARRIED[row.name]
+    if place == "-":
+        report = data.ask(typed, row, arguments)
+        sys.stdout.buffer.write(_bytes_of(report, field))
+        sys.stdout.buffer.flush()
+        return 0
+    with _new_file(place) as descriptor:
+        report = data.ask(typed, row, arguments)
+        _write(descriptor, _bytes_of(report, field))
+    data.show(replace(report, **{field: None}), typed)
+    return 0
+
+
+def _run_import(row: Operation, typed: Namespace) -> int:
+    arguments = {**_arguments(row, typed), CARRIED[row.name]: _read(typed.file)}
+    words = _given_words(typed)
+    if words is not None:
+        arguments["passphrase"] = words
+    try:
+        report = data.ask(typed, row, arguments)
+    except PayloadTooLarge as error:
+        if error.details.get("limit") != "frame_bytes":
+            raise
+        error.hint = "stop the daemon (`beetle stop`): without one a command takes up to the profile's import_bytes"
+        raise
+    except InvalidRequest as error:
+        if words is not None or error.details.get("path") != "$.args.passphrase" or not sys.stdin.isatty():
+            raise
+        report = data.ask(typed, row, {**arguments, "passphrase": _asked_words(twice=False)})
+    data.show(report, typed)
+    return 0
+
+
+def _arguments(row: Operation, typed: Namespace) -> dict[str, Any]:
+    flags = _flags(row)
+    found = collect(flags, typed)
+    refuse_missing(flags, found, " ".join(row.cli))
+    return found
+
+
+def _bytes_of(report: Report, field: str) -> bytes:
+    found: bytes | None = getattr(report, field)
+    if found is None:
+        raise InvalidRequest(reason="this caller's view shows no content to take out", hint="ask as an operator")
+    return found
+
+
+@contextmanager
+def _new_file(place: str) -> Iterator[int]:
+    """A file of this user alone that was not there before; gone again when nothing came of it."""
+    try:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        reason = f"--out: {place}: {error.strerror}"
+        raise InvalidRequest(reason=reason, hint="name a new file in a folder that this user may write to") from None
+    try:
+        yield descriptor
+        os.fsync(descriptor)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(place)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, found: bytes) -> None:
+    left = memoryview(found)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _read(place: str) -> bytes:
+    try:
+        if place == "-":
+            found = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with open(place, "rb") as stream:
+                found = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        reason = f"{place}: {error.strerror or 'unreadable'}"
+        raise InvalidRequest(reason=reason, hint="check the path and its permissions") from None
+    if len(found) > MOST_BYTES:
+        raise PayloadTooLarge(what=place, maximum=MOST_BYTES, unit="bytes")
+    return found
+
+
+def _given_words(typed: Namespace) -> str | None:
+    """The passphrase of `--passphrase-file`: its first line."""
+    place = typed_option(typed, "passphrase_file")
+    if place is None:
+        return None
+    try:
+        with open(place, "rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            line = stream.readline(MOST_WORDS)
+    except OSError as error:
+        reason = f"--passphrase-file: {place}: {error.strerror or 'unreadable'}"
+        raise InvalidRequest(reason=reason, hint="check the path and its permissions") from None
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise InvalidRequest(reason=f"--passphrase-file: {place} can be read by others", hint=f"chmod 600 {place}")
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InvalidRequest(reason="--passphrase-file: not UTF-8", hint="convert it to UTF-8") from None
+
+
+def _asked_words(*, twice: bool) -> str:
+    """The passphrase, typed at the terminal without being shown."""
+    if not sys.stdin.isatty():
+        raise InvalidRequest(
+            reason="a passphrase is needed, and there is no terminal to ask at", hint="give --passphrase-file FILE"
+        )
+    from getpass import getpass
+
+    words = getpass("Passphrase: ", sys.stderr)
+    if twice and getpass("The same again: ", sys.stderr) != words:
+        raise InvalidRequest(reason="the two passphrases are not the same", hint="nothing was exported; try again")
+    return words

@@ -1,0 +1,154 @@
+"""What proposals show to whom: as much as of the facts that they are about, and no text in logs and stored answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from beetle.contracts.codec import to_plain
+from beetle.contracts.errors import BeetleError
+from beetle.runtime.caller import Caller
+from beetle.runtime.dispatcher import Call
+from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from tests.governance.judging import Place, Plain, candidate
+
+WORD = "zqsecretqz"
+VIEWS: dict[str, tuple[Any, ...]] = {
+    "agent": ("model_context", "host_ui"), "panel": ("host_ui", "model_context"), "auditor": ("operator_audit",),
+    "exporter": ("export",),
+}  # fmt: skip
+WORDLESS = ("proposal", "event_log", "idempotency")
+
+
+def asker(name: str) -> Caller:
+    agent = "agent-main" if name == "agent" else None
+    return Caller(name, "principal", OPERATOR_CAPABILITIES, VIEWS[name], "unix_socket", "owner", agent)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    found = Place()
+    yield found
+    found.close()
+
+
+def ask(place: Place, who: str, op: str, args: Plain, key: str | None = None) -> Plain:
+    call = Call(op, args, asker(who), idempotency_key=key)
+    return json.loads(json.dumps(to_plain(place.opened.dispatcher.dispatch(call).report)))
+
+
+def refused(place: Place, who: str, op: str, args: Plain) -> str:
+    with pytest.raises(BeetleError) as caught:
+        ask(place, who, op, args)
+    assert WORD not in f"{caught.value.message} {caught.value.hint} {caught.value.details}"
+    return caught.value.key
+
+
+def proposed(place: Place) -> Plain:
+    """A shared and a private fact, and proposals: about each of them, and for a new private one."""
+    kept = place.judge(
+        candidate("s", "Mara rows.", topic="sport"),
+        candidate("p", f"Mara has {WORD}.", topic="health", privacy="subject_private"),
+    )
+    shared, private = (each["ref"] for each in kept)
+    made = [
+        {"proposal_id": "shared", "kind": "fact_correct", "target": shared, "rationale": f"shared {WORD}",
+         "change": {"content": f"Mara rows with {WORD}."}},
+        {"proposal_id": "private", "kind": "fact_correct", "target": private, "rationale": f"private {WORD}",
+         "change": {"content": f"Mara had {WORD}."}},
+        {"proposal_id": "new", "kind": "fact_write", "rationale": f"new {WORD}",
+         "change": {"content": f"Mara gets {WORD}.", "privacy": "subject_private", "authority": "user_asserted"}},
+    ]  # fmt: skip
+    place.call("evolve.propose", {"proposals": made, "view": "raw_owner"})
+    return {"shared": shared, "private": private}
+
+
+@pytest.mark.parametrize(("who", "seen"), [("agent", {"shared", "private", "new"}), ("panel", {"shared"}),
+                                           ("auditor", {"shared"}), ("exporter", {"shared"})])  # fmt: skip
+def test_a_proposal_is_there_for_whoever_sees_the_facts_that_it_is_about(
+    place: Place, who: str, seen: set[str]
+) -> None:
+    proposed(place)
+    listed = ask(place, who, "evolve.list", {"state": "all"})
+    assert {each["proposal_id"] for each in listed["proposals"]} == seen
+    assert listed["total"] == len(seen)
+    for name in ("shared", "private", "new"):
+        if name in seen:
+            shown = json.dumps(ask(place, who, "evolve.preview", {"proposal_id": name}))
+            assert (WORD in shown) == (who != "auditor"), name
+        else:
+            assert refused(place, who, "evolve.preview", {"proposal_id": name}) == "not_found"
+            assert refused(place, who, "evolve.submit", {"proposal_ids": [name]}) == "not_found"
+
+
+def test_an_audit_sees_that_something_is_proposed_and_not_what(place: Place) -> None:
+    proposed(place)
+    shown = ask(place, "auditor", "evolve.preview", {"proposal_id": "shared"})
+    assert [(each["field"], each["diff"]) for each in shown["diffs"]] == [("content", None)]
+    assert shown["proposal"]["rationale"] is None
+    listed = ask(place, "auditor", "evolve.list", {})["proposals"]
+    assert [each["rationale"] for each in listed] == [None]
+
+
+def test_nobody_sees_through_a_view_that_is_not_theirs(place: Place) -> None:
+    proposed(place)
+    args = {"proposal_id": "shared", "view": "raw_owner"}
+    assert refused(place, "panel", "evolve.preview", args) == "privacy_denied"
+    as_host = place.call("evolve.preview", {"proposal_id": "private", "view": "raw_owner"})
+    assert WORD in json.dumps(as_host["diffs"])
+    place.refused("not_found", "evolve.preview", {"proposal_id": "private", "view": "host_ui"})
+
+
+def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: Place) -> None:
+    refs = proposed(place)
+    scope = {"action": "change_scope", "ref": refs["shared"], "privacy": "subject_private", "reason": "asked"}
+    place.call("long_term.mutate", scope)
+    assert ask(place, "panel", "evolve.list", {"state": "all"})["proposals"] == []
+    assert refused(place, "panel", "evolve.preview", {"proposal_id": "shared"}) == "not_found"
+    assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["moved"]
+
+
+def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_there(place: Place) -> None:
+    """Neither verdict nor diff tells that a private fact of the topic is known."""
+    proposed(place)
+    change = {"content": "Mara is well.", "topic": "health", "authority": "user_asserted"}
+    made = {"proposal_id": "mine", "kind": "fact_write", "rationale": "r", "change": change}
+    ask(place, "panel", "evolve.propose", {"proposals": [made]})
+    shown = ask(place, "panel", "evolve.preview", {"proposal_id": "mine"})
+    assert shown["verdict"] == {"outcome": "changes", "reason": "created", "superseded_ref": None}
+    assert WORD not in json.dumps(shown)
+    assert ask(place, "agent", "evolve.preview", {"proposal_id": "mine"})["verdict"]["reason"] == "superseded"
+
+
+def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: Place) -> None:
+    proposed(place)
+    change = {"content": "Mara is well.", "topic": "health", "authority": "user_asserted"}
+    made = {"proposal_id": "mine", "kind": "fact_write", "rationale": "r", "change": change}
+    ask(place, "agent", "evolve.propose", {"proposals": [made]})
+    assert WORD in json.dumps(ask(place, "agent", "evolve.preview", {"proposal_id": "mine"}))
+    as_host = ask(place, "agent", "evolve.preview", {"proposal_id": "mine", "view": "host_ui"})
+    assert WORD not in json.dumps(as_host) and as_host["verdict"]["superseded_ref"] is None
+
+
+def test_proposals_leave_no_word_in_the_log_the_stored_answers_and_their_own_table(place: Place) -> None:
+    proposed(place)
+    made = {"proposal_id": "again", "kind": "fact_write", "rationale": WORD,
+            "change": {"content": f"x {WORD}", "authority": "user_asserted"}}  # fmt: skip
+    ask(place, "agent", "evolve.propose", {"proposals": [made]}, key="k1")
+    ask(place, "agent", "evolve.submit", {"proposal_ids": ["again"]}, key="k2")
+    ask(place, "agent", "evolve.submit", {"proposal_ids": ["new"], "decision": "withdraw"}, key="k3")
+    for table in WORDLESS:
+        for row in place.rows(f"SELECT * FROM {table}"):
+            text = " ".join(each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in row)
+            assert WORD not in text, table
+
+
+def test_a_repeated_submission_is_answered_as_the_first_was(place: Place) -> None:
+    proposed(place)
+    first = ask(place, "agent", "evolve.submit", {"proposal_ids": ["shared"]}, key="k")
+    again = ask(place, "agent", "evolve.submit", {"proposal_ids": ["shared"]}, key="k")
+    assert again["outcomes"] == first["outcomes"]
+    assert place.facts()[0]["revision"] <= 2

@@ -1,0 +1,165 @@
+"""Two spaces, two owners, two device keys of different capabilities, every operation of the table: nothing crosses.
+
+The cases come from the table of operations, so that a new one is asked as well; what it is asked with stands in
+`tests/conformance/test_scope.py`, which fails for an operation that is not there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from beetle.client import Client
+from beetle.contracts.common import WireScope
+from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.operations import OPERATIONS, Operation
+from tests.conformance.cases import CONVERSATION
+from tests.conformance.doors import plain
+from tests.conformance.test_scope import CANARY, FACT, PROBES, SAID, SKILL, THEIRS
+from tests.running import Daemon
+
+ANA, BEN = "owner-ana", "owner-ben"
+PROFILE = "profile-server-linux-dev-full"
+NARROW = ("recall", "transcript", "skill")
+NEVER = {"admin", "transcript.raw", "private.read"}
+"""What no device is given."""
+READS = (
+    ("transcript.replay", {"conversation": CONVERSATION, "view": "host_ui"}),
+    ("skill.list", {"include_disabled": True, "include_retired": True}),
+    ("skill.detail", {"name": CANARY}),
+    ("long_term.list", {"state": "all"}),
+    ("long_term.policy", {"action": "list"}),
+    ("tool_registry.list", {}),
+    ("evolve.list", {"state": "all"}),
+    ("memory.inspect", {}),
+)
+"""What shows, read through, that a space is as it was."""
+OWN_FIGURES = ("store", "event_log", "operator", "timings_ms", "lifecycle", "jobs")
+"""What of these reports is the whole daemon's, or tells of when it was asked."""
+
+
+class House(NamedTuple):
+    """A daemon with the memory of two owners and a device of each."""
+
+    daemon: Daemon
+    operator: Client
+    ana: Client
+    ben: Client
+    ref: str
+
+
+def grantable() -> list[str]:
+    return sorted({row.capability for row in OPERATIONS if row.capability} - NEVER)
+
+
+def device_of(daemon: Daemon, operator: Client, name: str, owner: str, capabilities: tuple[str, ...]) -> Client:
+    added = plain(operator.call("device.add", {
+        "label": name, "device_id": name, "owner_id": owner, "agent_id": f"agent-{name}", "capabilities": capabilities,
+    }))  # fmt: skip
+    return daemon.client(auth=DeviceAuth(device_id=name, app_key=added["appKeyOnce"]), retry=False)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with tempfile.TemporaryDirectory(prefix="bi-") as folder, Daemon(profile=PROFILE, folder=folder) as daemon:
+        with daemon.client() as operator:
+            ana = device_of(daemon, operator, "ana", ANA, tuple(grantable()))
+            ben = device_of(daemon, operator, "ben", BEN, NARROW)
+            ana.call("transcript.commit", SAID)
+            ana.call("memory.write", SKILL)
+            ref = plain(ana.call("memory.write", FACT))["outcomes"][0]["ref"]
+            yield House(daemon, operator, ana, ben, ref)
+            ana.close()
+            ben.close()
+        assert CANARY not in (Path(folder) / "log").read_text()
+
+
+def args_of(house: House, probe: dict[str, Any]) -> dict[str, Any]:
+    return {**probe, "ref": house.ref} if probe.get("ref") == THEIRS else probe
+
+
+def space_of(client: Client) -> list[Any]:
+    """All that an owner can read of its space."""
+    shown = []
+    for op, args in READS:
+        report = plain(client.call(op, args))
+        shown.append({name: value for name, value in report.items() if name not in OWN_FIGURES})
+    return shown
+
+
+def outcome(client: Client, row: Operation, args: Any, **more: Any) -> str:
+    """The key of the error, or nothing."""
+    try:
+        client.call(row.name, args, **more)
+    except BeetleError as error:
+        assert "secret" not in f"{error.message}{error.hint}{error.details}"
+        return error.key
+    return ""
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+@pytest.mark.parametrize("scope", [{"owner_id": ANA}, {"agent_id": "agent-ana"}], ids=["owner", "agent"])
+def test_a_device_names_no_other_owner_and_no_other_agent(house: House, row: Operation, scope: dict[str, str]) -> None:
+    for probe, _ in PROBES[row.name] or [({}, None)]:
+        asked = outcome(house.ben, row, args_of(house, probe), scope=WireScope(**scope))
+        hidden = "unix_socket" not in row.exposed
+        assert asked == ("capability_hidden" if hidden else "forbidden")
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+def test_a_device_does_what_it_was_granted_and_nothing_else(house: House, row: Operation) -> None:
+    granted = not row.capability or row.capability in NARROW
+    for probe, _ in PROBES[row.name]:
+        try:
+            house.ben.call(row.name, args_of(house, probe))
+        except BeetleError as error:
+            if granted and row.effect != "admin":
+                assert error.key not in ("forbidden", "capability_hidden"), error.message
+            else:
+                assert error.key == "forbidden", error.message
+        else:
+            assert granted and row.effect != "admin"
+
+
+@pytest.mark.parametrize("row", [row for row in OPERATIONS if row.effect == "admin"], ids=lambda row: row.name)
+def test_no_device_answers_for_the_daemon(house: House, row: Operation) -> None:
+    probes = PROBES[row.name] or [({}, None)]
+    assert {outcome(house.ana, row, args_of(house, probe)) for probe, _ in probes} == {"forbidden"}
+
+
+def test_what_one_owner_has_is_in_no_answer_to_the_other_and_stays_as_it_is(house: House) -> None:
+    """Ben's second device may do all that a device can, under the names that Ana has used."""
+    wide = device_of(house.daemon, house.operator, "ben-wide", BEN, tuple(grantable()))
+    before = space_of(house.ana)
+    for row in OPERATIONS:
+        for probe, expected in PROBES[row.name]:
+            args = args_of(house, probe)
+            key = outcome(wide, row, args)
+            if row.effect == "admin" or row.capability in NEVER:
+                assert key == "forbidden", row.name
+                continue
+            assert key == (expected or ""), (row.name, probe, key)
+            if key or row.effect != "read":
+                continue
+            shown = str(plain(wide.call(row.name, args))).replace(str(args), "")
+            assert "secret" not in shown and ANA not in shown, (row.name, shown)
+    assert space_of(house.ana) == before
+    wide.close()
+
+
+def test_each_owner_s_events_are_its_own(house: House) -> None:
+    second = device_of(house.daemon, house.operator, "ben-follower", BEN, tuple(grantable()))
+    with second.subscribe(["transcript", "skill"]) as events:
+        house.ana.call("memory.write", {**SKILL, "writes": [{**SKILL["writes"][0], "content": "anew"}]})
+        second.call("transcript.commit", {**SAID, "conversation": {"conversation_id": "elsewhere"}})
+        event = next(events)
+        assert (event.topic, event.event["event"]) == ("transcript", "committed")
+    rows = plain(second.call("event_log.read", {"limit": 100}))["rows"]
+    assert {row["principal"] for row in rows} <= {"device:ben", "device:ben-wide", "device:ben-follower"}
+    assert not any(row["daemon"] for row in rows)
+    second.close()

@@ -1,0 +1,58 @@
+"""Random operations on stores of every backend at once and on a plain model of them: all must say the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from beetle.contracts.operations import OPERATIONS
+from beetle.runtime import refusals
+from tests.sdk.disk_rules import AloneRules, DiskRules, RecoveryRules
+from tests.sdk.machine import Machine
+from tests.sdk.test_backends_agree import NEVER_ANSWERED, NOT_IN_THE_MACHINE
+
+KINDS = [
+    pytest.param(AloneRules, 6, 25, id="one_alone"),
+    pytest.param(RecoveryRules, 3, 16, id="four_at_once"),
+    pytest.param(DiskRules, 3, 16, id="opened_again"),
+]
+
+
+@pytest.fixture(autouse=True)
+def one_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Refusals are written down once in so many seconds of the wall's clock, which nothing recorded may depend on."""
+    monkeypatch.setattr(refusals, "WINDOW_S", math.inf)
+    yield
+
+
+def run(kind: type[Machine], examples: int, steps: int, derandomize: bool = True) -> None:
+    """Without Hypothesis's search for an explanation, which asks for everything a hundred times more."""
+    options = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=derandomize, print_blob=True,
+        phases=(Phase.generate, Phase.shrink), database=None,
+        suppress_health_check=list(HealthCheck),  # type: ignore[arg-type] - pyright takes the enum for its metaclass
+    )  # fmt: skip
+    run_state_machine_as_test(kind, settings=options)
+
+
+@pytest.mark.parametrize(("kind", "examples", "steps"), KINDS)
+def test_stores_and_their_model_agree(kind: type[Machine], examples: int, steps: int) -> None:
+    run(kind, examples, steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "examples", "steps"), KINDS)
+def test_stores_and_their_model_agree_for_long(kind: type[Machine], examples: int, steps: int) -> None:
+    run(kind, 30 * examples, 2 * steps, derandomize=False)
+
+
+@pytest.mark.slow
+def test_every_operation_is_answered_in_some_run() -> None:
+    Machine.answered.clear()
+    run(DiskRules, examples=60, steps=50)
+    left_out = set(NOT_IN_THE_MACHINE) | set(NEVER_ANSWERED)
+    assert {row.name for row in OPERATIONS} - set(Machine.answered) == left_out
