@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import Screen
@@ -16,12 +16,14 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
+from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
 from tui.link import Joined, Joining, Link, Lost
 from tui.text import neutral
 
 if TYPE_CHECKING:
     from tui.app import Console
+    from tui.screens import Area
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_UNTIL_SLOW = 1.0
@@ -47,9 +49,11 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     A subclass composes its widgets in `compose_area`, and asks and shows in `load`. The frame calls `load` when the
     area is first shown, on `r`, and soon after something has changed, at most once a second; not while it is hidden.
+    One with a list of its own sets `SCROLLS` to false, and AUTO_FOCUS to the list.
     """
 
     AUTO_FOCUS: ClassVar[str | None] = "#body"
+    SCROLLS: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next", id="next", tooltip="to the next part of the screen", show=False),
         Binding("shift+tab", "app.focus_previous", "Previous", id="previous", tooltip="to the part before", show=False),
@@ -61,6 +65,9 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         #banner { height: auto; padding: 0 1; background: $alarm; color: $alarm-text; display: none; }
         #banner.-shown { display: block; }
         #banner.-note { background: $bar; color: $bar-text; }
+        #notice { height: auto; padding: 0 1; background: $bar; color: $bar-text; display: none; }
+        #notice.-shown { display: block; }
+        #notice.-alarm { background: $alarm; color: $alarm-text; }
         #body { scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background; }
         #small {
             display: none; layer: above; width: 100%; height: 100%; background: $background;
@@ -112,9 +119,10 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         """The frame around the area."""
         yield _TitleBar(id="title")
         yield Static(id="banner", markup=False)
-        with Body(id="body"):
+        with Body(id="body") if self.SCROLLS else Vertical(id="body"):
             yield from self.compose_area()
         yield _TooSmall(id="small")
+        yield Static(id="notice", markup=False)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -135,6 +143,32 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     def show_link(self) -> None:
         """The link is in another state: tell it."""
         self._show_state()
+
+    def tell(self, told: BeetleError | str) -> None:
+        """Say what came of an action: an error with its hint, or a sentence. It stays until the next action."""
+        error = isinstance(told, BeetleError)
+        lines = [f"{told.key}: {told.message}", *([f"Hint: {told.hint}"] if told.hint else [])] if error else [told]
+        notice = self.query_one("#notice", Static)
+        notice.set_class(True, "-shown")
+        notice.set_class(error, "-alarm")
+        notice.update(Content("\n").join(Content(neutral(line)) for line in lines))
+
+    def untell(self) -> None:
+        """Nothing is to be said any more."""
+        self.query_one("#notice", Static).set_class(False, "-shown")
+
+    async def ask(self, operation: str, arguments: Any = None) -> Report | None:
+        """Run an operation for an action: its report, or None when it was refused, which is told then."""
+        self.untell()
+        try:
+            return await self.link.call(operation, arguments)
+        except BeetleError as error:
+            self.tell(error)
+            return None
+
+    def open_ref(self, ref: str) -> None:
+        """Show what a ref names, when it is of this area: `Console.go` has switched to it."""
+        raise NotImplementedError
 
     def outdate(self) -> None:
         """What is shown may be outdated; a hidden area reads once it is shown."""
@@ -189,7 +223,8 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def _show_state(self) -> None:
         read = "nothing read yet" if self._read_at is None else f"read {self._read_at:%H:%M:%SZ}"
-        self.query_one(_TitleBar).show(self._own_name, f"{self._mark()}, {read}")
+        clock = "" if self._read_at is None else f" {self._read_at:%H:%M:%SZ}"
+        self.query_one(_TitleBar).show(self._own_name, f"{self._mark()}, {read}", f"{self._mark()}{clock}")
         lines, alarm = self._banner(read)
         if (lines, alarm) != self._told:
             self._told = lines, alarm
@@ -237,25 +272,43 @@ class _TitleBar(Widget):
     """The areas with their keys, the shown one reversed; on the right how current the figures are."""
 
     _current = ""
-    _state = ""
+    _states = ("", "")
 
-    def show(self, current: str, state: str) -> None:
-        """`current` is the name of the area that is shown."""
-        if (current, state) != (self._current, self._state):
-            self._current, self._state = current, state
+    def show(self, current: str, state: str, short: str) -> None:
+        """`current` is the name of the area that is shown; `short` is the state where there is little room."""
+        if (current, state, short) != (self._current, *self._states):
+            self._current, self._states = current, (state, short)
             self.refresh()
 
     def render(self) -> Content:
-        """One line; where it is too short, the names of the areas are cut."""
+        """One line, in the longest form that fits; in the shortest, only the shown area has its name."""
         width = self.size.width
-        state = f" {self._state} "
-        areas = cast("Console", self.app).areas
-        left = Content.assemble(
-            (" Beetle ", "bold"),
-            *((f" {each.key} {each.title} ", "reverse" if each.name == self._current else "") for each in areas),
+        long, short = self._states
+        forms = ((long, self._in_full()), (short, self._in_short()), (short, self._in_keys()))
+        state, left = next((each for each in forms if each[1].cell_length + len(each[0]) + 2 <= width), forms[-1])
+        left = left.truncate(max(0, width - len(state) - 2), ellipsis=True, pad=True)
+        return Content.assemble(left, f" {state} ")
+
+    def _in_full(self) -> Content:
+        return Content.assemble(
+            (" Beetle ", "bold"), *(self._label(f" {each.key} {each.title} ", each) for each in self._areas)
         )
-        room = max(0, width - len(state))
-        return Content.assemble(left.truncate(room, ellipsis=True, pad=True), state)
+
+    def _in_short(self) -> Content:
+        return Content(" ").join(
+            Content.assemble(self._label(f"{each.key} {each.title}", each)) for each in self._areas
+        )
+
+    def _in_keys(self) -> Content:
+        shown = ((f"{each.key} {each.title}" if each.name == self._current else each.key, each) for each in self._areas)
+        return Content(" ").join(Content.assemble(self._label(text, each)) for text, each in shown)
+
+    def _label(self, text: str, area: Area) -> tuple[str, str]:
+        return text, "reverse" if area.name == self._current else ""
+
+    @property
+    def _areas(self) -> tuple[Area, ...]:
+        return cast("Console", self.app).areas
 
 
 class _TooSmall(Widget):

@@ -1,0 +1,336 @@
+"""A table of any length: it draws the lines that are seen, and has the rows behind them read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from beetle.contracts.errors import BeetleError
+from tui.rows import Rows
+from tui.text import neutral
+
+T = TypeVar("T")
+
+GAP = 2
+AHEAD = 20
+"""Rows above and below the seen ones that are read with them."""
+WAITING = "…"
+
+
+class Column(NamedTuple, Generic[T]):
+    """A column: its head, what it shows of a row, and how wide it is in cells; one without a width takes what is left.
+
+    `narrow` leaves it out where the table has fewer cells than that.
+    """
+
+    title: str
+    show: Callable[[T], str]
+    width: int | None = None
+    right: bool = False
+    narrow: int = 0
+
+
+class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
+    """The lines of a table; `Listing` puts the head above and the state below."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"table--chosen", "table--dim"}
+    DEFAULT_CSS = """
+    Table {
+        height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+        scrollbar-color: $line; scrollbar-background: $background;
+        .table--chosen { text-style: reverse; }
+        .table--dim { color: $label; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", id="row-up", tooltip="the row above", show=False),
+        Binding("down,j", "move(1)", "Down", id="row-down", tooltip="the row below", show=False),
+        Binding("pageup", "page(-1)", "Page up", id="row-page-up", tooltip="a page of rows up", show=False),
+        Binding("pagedown", "page(1)", "Page down", id="row-page-down", tooltip="a page of rows down", show=False),
+        Binding("home,g", "edge(0)", "First", id="row-first", tooltip="to the first row", show=False),
+        Binding("end,G", "edge(1)", "Last", id="row-last", tooltip="to the last row", show=False),
+        Binding("enter", "open", "Open", id="row-open", tooltip="show the row whole", show=False),
+    ]
+
+    class Chosen(Message):
+        """Another row is chosen; `row` is None while it is not read or there is none."""
+
+        def __init__(self, table: Table[Any], row: Any) -> None:
+            super().__init__()
+            self.table = table
+            self.row = row
+
+        @property
+        def control(self) -> Table[Any]:
+            """The table."""
+            return self.table
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the last of several in a row matters."""
+            return isinstance(message, Table.Chosen)
+
+    class Opened(Chosen):
+        """Enter was pressed on a row."""
+
+    class Shown(Message):
+        """What the table shows, or what it knows of its length, has changed."""
+
+        def can_replace(self, message: Message) -> bool:
+            """See Chosen."""
+            return isinstance(message, Table.Shown)
+
+    class Failed(Message):
+        """Rows could not be read."""
+
+        def __init__(self, error: BeetleError) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(
+        self, columns: Sequence[Column[T]], *, id: str | None = None, dim: Callable[[T], bool] | None = None
+    ) -> None:
+        """`dim` says which rows count less: they are drawn fainter."""
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self.rows: Rows[T] | None = None
+        self.index = 0
+        self._dim = dim
+        self._reading = False
+        self._told: Any = None
+
+    @property
+    def chosen(self) -> T | None:
+        """The row that is chosen, once it is read."""
+        return None if self.rows is None else self.rows.get(self.index)
+
+    def show(self, rows: Rows[T], index: int = 0) -> None:
+        """Show another list, from a row on."""
+        self.rows = rows
+        self.index = index
+        self._told = None
+        self.scroll_to(y=0, animate=False)
+        self._settle()
+        self.read()
+
+    def read_again(self) -> None:
+        """What is shown may be outdated: read it again; it stays on the screen until then."""
+        if self.rows is not None:
+            self.rows.forget()
+            self.read()
+
+    def read(self) -> None:
+        """Read what is seen and not there."""
+        if self.rows is not None and not self._reading and self.is_attached:
+            self._reading = True
+            self.run_worker(self._read(), group="rows", name="rows")
+
+    def go_to(self, index: int) -> None:
+        """Choose a row by its number, and bring it into sight."""
+        last = max(0, (self.rows.count if self.rows is not None else 0) - 1)
+        self.index = min(max(0, index), last)
+        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
+        self.refresh()
+        self.read()
+        self._tell()
+
+    def action_move(self, steps: int) -> None:
+        """Some rows on."""
+        self.go_to(self.index + steps)
+
+    def action_page(self, pages: int) -> None:
+        """Some pages on."""
+        self.go_to(self.index + pages * max(1, self.size.height - 1))
+
+    def action_edge(self, last: int) -> None:
+        """The first row, or the last."""
+        self.go_to(self.rows.count - 1 if last and self.rows is not None else 0)
+
+    def action_open(self) -> None:
+        """Tell that the chosen row is to be opened."""
+        if self.chosen is not None:
+            self.post_message(self.Opened(self, self.chosen))
+
+    def on_mount(self) -> None:
+        """Rows that were given before."""
+        self.read()
+
+    def on_resize(self) -> None:
+        """More rows may be seen."""
+        self._settle()
+        self.read()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Other rows are seen."""
+        super().watch_scroll_y(old_value, new_value)
+        self.read()
+
+    async def _read(self) -> None:
+        try:
+            while (rows := self.rows) is not None:
+                first, last = self._seen()
+                if rows.count and not rows.missing(first, last) and not rows.missing(self.index, self.index):
+                    break
+                await rows.load(first, last)
+                if rows is self.rows and rows.missing(self.index, self.index):
+                    await rows.load(self.index, self.index)
+                if rows is self.rows:
+                    self._settle()
+                if not rows.count:
+                    break
+        except BeetleError as error:
+            self.post_message(self.Failed(error))
+        finally:
+            self._reading = False
+        self._settle()
+
+    def _seen(self) -> tuple[int, int]:
+        top = int(self.scroll_offset.y)
+        return max(0, top - AHEAD), top + max(1, self.size.height) + AHEAD
+
+    def _settle(self) -> None:
+        count = self.rows.count if self.rows is not None else 0
+        self.index = min(self.index, max(0, count - 1))
+        self.virtual_size = Size(self.size.width, count)
+        self.refresh()
+        self.post_message(self.Shown())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell of the chosen row when it is another one, or another reading of it."""
+        row = self.chosen
+        if row != self._told:
+            self._told = row
+            self.post_message(self.Chosen(self, row))
+
+    def widths(self, room: int) -> list[tuple[Column[T], int]]:
+        """The columns that are shown in so many cells, each with its own."""
+        shown = [each for each in self.columns if room >= each.narrow]
+        fixed = sum(each.width or 0 for each in shown) + GAP * (len(shown) - 1)
+        free = [each for each in shown if each.width is None]
+        share = max(1, (room - fixed) // len(free)) if free else 0
+        return [(each, share if each.width is None else each.width) for each in shown]
+
+    def line(self, row: T, room: int) -> str:
+        """A row in so many cells."""
+        return _joined(
+            [(fitted(neutral(each.show(row)), width, each.right)) for each, width in self.widths(room)], room
+        )
+
+    def head(self, room: int) -> str:
+        """The head in so many cells."""
+        return _joined([fitted(each.title, width, each.right) for each, width in self.widths(room)], room)
+
+    def render_line(self, y: int) -> Strip:
+        """One line: a mark, and the row."""
+        index = y + int(self.scroll_offset.y)
+        width = self.size.width
+        if self.rows is None or index >= self.rows.count:
+            return Strip.blank(width, self.rich_style)
+        row = self.rows.get(index)
+        chosen = index == self.index
+        text = ("> " if chosen else "  ") + (WAITING if row is None else self.line(row, width - 2))
+        style = self.rich_style
+        if row is None or (self._dim is not None and self._dim(row)):
+            style += self.get_component_rich_style("table--dim", partial=True)
+        if chosen and self.has_focus:
+            style += self.get_component_rich_style("table--chosen", partial=True)
+        return Strip([Segment(set_cell_size(text, width), style)], width)
+
+    def on_focus(self) -> None:
+        """The chosen row is drawn otherwise."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """See on_focus."""
+        self.refresh()
+
+
+class Listing(Vertical, Generic[T]):
+    """A table below its head, and below it a line that says how much of it there is."""
+
+    DEFAULT_CSS = """
+    Listing {
+        height: 1fr;
+        _Head { height: 1; color: $label; text-style: bold; }
+        _Foot { height: 1; color: $label; }
+    }
+    """
+
+    def __init__(self, table: Table[T], *, noun: tuple[str, str], empty: str, id: str | None = None) -> None:
+        """`noun` is what a row is called, and several; `empty` is said where there is none."""
+        super().__init__(id=id)
+        self.table = table
+        self._noun = noun
+        self._empty = empty
+        self._note = ""
+
+    def compose(self) -> ComposeResult:
+        """Head, table, foot."""
+        yield _Head(self.table)
+        yield self.table
+        yield _Foot()
+
+    def note(self, text: str) -> None:
+        """What else the foot says: a filter, a way that is gone."""
+        self._note = text
+        self.on_table_shown()
+
+    def on_table_shown(self) -> None:
+        """Say how much there is."""
+        rows = self.table.rows
+        if rows is None:
+            return
+        count = rows.count
+        one, many = self._noun
+        place = f"{self.table.index + 1:,} of {count:,} {one if count == 1 else many}" if count else self._empty
+        self.query_one(_Foot).say(f"{place}{'; ' if self._note else ''}{self._note}")
+        self.query_one(_Head).refresh()
+
+    def on_table_chosen(self) -> None:
+        """Another place in the list."""
+        self.on_table_shown()
+
+
+class _Head(Widget):
+    def __init__(self, table: Table[Any]) -> None:
+        super().__init__()
+        self._table = table
+
+    def render_line(self, y: int) -> Strip:
+        text = "  " + self._table.head(max(0, self.size.width - 2))
+        return Strip([Segment(set_cell_size(text, self.size.width), self.rich_style)], self.size.width)
+
+
+class _Foot(Widget):
+    _text = ""
+
+    def say(self, text: str) -> None:
+        if text != self._text:
+            self._text = text
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        return Strip([Segment(fitted(self._text, self.size.width), self.rich_style)], self.size.width)
+
+
+def fitted(text: str, width: int, right: bool = False) -> str:
+    """A neutral text in just so many cells; what is longer ends with an ellipsis."""
+    long = cell_len(text)
+    if long > width:
+        return set_cell_size(text, max(0, width - 1)) + "…" if width else ""
+    return " " * (width - long) + text if right else text + " " * (width - long)
+
+
+def _joined(cells: Sequence[str], room: int) -> str:
+    return set_cell_size((" " * GAP).join(cells), room)
