@@ -132,34 +132,36 @@ def test_no_device_answers_for_the_daemon(house: House, row: Operation) -> None:
     assert {outcome(house.ana, row, args_of(house, probe)) for probe, _ in probes} == {"forbidden"}
 
 
-def test_what_one_owner_has_is_in_no_answer_to_the_other_and_stays_as_it_is(house: House) -> None:
-    """Ben's second device may do all that a device can, under the names that Ana has used."""
-    wide = device_of(house.daemon, house.operator, "ben-wide", BEN, tuple(grantable()))
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+def test_what_one_owner_has_is_in_no_answer_to_another_and_stays_as_it_is(house: House, row: Operation) -> None:
+    """A device of an owner with nothing, which may do all that a device can, under the names that Ana has used."""
     before = space_of(house.ana)
-    for row in OPERATIONS:
+    name = f"stranger-{row.name}"
+    with device_of(house.daemon, house.operator, name, f"owner-{name}", tuple(grantable())) as stranger:
         for probe, expected in PROBES[row.name]:
             args = args_of(house, probe)
-            key = outcome(wide, row, args)
+            key = outcome(stranger, row, args)
             if row.effect == "admin" or row.capability in NEVER:
-                assert key == "forbidden", row.name
+                assert key == "forbidden"
                 continue
-            assert key == (expected or ""), (row.name, probe, key)
-            if key or row.effect != "read":
-                continue
-            shown = str(plain(wide.call(row.name, args))).replace(str(args), "")
-            assert "secret" not in shown and ANA not in shown, (row.name, shown)
+            # The probes are for a profile that hides some; and a device asks through two views alone.
+            here = {"", "not_found", "forbidden"} if expected == "capability_hidden" else {expected or ""}
+            assert key in here | {"privacy_denied"}, probe
+            if not key and row.effect == "read":
+                shown = str(plain(stranger.call(row.name, args))).replace(str(args), "")
+                assert "secret" not in shown and ANA not in shown
     assert space_of(house.ana) == before
-    wide.close()
 
 
 def test_each_owner_s_events_are_its_own(house: House) -> None:
-    second = device_of(house.daemon, house.operator, "ben-follower", BEN, tuple(grantable()))
-    with second.subscribe(["transcript", "skill"]) as events:
+    with (
+        device_of(house.daemon, house.operator, "ben-follower", BEN, tuple(grantable())) as second,
+        second.subscribe(["transcript", "skill"]) as events,
+    ):
         house.ana.call("memory.write", {**SKILL, "writes": [{**SKILL["writes"][0], "content": "anew"}]})
         second.call("transcript.commit", {**SAID, "conversation": {"conversation_id": "elsewhere"}})
         event = next(events)
         assert (event.topic, event.event["event"]) == ("transcript", "committed")
-    rows = plain(second.call("event_log.read", {"limit": 100}))["rows"]
-    assert {row["principal"] for row in rows} <= {"device:ben", "device:ben-wide", "device:ben-follower"}
-    assert not any(row["daemon"] for row in rows)
-    second.close()
+        rows = plain(second.call("event_log.read", {"limit": 100}))["rows"]
+    assert {row["principal"] for row in rows} <= {"device:ben", "device:ben-follower"}
+    assert rows and not any(row["daemon"] for row in rows)
