@@ -57,7 +57,7 @@ def serve(
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
             notifier.say("READY=1")
             watchdog = _Watchdog(env, notifier)
-            _wait(config, config_path, env, principals)
+            _wait(opened, config, config_path, env, principals)
             watchdog.stop()
             notifier.say("STOPPING=1")
         finally:
@@ -77,7 +77,9 @@ def _end() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _wait(config: Config, config_path: str | None, env: Mapping[str, str], principals: Principals) -> None:
+def _wait(
+    opened: Opened, config: Config, config_path: str | None, env: Mapping[str, str], principals: Principals
+) -> None:
     """Until a signal that ends the daemon."""
     while True:
         received = signal.sigwait(SIGNALS)
@@ -87,6 +89,8 @@ def _wait(config: Config, config_path: str | None, env: Mapping[str, str], princ
         try:
             read = read_config(config_path, env, os.getuid())
             principals.replace(read.principals)
+            # Subscriptions are looked at now, not when their next event comes.
+            opened.dispatcher.hub.nudge()
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)

@@ -74,34 +74,34 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
-    Case("--help", HELP, 80),
-    Case("memory recall --help", HELP, 82),
-    Case("tui --help", HELP, 82),
-    Case("completion bash", f"{LEAN} {TALKS}", 94),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 104),
-    Case("--socket {none} status", LEAN, 113, 3),
-    Case("--socket {socket} status", LEAN, 113),
-    Case("--socket {socket} memory recall key", LEAN, 113),
-    Case("--socket {socket} --json memory recall key", LEAN, 113),
-    Case("--socket {socket} call hello", CLIENT, 118),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 99),
-    Case("--socket {socket} doctor", HEAVY, 253),
+    Case("--help", HELP, 94),
+    Case("memory recall --help", HELP, 97),
+    Case("tui --help", HELP, 98),
+    Case("completion bash", f"{LEAN} {TALKS}", 111),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 119),
+    Case("--socket {none} status", LEAN, 133, 3),
+    Case("--socket {socket} status", LEAN, 133),
+    Case("--socket {socket} memory recall key", LEAN, 133),
+    Case("--socket {socket} --json memory recall key", LEAN, 133),
+    Case("--socket {socket} call hello", CLIENT, 139),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 114),
+    Case("--socket {socket} doctor", HEAVY, 340),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 125)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 100)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 138)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)
 SERVE = Case(
     "serve",
     f"{HEAVY} tempfile subprocess shutil dataclasses inspect ast dis secrets random difflib "
     "beetle.client beetle.sdk beetle.install beetle.selftest",
-    204,
+    290,
 )
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 96),
-    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 84),
-    Case("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography", 188),
-    Case("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography", 199),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 110),
+    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 100),
+    Case("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography urllib3 yaml ssl", 272),
+    Case("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography urllib3 yaml ssl", 282),
 )
 
 

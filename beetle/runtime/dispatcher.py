@@ -172,7 +172,7 @@ class Dispatcher:
     def _committed(self, logged: list[Logged]) -> None:
         """On the writer's thread, before whoever wrote hears of it: what requests are judged by is read anew."""
         restored = any(each.event.event == RESTORED for each in logged)
-        rights = self.presence.committed(logged) or restored
+        rights = self.presence.committed(logged)
         self.hub.publish(logged)
         if rights:
             self.hub.nudge()

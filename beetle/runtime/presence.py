@@ -9,6 +9,7 @@ from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import Forbidden, Unauthorized
 from beetle.runtime.caller import Caller
 from beetle.runtime.devices import Devices
+from beetle.runtime.lifecycle import RESTORED
 from beetle.runtime.profile import Profile
 from beetle.runtime.transports import TRANSPORT_UPDATED, Line, Lines, Proof, Transports
 from beetle.store.event_log import Logged
@@ -67,8 +68,10 @@ class Presence:
 
     def committed(self, logged: list[Logged]) -> bool:
         """Have what was changed read anew; whether anybody's rights may have changed. Quick: on the writer's thread."""
-        devices = any(each.event.topic == "device" for each in logged)
-        transports = any(each.event.event == TRANSPORT_UPDATED for each in logged)
+        # A restore carries today's rights into the store that took the place of the other.
+        restored = any(each.event.event == RESTORED for each in logged)
+        devices = restored or any(each.event.topic == "device" for each in logged)
+        transports = restored or any(each.event.event == TRANSPORT_UPDATED for each in logged)
         if devices:
             self.devices.changed()
         if transports:

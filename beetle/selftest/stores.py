@@ -121,7 +121,26 @@ def keys(place: Place) -> str:
                 raise Wrong("a receipt does not hold" if holds else "a changed receipt holds")
     if any(word.encode() in each.read_bytes() for each in folder.iterdir() if each.is_file()):
         raise Wrong("private material stands in the clear")
-    return "private material is sealed, and a receipt signed and checked"
+    _carried(folder, word)
+    return "private material is sealed, also on its way to another store, and a receipt signed and checked"
+
+
+def _carried(folder: Path, word: str) -> None:
+    """The space's archive opens with its passphrase alone."""
+    with _open(str(folder / "b.db"), "sqlite") as memory:
+        archive = memory.export_space(include_private=True, passphrase="right and long enough").archive or b""
+    if word.encode() in archive:
+        raise Wrong("private material is exported in the clear")
+    for passphrase, opens in (("wrong and long enough", False), ("right and long enough", True)):
+        with _open(str(folder / "c.db"), "sqlite") as memory:
+            try:
+                memory.import_space(archive=archive, mode="bootstrap_import", passphrase=passphrase)
+            except BeetleError as error:
+                if opens:
+                    raise Wrong(f"an archive does not open: {error.key}") from None
+            else:
+                if not opens:
+                    raise Wrong("an archive opens with a wrong passphrase")
 
 
 def erasure(place: Place) -> str:

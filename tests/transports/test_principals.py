@@ -214,7 +214,7 @@ def test_other_principals_take_effect_on_open_connections(served: Served) -> Non
 CONFIG = """
 [principals.tester]
 uid = {uid}
-capabilities = ["recall"]
+capabilities = ["recall", "transcript"]
 """
 
 
@@ -227,10 +227,16 @@ def test_sighup_reloads_the_configuration_and_a_broken_one_changes_nothing(
         monkeypatch.setenv("BEETLE_CONFIG", str(config))
         with Daemon(profile="compact", folder=str(folder)) as daemon:
             os.chmod(daemon.socket, 0o666)
-            with peer_as(daemon.socket, AGENT, NOBODY) as first, peer_as(daemon.socket, STRANGER, NOBODY) as second:
+            with (
+                peer_as(daemon.socket, AGENT, NOBODY) as first,
+                peer_as(daemon.socket, STRANGER, NOBODY) as second,
+                peer_as(daemon.socket, AGENT, NOBODY) as follower,
+            ):
                 assert hello(first)["principal"] == "tester"
                 assert refusal(second, "hello") == "unauthorized"
+                assert follower.ask("subscribe", {"topics": ["transcript"]})["ok"]
                 _reload(daemon, config, CONFIG.format(uid=STRANGER), "configuration read again")
+                assert follower.closed(), "nothing has to be logged for it to end"
                 assert refusal(first, "hello") == "unauthorized"
                 assert hello(second)["principal"] == "tester"
                 for broken in ("[principals.tester\n", "[principals.x]\nuid = 1\ncapabilities = ['fly']\n", "\xff"):

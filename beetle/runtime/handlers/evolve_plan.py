@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -253,5 +252,7 @@ def _said(value: Any) -> str:
 
 
 def _diff(before: str, after: str, old: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), old, "proposed", lineterm="")
+    from difflib import unified_diff
+
+    lines = unified_diff(before.splitlines(), after.splitlines(), old, "proposed", lineterm="")
     return "\n".join(lines)
