@@ -81,8 +81,10 @@ class Context(NamedTuple):
         return Viewer(view or self.view, own, self.caller.is_operator, include_private)
 
     def bound(self, *filters: Any) -> tuple[Any, ...]:
-        """What a cursor of this call is bound to: the operation, the whole scope, and the request's own filters."""
-        return (self.operation.name, *self.scope, *filters)
+        """What a cursor of this call is bound to: the operation, the whole scope, the view that follows the caller, and
+        the request's own filters, its view among them where it names one.
+        """
+        return (self.operation.name, *self.scope, self.view, *filters)
 
     def remembered_by(self, space: int) -> tuple[str, int, str, str, str]:
         """The key under which this caller's last conversation is remembered."""

@@ -60,8 +60,12 @@ class Repeats:
         return self._store.write(job, deadline=context.deadline, grows=grows)
 
     def once(self, call: Call, context: Context, request: Any, handle: Callable[[], Report]) -> Outcome:
-        """Run what opens its own transactions, but not twice for one idempotency key, where it changes something."""
-        key = call.idempotency_key if context.operation.effect == "admin" else None
+        """Run what opens its own transactions, but not twice for one idempotency key, where it changes something.
+
+        A store that was closed can be asked for no key; what closed it says by itself that it had been closed before.
+        """
+        known = context.operation.effect == "admin" and not self._store.closed
+        key = call.idempotency_key if known else None
         first = None if key is None else self._first(key, call, context, request)
         if first is not None:
             return Outcome(first, repeated=True)

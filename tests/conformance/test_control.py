@@ -11,21 +11,32 @@ import pytest
 
 from beetle import __version__
 from beetle.contracts.capabilities import CAPABILITY_NAMES
-from beetle.contracts.operations import OPERATIONS
+from beetle.contracts.operations import OPERATIONS, Operation
+from beetle.runtime.profile import load_profile
 from tests.conformance.cases import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
-from tests.conformance.doors import ANSWER_S, Door, InProcess, Plain, Socket, embedded_caller, read_frame
+from tests.conformance.doors import ANSWER_S, PROFILE, Door, InProcess, Plain, Socket, embedded_caller, read_frame
+
+ALLOWED = load_profile(PROFILE).capabilities.allowed
+NOT_ALLOWED = {row.name for row in OPERATIONS if row.capability and row.capability not in ALLOWED}
+"""Operations that the doors' profile hides from every caller, whatever it was granted."""
+
+
+def test_the_profile_of_the_doors_hides_the_sandbox_and_the_harness() -> None:
+    sandbox = {"evolve.propose", "evolve.list", "evolve.preview", "evolve.submit"}
+    assert {*sandbox, "harness.run"} == NOT_ALLOWED
 
 
 def test_hello_tells_who_answers_and_what_may_be_asked(door: Door) -> None:
     report = door.call("hello")
     assert (report["server"], report["version"], report["protocol"]) == ("beetle", __version__, 1)
-    assert report["profile"] == "profile-linux-device-standalone-memory"
+    assert report["profile"] == PROFILE
     assert report["principal"] == door.principal
     assert [(each["name"], each["effect"]) for each in report["operations"]] == [
         (row.name, row.effect) for row in OPERATIONS
     ]
     hidden = {each["name"] for each in report["operations"] if not each["visible"]}
-    assert hidden == ({"private.list", "private.get"} if isinstance(door, Socket) else {"subscribe", "unsubscribe"})
+    own = {"private.list", "private.get"} if isinstance(door, Socket) else {"subscribe", "unsubscribe"}
+    assert hidden == own | NOT_ALLOWED
     limits = {
         "frame_bytes": 2**20, "nesting": 32, "query_chars": 8192, "message_content_bytes": 2**18, "commit_turns": 200,
         "batch_requests": 200, "recall_limit": 50, "connections": 64, "first_frame_seconds": 10,
@@ -44,7 +55,8 @@ def test_capabilities_say_what_is_visible_and_why_the_rest_is_not(door: Door) ->
         assert entry["visible"] is (entry["reason"] is None), name
     assert report["capabilities"]["recall"]["operations"] == ["memory.recall"]
     assert "build" in report["capabilities"]["chain"]["reason"]
-    assert "profile" in report["capabilities"]["harness"]["reason"]
+    for name in ("harness", "evolve"):
+        assert "profile" in report["capabilities"][name]["reason"]
     assert report["capabilities"]["transcript.raw"]["visible"] is ("raw_owner" in door.views)
     assert report["capabilities"]["private.read"]["visible"] is ("raw_owner" in door.views)
 
@@ -145,8 +157,8 @@ def test_what_may_not_stand_in_a_batch_is_refused(door: Door, op: str) -> None:
         pytest.skip("the command line is the same here as the socket under it")
     good = ("transcript.commit", talk(turn("t1", "one")))
     with_it: dict[str, Plain] = {"transcript.lifecycle": step("delete_raw", "t1"), "batch": batch(good)}
-    expected = {"subscribe", "unsubscribe"} if not isinstance(door, Socket) else set()
-    key = "capability_hidden" if op in expected else "invalid_request"
+    hidden = NOT_ALLOWED | (set() if isinstance(door, Socket) else {"subscribe", "unsubscribe"})
+    key = "capability_hidden" if op in hidden else "invalid_request"
     if op.startswith("private.") and isinstance(door, Socket):
         key = "forbidden"
     door.refused(key, "batch", batch(good, (op, with_it.get(op, {}))))
@@ -241,15 +253,19 @@ def test_a_deadline_that_does_not_pass_does_no_harm(door: Door) -> None:
     assert report["committed"] == 1
 
 
-def test_a_caller_without_a_grant_is_told_which_one_it_lacks(in_process: InProcess) -> None:
-    base = embedded_caller("owner-one")
-    for row in OPERATIONS:
-        if "in_process" not in row.exposed or not row.capability:
-            continue
-        poor = base.__class__(
-            name="poor", kind="principal", capabilities=base.capabilities - {row.capability}, views=base.views,
-            transport="in_process", owner_id="owner-one", agent_id="agent-main",
-        )  # fmt: skip
-        with pytest.raises(Exception, match=row.capability) as caught:
-            in_process.ask(row.name, {}, caller=poor)
-        assert getattr(caught.value, "key", None) == "forbidden", row.name
+def without(capability: str) -> Any:
+    """A principal with every grant but one."""
+    owner = embedded_caller("owner-one")
+    return owner._replace(name="poor", kind="principal", capabilities=owner.capabilities - {capability})
+
+
+@pytest.mark.parametrize("row", [row for row in OPERATIONS if row.capability], ids=lambda row: row.name)
+def test_a_caller_without_a_grant_is_told_which_one_it_lacks(in_process: InProcess, row: Operation) -> None:
+    if row.name in NOT_ALLOWED:
+        # The same answer with the grant and without: nobody can be granted what the profile hides.
+        for caller in (without(row.capability), embedded_caller("owner-one")):
+            error = in_process.refused("capability_hidden", row.name, {}, caller=caller)
+            assert "profile" in error.message and error.details["capability"] == row.capability
+        return
+    error = in_process.refused("forbidden", row.name, {}, caller=without(row.capability))
+    assert repr(row.capability) in error.message and error.details["capability"] == row.capability

@@ -4,6 +4,7 @@ import inspect
 import types
 import typing
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec import Struct, UnsetType
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
 from beetle.contracts.common import Report
+from beetle.contracts.errors import Conflict
 from beetle.contracts.fields import Request
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
@@ -19,6 +21,7 @@ from beetle.contracts.store import StoreOpenReport
 from beetle.runtime.handlers import HANDLERS
 from beetle.runtime.views import field_rules
 from beetle.sdk import MemoryRuntime
+from tests.store.conftest import open_runtime
 
 NO_METHOD = {"subscribe", "unsubscribe"}
 """Rows of a connection that stays open: the client has its own ways to follow events."""
@@ -121,13 +124,66 @@ def test_a_method_calls_its_own_row(row: Operation) -> None:
 
 
 def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
-    assert set(HANDLERS) | {"batch", "subscribe", "unsubscribe"} == {row.name for row in OPERATIONS}
-    for name, handler in HANDLERS.items():
-        ways = [way for way in (handler.read, handler.write, handler.plain, handler.staged) if way is not None]
-        assert len(ways) == 1, name
-        assert (handler.write is not None or handler.staged is not None) is (
-            BY_NAME[name].effect in ("write", "admin")
-        ), name
+    assert sorted([*HANDLERS, "batch", "subscribe", "unsubscribe"]) == sorted(BY_NAME)
+
+
+WAYS = {"read": {"read", "plain"}, "write": {"write", "staged"}, "admin": {"write", "plain"}}
+"""How a row may be handled, by its effect. A write changes the store in transactions that the dispatcher opens, with
+the idempotency key in them. A plain one opens its own, or none: that is for reads, and for work on the daemon itself.
+"""
+
+
+def way_of(name: str) -> str:
+    (way,) = [way for way in ("read", "write", "plain", "staged") if getattr(HANDLERS[name], way) is not None]
+    return way
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_row_is_handled_in_one_way_which_fits_its_effect(name: str) -> None:
+    row, way = BY_NAME[name], way_of(name)
+    assert way in WAYS[row.effect]
+    assert HANDLERS[name].settle is None or way == "write"
+    if way == "staged" or (way == "plain" and row.effect == "admin"):
+        assert not row.batch, "a batch is one transaction, and this opens its own"
+
+
+PLAIN_ADMIN: dict[str, dict[str, Any]] = {
+    "memory.recover": {},
+    "memory.close": {},
+    "snapshot.create": {"label": "another"},
+    "snapshot.restore": {"snapshot_id": "ID"},
+    "snapshot.prune": {"keep": 0},
+}
+"""Admin work that opens its own transactions, with a request each; `ID` stands for a snapshot that is there."""
+
+
+def test_the_admin_work_that_opens_its_own_transactions_is_among_the_cases() -> None:
+    admin = {row.name for row in OPERATIONS if row.effect == "admin"}
+    assert set(PLAIN_ADMIN) == {name for name in admin if way_of(name) == "plain"}
+
+
+@pytest.mark.parametrize("name", PLAIN_ADMIN)
+def test_admin_work_that_opens_its_own_transactions_is_done_once_for_a_key(name: str, tmp_path: Path) -> None:
+    """Its events are in the log once, and the same key with another request does nothing."""
+    with open_runtime(tmp_path / "b.db") as memory:
+        snapshot_id = memory.create_snapshot().snapshot.snapshot_id
+        args = {field: snapshot_id if value == "ID" else value for field, value in PLAIN_ADMIN[name].items()}
+        first = memory._opened.call(name, args, None, "key", None)
+        assert not first.repeated and first.report.lifecycle.changed
+    with open_runtime(tmp_path / "b.db") as memory:
+        before = memory.read_event_log().rows
+        again = memory._opened.call(name, args, None, "key", None)
+        assert again.repeated and again.report == first.report
+        other = "snapshot.prune" if name == "memory.close" else "memory.close"
+        with pytest.raises(Conflict, match="idempotency key"):
+            memory._opened.call(other, {"keep": 0} if other == "snapshot.prune" else {}, None, "key", None)
+        assert memory.read_event_log().rows == before, "nothing was done, and nothing was closed"
+
+
+def test_a_second_close_under_the_same_key_says_so_although_the_store_is_closed(tmp_path: Path) -> None:
+    memory = open_runtime(tmp_path / "b.db")
+    first, second = (memory._opened.call("memory.close", {}, None, "key", None).report for _ in range(2))
+    assert (first.already, second.already) == (False, True)
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)

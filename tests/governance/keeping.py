@@ -59,10 +59,9 @@ def keep(memory: MemoryRuntime, content: str, plane: str = "private_garden", **m
         "candidate_id": "cand-1",
         **more,
     }
+    words = private.Words(content=content, **given)
     return store_of(memory).write(
-        lambda tx: private.keep(
-            context, tx, evidence.ensure_space(tx, context.space_id, tx.now), content=content, **given
-        )
+        lambda tx: private.keep(context, tx, evidence.ensure_space(tx, context.space_id, tx.now), words)
     )
 
 
