@@ -96,12 +96,14 @@ SERVE = Case(
     290,
 )
 
+IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptography urllib3 yaml ssl"
+
 IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 110),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 100),
-    Case("import beetle.open", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography urllib3 yaml ssl", 272),
-    Case("import beetle.daemon", "textual asyncio rich importlib.metadata apsw.ext argparse cryptography urllib3 yaml ssl", 282),
+    Case("import beetle.open", IN_PROCESS, 272),
+    Case("import beetle.daemon", IN_PROCESS, 282),
 )
 
 
