@@ -38,13 +38,6 @@ PORTO = item("The user lives in Porto.", "t1.0")
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    running = ModelServer()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def time_() -> Recorded:
     return Recorded("jobs")
 

@@ -20,13 +20,6 @@ PORTO = item("The user lives in Porto.", "t1.0")
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    running = ModelServer()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="bj-") as made:
         yield Path(made)

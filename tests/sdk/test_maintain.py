@@ -36,13 +36,6 @@ from tests.sdk.answering import (
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    running = ModelServer()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def store(server: ModelServer) -> Iterator[Opened]:
     running = opened(server.model())
     yield running

@@ -8,8 +8,6 @@ import os
 import stat
 import sys
 from argparse import SUPPRESS, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -19,6 +17,7 @@ from beetle.contracts.errors import InvalidRequest, PayloadTooLarge
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.transports.cli import data
 from beetle.transports.cli.flags import Flag, add_flag, collect, flags_of, refuse_missing
+from beetle.transports.cli.new_file import new_file, write_all
 from beetle.transports.cli.parser import Command, Parser, typed_option
 
 CARRIED = {"memory.export": "snapshot", "memory.export_space": "archive", "memory.import": "snapshot",
@@ -91,9 +90,9 @@ def _run_export(row: Operation, typed: Namespace) -> int:
         sys.stdout.buffer.write(_bytes_of(report, field))
         sys.stdout.buffer.flush()
         return 0
-    with _new_file(place) as descriptor:
+    with new_file("--out", place) as descriptor:
         report = data.ask(typed, row, arguments)
-        _write(descriptor, _bytes_of(report, field))
+        write_all(descriptor, _bytes_of(report, field))
     data.show(replace(report, **{field: None}), typed)
     return 0
 
@@ -130,31 +129,6 @@ def _bytes_of(report: Report, field: str) -> bytes:
     if found is None:
         raise InvalidRequest(reason="this caller's view shows no content to take out", hint="ask as an operator")
     return found
-
-
-@contextmanager
-def _new_file(place: str) -> Iterator[int]:
-    """A file of this user alone that was not there before; gone again when nothing came of it."""
-    try:
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        reason = f"--out: {place}: {error.strerror}"
-        raise InvalidRequest(reason=reason, hint="name a new file in a folder that this user may write to") from None
-    try:
-        yield descriptor
-        os.fsync(descriptor)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(place)
-        raise
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, found: bytes) -> None:
-    left = memoryview(found)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def _read(place: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.transports.cli import data
+from beetle.transports.cli.new_file import new_file, write_all
 from beetle.transports.cli.parser import Parser, typed_option
 from beetle.transports.cli.session import Session, Unreachable, open_session
 
@@ -47,7 +47,7 @@ def run_device(row: Operation, typed: Namespace) -> int:
     if place is None:
         data.show(data.ask(typed, row, arguments), typed)
         return 0
-    with _new_file(place) as descriptor:
+    with new_file("--write-auth", place) as descriptor:
         report = cast(DeviceKeyReport, data.ask(typed, row, arguments))
         if report.appKeyOnce is None:
             raise Conflict(
@@ -55,7 +55,7 @@ def run_device(row: Operation, typed: Namespace) -> int:
                 hint="make another key: `beetle device rotate-key`",
             )
         credentials = {"device_id": report.device.device_id, "app_key": report.appKeyOnce}
-        _write(descriptor, pack_json(credentials) + b"\n")
+        write_all(descriptor, pack_json(credentials) + b"\n")
     if typed_option(typed, "json"):
         data.show(replace(report, appKeyOnce=None), typed)
     else:
@@ -69,30 +69,6 @@ def _split(arguments: dict[str, Any], field: str) -> None:
     if field in arguments:
         named = (part.strip() for each in arguments[field] for part in each.split(","))
         arguments[field] = [name for name in named if name]
-
-
-@contextmanager
-def _new_file(place: str) -> Iterator[int]:
-    """A new file of this user alone, made before the key is: a key that has nowhere to go would be lost."""
-    try:
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        reason = f"--write-auth: {place}: {error.strerror or 'it cannot be made'}"
-        raise InvalidRequest(reason=reason, hint="name a file that is not there yet, in a folder of yours") from None
-    try:
-        yield descriptor
-        os.fsync(descriptor)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(place)
-        raise
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
 
 
 def fill_log(parser: Parser) -> None:
