@@ -172,6 +172,15 @@ class Client(OperationMethods):
         self._patiently(attempt, end)
         return opened[0]
 
+    def another(self, timeout: float | None = None) -> Client:
+        """A client with a connection of its own: the same daemon, caller and scope; `timeout` in seconds, else as here.
+
+        Raises:
+            NoDaemon, TimeoutError: as for the first.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        return Client(self.path, scope=self._scope, auth=self._auth, timeout=seconds, retry=self._retry)
+
     def close(self) -> None:
         """Close the connection for good; a call that another thread waits in ends with ClientClosed."""
         self._closed.set()

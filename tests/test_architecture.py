@@ -42,7 +42,7 @@ EDGES: dict[str, tuple[str, str]] = {
     # It asks throw-away stores as several callers, at a clock of its own, beside a plain query of SQLite.
     "beetle.harness": ("harness open contracts runtime.caller runtime.dispatcher runtime.surroundings store.floor", ""),
     "beetle.__main__": ("transports.cli frozen", "msgspec"),
-    "tui": ("client contracts open", "textual rich"),
+    "tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.

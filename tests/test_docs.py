@@ -239,6 +239,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "model": config.Model,
         "replica": config.Replica,
         "principals": config.Principal,
+        "console": config.Console,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
     prefix = "principals.NAME" if name == "principals" else name

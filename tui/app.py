@@ -6,21 +6,34 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.filter import Monochrome, NoColor
 
-from beetle.contracts.common import MemoryIdentity, MemoryScope
+from beetle.contracts.common import MemoryIdentity, MemoryScope, Report
 from beetle.contracts.errors import BeetleError
 from tui.area import AreaScreen
-from tui.help import HelpScreen
+from tui.help import HelpScreen, plain_key
+from tui.keys import bindings_of, check_keys
 from tui.link import Link, Lost
+from tui.operations import operation_entries, run_operation
 from tui.palette import Entry, Palette
 from tui.screens import SCREENS
 from tui.source import Source, StoreSource
-from tui.theme import DARK, LIGHT
+from tui.theme import DARK, LIGHT, MONOCHROME, THEME_NAMES, THEMES
+from tui.working import work_on
+
+AREA_OF_PLANE: Mapping[str, str] = {
+    "evidence": "transcripts",
+    "procedural": "skills",
+    "agent_skill": "skills",
+    "long_term": "memory",
+}
+"""Where a ref is shown, by its plane: names of areas."""
+NOT_IN_THE_PALETTE = frozenset({"palette", "quit-always", "suspend"})
 
 
 class Console(App[None], inherit_bindings=False):
@@ -35,9 +48,11 @@ class Console(App[None], inherit_bindings=False):
                     show=False)
             for area in SCREENS
         ),
-        Binding("r", "refresh", "Refresh", id="refresh", tooltip="read again; try a lost daemon at once"),
-        Binding("t", "toggle_theme", "Theme", id="theme", tooltip="light or dark"),
-        Binding("ctrl+p", "palette", "Commands", id="palette", tooltip="find a command by its name",
+        Binding("r", "refresh", "Refresh", id="refresh", tooltip="read again; try a lost daemon at once",
+                show=False),
+        Binding("t", "next_theme", "Theme", id="theme", tooltip="other colours: dark, light, contrast, 16, none",
+                show=False),
+        Binding("ctrl+p", "palette", "Find", id="palette", tooltip="find a command by its name",
                 key_display="^p"),
         Binding("question_mark", "help", "Help", id="help", tooltip="every key of this screen", key_display="?"),
         Binding("q", "quit", "Quit", id="quit", tooltip="end the console"),
@@ -49,28 +64,53 @@ class Console(App[None], inherit_bindings=False):
 
     areas = SCREENS
 
-    def __init__(self, source: Source, reconnect: Callable[[], Source] | None = None) -> None:
-        """See Link for `reconnect`. The console closes the source when it ends."""
+    def __init__(
+        self,
+        source: Source,
+        reconnect: Callable[[], Source] | None = None,
+        *,
+        theme: str = DARK.name,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        """See Link for `reconnect`. The console closes the source when it ends. `keys` are by the ids of bindings.
+
+        Raises:
+            NoSuchKey: one of the keys, or what it is for, is not there.
+        """
+        check_keys(keys or {})
         super().__init__()
         self.link = Link(self, source, reconnect)
         self.opened: list[AreaScreen] = []
         self.defect: BaseException | None = None
         # A line to a small board may be slow, and what moves is sent again and again.
         self.animation_level = "none"
-        for theme in (DARK, LIGHT):
-            self.register_theme(theme)
-        self.theme = DARK.name
+        # Textual's own makes greys of the colours; whoever asks for no colour means none.
+        self._plain = NoColor(enabled=False)
+        self._filters[:] = [*(each for each in self._filters if not isinstance(each, Monochrome)), self._plain]
+        for each in THEMES:
+            self.register_theme(each)
+        self.theme = MONOCHROME.name if self.no_color else theme
+        self.set_keymap(dict(keys or {}))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own names of colours, for whatever theme; the style is read before a theme is."""
         return DARK.variables
 
+    def watch_theme(self, theme: str) -> None:
+        """Widgets of Textual's have colours of their own in a theme of the terminal's: take those too."""
+        self._plain.enabled = theme == MONOCHROME.name
+
     def commands(self) -> Iterator[Entry]:
-        """What the palette offers: every area, and what the footer shows."""
+        """What the palette offers at once: every area, what can be done in the shown one, and everywhere."""
         for area in self.areas:
             yield Entry(area.title, f"show('{area.name}')", area.summary)
-        for binding in Binding.make_bindings(self.BINDINGS):
-            if binding.show and binding.action != "palette":
+        kinds = [each for each in type(self.area).__mro__ if issubclass(each, AreaScreen)]
+        for binding in dict.fromkeys(each for kind in kinds for each in bindings_of(kind)):
+            name, _, rest = binding.action.partition("(")
+            if "." not in name and self.area.check_action(name, ()):
+                yield Entry(binding.description, f"screen.{name}{'(' if rest else ''}{rest}", binding.tooltip)
+        for binding in bindings_of(Console):
+            if binding.id not in NOT_IN_THE_PALETTE and not binding.action.startswith("show("):
                 yield Entry(binding.description, binding.action, binding.tooltip)
 
     def on_mount(self) -> None:
@@ -96,6 +136,28 @@ class Console(App[None], inherit_bindings=False):
         for screen in self.opened:
             screen.outdate()
 
+    @property
+    def area(self) -> AreaScreen:
+        """The area that is shown, below whatever dialog."""
+        return cast("AreaScreen", self.screen_stack[0])
+
+    def go(self, ref: str) -> None:
+        """Show what a ref names, in the area of its plane; where no area has that plane, say so."""
+        name = AREA_OF_PLANE.get(ref.partition(":")[0])
+        if name is None or all(each.name != name for each in self.areas):
+            self.area.tell(f"no area of the console shows {ref}")
+            return
+        self.run_worker(self._go(name, ref), name="go", group="go", exclusive=True)
+
+    async def _go(self, name: str, ref: str) -> None:
+        await self.switch_mode(name)
+        self.area.open_ref(ref)
+
+    async def work(self, title: str, operation: str, arguments: Any = None) -> Report | None:
+        """Run what takes long below a dialog that calls it off: its report, or None when it was refused or called
+        off, which is told then. For workers: the keys would wait for a handler."""
+        return await work_on(self, title, operation, arguments)
+
     def action_show(self, name: str) -> None:
         """Go to an area."""
         self.switch_mode(name)
@@ -108,9 +170,16 @@ class Console(App[None], inherit_bindings=False):
                 if isinstance(screen, AreaScreen):
                     screen.read_now()
 
-    def action_toggle_theme(self) -> None:
-        """Light or dark."""
-        self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+    def action_next_theme(self) -> None:
+        """The next one; without colours there is but one."""
+        if self.no_color:
+            self.area.tell("NO_COLOR is set: there is one theme without colours")
+        else:
+            self.theme = THEME_NAMES[(THEME_NAMES.index(self.theme) + 1) % len(THEME_NAMES)]
+
+    def key_for(self, name: str, usual: str) -> str:
+        """The key of a binding, in plain letters: the person's own where there is one, else its usual one."""
+        return plain_key(self._keymap.get(name, usual))
 
     def action_help(self) -> None:
         """The keys of the area that is shown."""
@@ -118,7 +187,11 @@ class Console(App[None], inherit_bindings=False):
 
     def action_palette(self) -> None:
         """Find a command, and run it."""
-        self.push_screen(Palette(tuple(self.commands())), self._run_chosen)
+        self.push_screen(Palette(tuple(self.commands()), lambda: operation_entries(self)), self._run_chosen)
+
+    def action_operation(self, name: str) -> None:
+        """Fill in the form of an operation, run it, and see its report."""
+        self.run_worker(run_operation(self, name), name="operation", group="operation", exclusive=True)
 
     async def _run_chosen(self, action: str | None) -> None:
         if action is not None:

@@ -6,11 +6,12 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
@@ -18,7 +19,9 @@ from textual.widgets import Footer, Static
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
+from tui.filter import FilterBar
 from tui.link import Joined, Joining, Link, Lost
+from tui.taking import ask_where, copy, lines_within, write_lines
 from tui.text import neutral
 
 if TYPE_CHECKING:
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_UNTIL_SLOW = 1.0
+STATE_CELLS = 13
+"""What the title bar keeps for `live 19:31Z` and the blanks beside it."""
+SHORT_MARKS = {"waiting for an answer": "waiting", "DAEMON LOST": "LOST", "connecting": "joining"}
+"""What a state is called where there is little room."""
 SMALLEST = (60, 16)
 """Columns and rows that the console needs."""
 
@@ -57,7 +64,11 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next", id="next", tooltip="to the next part of the screen", show=False),
         Binding("shift+tab", "app.focus_previous", "Previous", id="previous", tooltip="to the part before", show=False),
-    ]
+        Binding("slash", "filter", "Filter", id="filter", tooltip="show only the rows that hold a text",
+                key_display="/"),
+        Binding("y", "copy", "Copy", id="copy", tooltip="copy what is chosen, by way of the terminal", show=False),
+        Binding("e", "export", "Export", id="export", tooltip="write what is shown to a file", show=False),
+    ]  # fmt: skip
     DEFAULT_CSS = """
     AreaScreen {
         layers: base above;
@@ -117,7 +128,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """The frame around the area."""
-        yield _TitleBar(id="title")
+        yield TitleBar(id="title")
         yield Static(id="banner", markup=False)
         with Body(id="body") if self.SCROLLS else Vertical(id="body"):
             yield from self.compose_area()
@@ -169,6 +180,40 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     def open_ref(self, ref: str) -> None:
         """Show what a ref names, when it is of this area: `Console.go` has switched to it."""
         raise NotImplementedError
+
+    def copied(self) -> str | None:
+        """What `y` copies: what is chosen, whole; None where nothing is."""
+        return None
+
+    def shown_lines(self) -> list[str]:
+        """What `e` exports. Unless an area knows better, the lines of it that are on the screen."""
+        return lines_within(self, self.query_one("#body").region)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is a filter where there is a line for it."""
+        del parameters
+        return bool(self.query(FilterBar)) if action == "filter" else True
+
+    def action_filter(self) -> None:
+        """Type what the rows must hold."""
+        self.query(FilterBar).first().open()
+
+    def action_copy(self) -> None:
+        """Hand what is chosen to the terminal's clipboard."""
+        text = self.copied()
+        self.tell("nothing is chosen that could be copied" if text is None else copy(self.app, text))
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Ask for a file, and write what is shown to it."""
+        lines = self.shown_lines()
+        path = await self.app.push_screen_wait(ask_where(lines))
+        if path is not None:
+            self.untell()
+            try:
+                self.tell(await write_lines(path, lines))
+            except BeetleError as error:
+                self.tell(error)
 
     def outdate(self) -> None:
         """What is shown may be outdated; a hidden area reads once it is shown."""
@@ -223,8 +268,10 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def _show_state(self) -> None:
         read = "nothing read yet" if self._read_at is None else f"read {self._read_at:%H:%M:%SZ}"
-        clock = "" if self._read_at is None else f" {self._read_at:%H:%M:%SZ}"
-        self.query_one(_TitleBar).show(self._own_name, f"{self._mark()}, {read}", f"{self._mark()}{clock}")
+        clock = "" if self._read_at is None else f" {self._read_at:%H:%MZ}"
+        mark = self._mark()
+        short = SHORT_MARKS.get(mark, mark)
+        self.query_one(TitleBar).show(self._own_name, (f"{mark}, {read}", f"{short}{clock}", short))
         lines, alarm = self._banner(read)
         if (lines, alarm) != self._told:
             self._told = lines, alarm
@@ -253,14 +300,15 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     def _banner(self, read: str) -> tuple[list[str], bool]:
         """The banner's lines, and whether it is an alarm."""
         state = self.link.state
+        key = self.console.key_for("refresh", "r")
         if isinstance(state, Lost):
-            turn = f"Trying again in {state.pause_s} s; r tries now." if state.pause_s else "Trying again now."
+            turn = f"Trying again in {state.pause_s} s; {key} tries now." if state.pause_s else "Trying again now."
             shown = "" if self._read_at is None else f" What is shown was {read}."
             return _lines("The daemon is lost", state.error, turn + shown), True
         if self._failed is not None:
-            return _lines("Could not read", self._failed, "r tries again."), True
+            return _lines("Could not read", self._failed, f"{key} tries again."), True
         if isinstance(state, Joined) and state.error is not None:
-            return _lines("Changes are not shown by themselves", state.error, "r reads again."), False
+            return _lines("Changes are not shown by themselves", state.error, f"{key} reads again."), False
         return [], False
 
 
@@ -268,40 +316,67 @@ def _lines(what: str, error: BeetleError, then: str) -> list[str]:
     return [f"{what}: {error.key}: {error.message}", *([f"Hint: {error.hint}"] if error.hint else []), then]
 
 
-class _TitleBar(Widget):
+class TitleBar(Widget):
     """The areas with their keys, the shown one reversed; on the right how current the figures are."""
 
     _current = ""
-    _states = ("", "")
+    _states = ("", "", "")
+    _left = ""
 
-    def show(self, current: str, state: str, short: str) -> None:
-        """`current` is the name of the area that is shown; `short` is the state where there is little room."""
-        if (current, state, short) != (self._current, *self._states):
-            self._current, self._states = current, (state, short)
+    @property
+    def state(self) -> str:
+        """How current the figures are, in the long form, whether there is room for it or not."""
+        return self._states[0]
+
+    def show(self, current: str, states: tuple[str, str, str]) -> None:
+        """`current` is the name of the area that is shown; `states` the same one in ever fewer words."""
+        if (current, states) != (self._current, self._states):
+            self._current, self._states = current, states
             self.refresh()
 
     def render(self) -> Content:
-        """One line, in the longest form that fits; in the shortest, only the shown area has its name."""
+        """One line. The areas have their names while those fit beside a short state, whatever the state is now: names
+        that came and went with it would be read again each time."""
         width = self.size.width
-        long, short = self._states
-        forms = ((long, self._in_full()), (short, self._in_short()), (short, self._in_keys()))
-        state, left = next((each for each in forms if each[1].cell_length + len(each[0]) + 2 <= width), forms[-1])
+        forms = (self._in_full(), self._in_short(), self._in_keys())
+        left = next((each for each in forms if each.cell_length + STATE_CELLS <= width), forms[-1])
+        self._left = left.plain
+        room = width - left.cell_length - 2
+        state = next((each for each in self._states if len(each) <= room), self._states[-1])
         left = left.truncate(max(0, width - len(state) - 2), ellipsis=True, pad=True)
         return Content.assemble(left, f" {state} ")
 
+    def on_click(self, event: Click) -> None:
+        """Go to the area whose key or name is there."""
+        clicked = None
+        for each in self._areas:
+            start = self._left.find(f"{self._key(each)} {each.title}")
+            start = self._left.find(self._key(each)) if start < 0 else start
+            if 0 <= start <= event.x:
+                clicked = each
+        if clicked is not None and event.x < len(self._left):
+            cast("Console", self.app).action_show(clicked.name)
+
     def _in_full(self) -> Content:
         return Content.assemble(
-            (" Beetle ", "bold"), *(self._label(f" {each.key} {each.title} ", each) for each in self._areas)
+            (" Beetle ", "bold"), *(self._label(f" {self._key(each)} {each.title} ", each) for each in self._areas)
         )
 
     def _in_short(self) -> Content:
         return Content(" ").join(
-            Content.assemble(self._label(f"{each.key} {each.title}", each)) for each in self._areas
+            Content.assemble(self._label(f"{self._key(each)} {each.title}", each)) for each in self._areas
         )
 
     def _in_keys(self) -> Content:
-        shown = ((f"{each.key} {each.title}" if each.name == self._current else each.key, each) for each in self._areas)
-        return Content(" ").join(Content.assemble(self._label(text, each)) for text, each in shown)
+        return Content(" ").join(
+            Content.assemble(
+                self._label(f"{self._key(each)} {each.title}" if each.name == self._current else self._key(each), each)
+            )
+            for each in self._areas
+        )
+
+    def _key(self, area: Area) -> str:
+        return cast("Console", self.app).key_for(area.name, area.key)
 
     def _label(self, text: str, area: Area) -> tuple[str, str]:
         return text, "reverse" if area.name == self._current else ""
@@ -319,5 +394,5 @@ class _TooSmall(Widget):
         columns, rows = self.app.size
         return Content(
             f"This terminal has {columns} x {rows}.\nThe console needs {SMALLEST[0]} x {SMALLEST[1]}.\n"
-            "Enlarge it, or press q to quit."
+            f"Enlarge it, or press {cast('Console', self.app).key_for('quit', 'q')} to quit."
         )

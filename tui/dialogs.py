@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui.line import Line
 from tui.text import neutral
 
 BOX = """
@@ -49,7 +50,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """What will happen."""
         with Vertical(id="box") as box:
-            box.border_title = neutral(self._title)
+            box.border_title = Content(neutral(self._title))
             box.border_subtitle = "y does it, n or esc does not"
             yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
 
@@ -86,13 +87,11 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """The question above a line."""
         with Vertical(id="box") as box:
-            box.border_title = neutral(self._title)
+            box.border_title = Content(neutral(self._title))
             box.border_subtitle = "enter takes it, esc closes"
             if self._lines:
                 yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
-            field = Input(self._value, placeholder=self._hint)
-            field.cursor_blink = False
-            yield field
+            yield Line(self._value, hint=self._hint)
             yield Static(id="fault", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -122,7 +121,7 @@ class Told(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One box."""
         with Vertical(id="box") as box:
-            box.border_title = neutral(self._title)
+            box.border_title = Content(neutral(self._title))
             box.border_subtitle = "esc closes"
             yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
 
@@ -142,7 +141,7 @@ class Working(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """A title and a line."""
         with Vertical(id="box") as box:
-            box.border_title = neutral(self._title)
+            box.border_title = Content(neutral(self._title))
             box.border_subtitle = "esc calls it off"
             yield Static("…", id="far", markup=False)
 

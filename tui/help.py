@@ -11,7 +11,7 @@ from textual.screen import ModalScreen, Screen
 
 from tui.panels import Facts
 
-KEYS = {"question_mark": "?"}
+KEYS = {"question_mark": "?", "slash": "/"}
 
 
 class HelpScreen(ModalScreen[None]):
@@ -21,7 +21,7 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen {
         align: center middle;
         background: transparent;
-        #keys { width: 76; max-width: 100%; height: auto; max-height: 100%; }
+        #keys { width: 96; max-width: 100%; height: auto; max-height: 100%; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,4 +57,9 @@ def keys_of(screen: Screen[Any]) -> list[tuple[str, str]]:
 
 def key_name(binding: Binding) -> str:
     """A key in plain letters: not every terminal's font has arrows."""
-    return KEYS.get(binding.key, binding.key.replace("page", "page "))
+    return plain_key(binding.key)
+
+
+def plain_key(key: str) -> str:
+    """See key_name; several keys stand with commas between, as they are written in the configuration."""
+    return KEYS.get(key, key.replace("page", "page "))

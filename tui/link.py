@@ -54,6 +54,10 @@ class Silent(DeadlineExceeded):
     hint_template = "it may still do the work: look at its log, or at `beetle status`"
 
 
+class Cancelled(Exception):
+    """Work that takes long was called off by whoever waited for it."""
+
+
 class Gone(ServicesUnavailable):
     """No daemon where there was one."""
 
@@ -105,6 +109,39 @@ class Link:
             return await self._calls.run(lambda: source.call(operation, arguments))
         except OSError as error:
             raise self._lose(source, error) from None
+
+    async def long(
+        self,
+        operation: str,
+        arguments: Any = None,
+        on_started: Callable[[Callable[[], None]], None] | None = None,
+    ) -> Report:
+        """Run one operation that may take long, beside all others, over a connection of its own.
+
+        `on_started` is handed what calls it off. That closes the connection and ends the waiting; what the daemon has
+        begun by then it may still finish. A store of this process works on to the end, before its next call.
+
+        Raises:
+            BeetleError: what it answered, or why nobody does.
+            Cancelled: it was called off.
+        """
+        if isinstance(self.state, Lost):
+            raise self.state.error
+        source = self._source
+        work = _LongWork(source, self._calls if source.socket is None else _Calls())
+        off: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if on_started is not None:
+            on_started(lambda: None if off.done() else off.set_result(None))
+        try:
+            answer = work.begin(operation, arguments)
+            await asyncio.wait({answer, off}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise Cancelled
+            return answer.result()
+        except OSError as error:
+            raise _told(source, error) from None
+        finally:
+            work.end()
 
     def retry(self) -> None:
         """Try a lost daemon now, or to follow the events of one that refused it."""
@@ -211,6 +248,44 @@ def _told(source: Source, error: Exception) -> BeetleError:
     if isinstance(error, TimeoutError):
         return Silent(socket=source.socket)
     return Gone(reason=str(error))
+
+
+class _LongWork:
+    """One operation at another source than the screens', where there can be one. Its thread is its own then."""
+
+    def __init__(self, source: Source, calls: _Calls) -> None:
+        self._source = source
+        self._calls = calls
+        self._guard = threading.Lock()
+        self._own: Source | None = None
+        self._ended = False
+
+    def begin(self, operation: str, arguments: Any) -> asyncio.Future[Report]:
+        """What it answers or raises, once it has."""
+        answer = self._calls.run(lambda: self._run(operation, arguments))
+        # Nobody may wait for it any more when it fails, and asyncio would say so on the terminal.
+        answer.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
+        return answer
+
+    def end(self) -> None:
+        """Close what it runs on: it ends, if it has not."""
+        with self._guard:
+            self._ended = True
+        if self._own is not None:
+            self._own.close()
+        if self._source.socket is not None:
+            self._calls.end()
+
+    def _run(self, operation: str, arguments: Any) -> Report:
+        own = self._source.another()
+        if own is None:
+            return self._source.call(operation, arguments)
+        with self._guard:
+            self._own = own
+            ended = self._ended
+        if ended:
+            own.close()
+        return own.call(operation, arguments)
 
 
 class _Calls:

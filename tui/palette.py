@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
@@ -13,9 +13,12 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from beetle.contracts.errors import BeetleError
+from tui.line import Line
 from tui.text import neutral, padded
 
 MOST_LINES = 12
+MOST_TYPED = 200
 
 
 class Entry(NamedTuple):
@@ -26,7 +29,7 @@ class Entry(NamedTuple):
     told: str
 
 
-class Palette(ModalScreen[str]):
+class Palette(ModalScreen[str | None]):
     """Answers with the action that was chosen, or with None."""
 
     DEFAULT_CSS = """
@@ -36,33 +39,43 @@ class Palette(ModalScreen[str]):
         #palette {
             width: 76; max-width: 100%; height: auto; margin-top: 2; padding: 0 1; background: $background;
             border: solid $line; border-title-color: $foreground; border-title-style: bold;
+            border-subtitle-color: $label;
         }
         Input, Input:focus { border: none; padding: 0; height: 1; background: $background; background-tint: 0%; }
         Choices { height: auto; margin-top: 1; text-wrap: nowrap; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+p", "dismiss", "Close", id="palette-close", tooltip="back to the screen"),
+        Binding("escape,ctrl+p", "dismiss(None)", "Close", id="palette-close", tooltip="back to the screen"),
         Binding("up", "move(-1)", "Up", id="palette-up", tooltip="the command above", show=False),
         Binding("down", "move(1)", "Down", id="palette-down", tooltip="the command below", show=False),
     ]
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        more: Callable[[], Awaitable[Sequence[Entry]]] | None = None,
+        *,
+        title: str = "Commands",
+    ) -> None:
+        """`more` answers further entries, which are shown once they are there, or raises BeetleError."""
         super().__init__()
         self._entries = tuple(entries)
+        self._more = more
+        self._title = title
 
     def compose(self) -> ComposeResult:
         """A line to type in, above what it finds."""
         with Vertical(id="palette") as box:
-            box.border_title = "Commands (enter runs, esc closes)"
-            field = Input(placeholder="type part of a name")
-            field.cursor_blink = False
-            yield field
+            box.border_title = f"{self._title} (enter runs, esc closes)"
+            yield Line(hint="type part of a name", most=MOST_TYPED)
             yield Choices()
 
     def on_mount(self) -> None:
         """Everything, before anything is typed."""
         self.query_one(Choices).show(self._entries)
+        if self._more is not None:
+            self.run_worker(self._ask_more(self._more), name="more", group="more")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what holds every word that was typed."""
@@ -73,6 +86,15 @@ class Palette(ModalScreen[str]):
         chosen = self.query_one(Choices).chosen
         if chosen is not None:
             self.dismiss(chosen.action)
+
+    async def _ask_more(self, more: Callable[[], Awaitable[Sequence[Entry]]]) -> None:
+        try:
+            found_more = await more()
+        except BeetleError as error:
+            self.query_one("#palette").border_subtitle = neutral(f"no operations: {error.key}")
+            return
+        self._entries += tuple(found_more)
+        self.query_one(Choices).extend(found(self._entries, self.query_one(Line).value))
 
     def action_move(self, steps: int) -> None:
         """Choose another."""
@@ -100,6 +122,13 @@ class Choices(Widget):
     def show(self, entries: Sequence[Entry]) -> None:
         """Show these, and choose the first."""
         self._entries, self._index = entries, 0
+        self.refresh(layout=True)
+
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Show these, and keep the chosen one where it is among them."""
+        chosen = self.chosen
+        self._entries = entries
+        self._index = entries.index(chosen) if chosen is not None and chosen in entries else 0
         self.refresh(layout=True)
 
     def move(self, steps: int) -> None:

@@ -26,6 +26,8 @@ TOPICS: Mapping[Topic, str] = {
 """What the console follows, and the capability that each topic needs."""
 
 CLOSE_SECONDS = 1.0
+LONG_SECONDS = 24 * 3600.0
+"""How long what goes over a whole store may take, with all its tries."""
 
 
 class Source(ABC):
@@ -49,6 +51,14 @@ class Source(ABC):
 
         Raises:
             BeetleError: it may follow none, or the daemon takes no more subscriptions.
+            OSError: the daemon is gone, or silent (TimeoutError).
+        """
+
+    @abstractmethod
+    def another(self) -> Source | None:
+        """A source of the same for work that takes long, to be closed on its own; None where there is but one.
+
+        Raises:
             OSError: the daemon is gone, or silent (TimeoutError).
         """
 
@@ -80,6 +90,10 @@ class DaemonSource(Source):
                 raise
             return self._client.subscribe(allowed)
 
+    def another(self) -> DaemonSource:
+        """See Source."""
+        return DaemonSource(self._client.another(LONG_SECONDS))
+
     def close(self) -> None:
         """See Source."""
         # A call that is just connecting holds the client for as long as a connection may take.
@@ -101,6 +115,9 @@ class StoreSource(Source):
         return self._embedded.call(operation, {} if arguments is None else arguments, None, None, None).report
 
     def follow(self) -> None:
+        """See Source."""
+
+    def another(self) -> None:
         """See Source."""
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--chosen", "table--dim"}
     DEFAULT_CSS = """
     Table {
-        height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+        height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: scroll;
         scrollbar-color: $line; scrollbar-background: $background;
         .table--chosen { text-style: reverse; }
         .table--dim { color: $label; }
@@ -108,6 +108,11 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         self._dim = dim
         self._reading = False
         self._told: Any = None
+
+    @property
+    def room(self) -> int:
+        """Cells beside the scrollbar."""
+        return self.scrollable_content_region.width
 
     @property
     def chosen(self) -> T | None:
@@ -201,7 +206,7 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
     def _settle(self) -> None:
         count = self.rows.count if self.rows is not None else 0
         self.index = min(self.index, max(0, count - 1))
-        self.virtual_size = Size(self.size.width, count)
+        self.virtual_size = Size(self.room, count)
         self.refresh()
         self.post_message(self.Shown())
         self._tell()
@@ -234,7 +239,7 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """One line: a mark, and the row."""
         index = y + int(self.scroll_offset.y)
-        width = self.size.width
+        width = self.room
         if self.rows is None or index >= self.rows.count:
             return Strip.blank(width, self.rich_style)
         row = self.rows.get(index)
@@ -308,7 +313,7 @@ class _Head(Widget):
         self._table = table
 
     def render_line(self, y: int) -> Strip:
-        text = "  " + self._table.head(max(0, self.size.width - 2))
+        text = "  " + self._table.head(max(0, self._table.room - 2))
         return Strip([Segment(set_cell_size(text, self.size.width), self.rich_style)], self.size.width)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -16,6 +17,27 @@ FindingKind = Literal[
     "too_deep", "too_many_skills", "too_many_files", "too_large",
 ]  # fmt: skip
 """What a scan found wrong. None of them stops it."""
+
+FINDINGS: Mapping[str, str] = {
+    "mount_missing": "the folder is not there",
+    "mount_unreadable": "the folder cannot be read",
+    "mount_not_a_folder": "it is no folder",
+    "no_front_matter": "it does not begin with front matter between two lines of ---",
+    "front_matter_invalid": "its front matter is no plain mapping",
+    "name_invalid": "its name is missing, or is no short text",
+    "description_invalid": "its description is missing, or is no text of at most 1,024 characters",
+    "not_utf8": "its front matter is not UTF-8",
+    "duplicate_name": "another skill of the folder has its name",
+    "symlink": "it is a link, which is not followed",
+    "special_file": "it is neither a file nor a folder",
+    "unreadable": "it cannot be read",
+    "vanished": "it went away while it was read",
+    "too_deep": "it lies deeper than this profile looks",
+    "too_many_skills": "this profile takes no more skills",
+    "too_many_files": "it holds more than is looked at",
+    "too_large": "its files are larger than this profile reads",
+}
+"""What a finding says, in words. A later daemon may know others."""
 
 
 class AgentSkillListRequest(Request, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ OPERATIONS: tuple[Operation, ...] = (
               "take an archive in as the memory space: all of it or nothing", batch=False),
     Operation("skill.list", "list_runtime_skills", skills.RuntimeSkillListRequest, skills.RuntimeSkillListReport,
               "read", "skill", ("skill", "list"),
-              "list runtime skills by name, with a filter over name, title, topic and summary"),
+              "list runtime skills, with a filter over name, title, topic and summary"),
     Operation("skill.detail", "get_runtime_skill", skills.RuntimeSkillDetailRequest, skills.RuntimeSkillDetailReport,
               "read", "skill", ("skill", "show"),
               "show one runtime skill with its citations, its lineage and what each revision changed"),

@@ -25,6 +25,8 @@ SkillText = Annotated[
     str, Meta(pattern=NONBLANK, extra=budgeted("skill_text_bytes"), description="the procedure, usually Markdown")
 ]
 
+SkillSort = Literal["name", "updated", "revision"]
+
 
 class RuntimeSkillWrite(Part, frozen=True, kw_only=True):
     """One skill to create or revise. `observed_at` is epoch seconds; citations may be refs or any text."""
@@ -54,13 +56,17 @@ class RuntimeSkillWriteOutcome(Piece, frozen=True, kw_only=True):
 
 
 class RuntimeSkillListRequest(Request, frozen=True, kw_only=True):
-    """List runtime skills by name, with a filter over name, title, topic and summary."""
+    """List runtime skills, with a filter over name, title, topic and summary."""
 
     query: Annotated[
         str, Meta(max_length=256, description="words that must occur in name, title, topic or summary")
     ] = ""
     include_disabled: Annotated[bool, Meta(description="disabled skills too")] = True
     include_retired: Annotated[bool, Meta(description="skills that governance retired too")] = False
+    sort: Annotated[SkillSort, Meta(description="what they are listed by; by name where that is the same")] = "name"
+    descending: Annotated[bool, Meta(description="the last name, the latest change or the highest revision first")] = (
+        False
+    )
     limit: PageLimit = 50
     cursor: Annotated[str, Meta(min_length=1, max_length=1024, description="next_cursor of the page before")] | None = (
         None

@@ -271,18 +271,20 @@ class FirstIn(Part, frozen=True, kw_only=True, rename={"begin": "from", "end": "
 
 
 class TimelineAnchor(Part, frozen=True, kw_only=True):
-    """Where a timeline page stands; exactly one field. `first_in` is `{from, to}`, both included."""
+    """Where a timeline page stands; exactly one field. `first_in` is `{from, to}`, both included; `turn` is as `around`
+    with the sequence of that turn."""
 
     before: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=0)] | None = None
     around: Annotated[int, Meta(ge=0)] | None = None
     at: Time | None = None
     first_in: FirstIn | None = None
+    turn: Annotated[Id, Meta(description="id of a turn of the conversation")] | None = None
 
     def __post_init__(self) -> None:
-        given = [v for v in (self.before, self.after, self.around, self.at, self.first_in) if v is not None]
+        given = [v for v in (self.before, self.after, self.around, self.at, self.first_in, self.turn) if v is not None]
         if len(given) != 1:
-            raise ValueError("anchor takes exactly one of before, after, around, at, first_in")
+            raise ValueError("anchor takes exactly one of before, after, around, at, first_in, turn")
 
 
 class MemoryTranscriptTimelineRequest(Request, frozen=True, kw_only=True):
@@ -292,7 +294,9 @@ class MemoryTranscriptTimelineRequest(Request, frozen=True, kw_only=True):
     view: ViewArg
     anchor: Annotated[
         Literal["latest"] | TimelineAnchor,
-        Meta(description="latest, or {before|after|around: sequence}, {at: time}, {first_in: {from, to}}"),
+        Meta(
+            description="latest, or {before|after|around: sequence}, {at: time}, {first_in: {from, to}}, {turn: its id}"
+        ),
     ] = "latest"
     limit: TurnPageLimit = 50
 

@@ -35,6 +35,9 @@ LogPlace = Annotated[str, Meta(pattern=r"^(stderr|/[^\x00-\x1f]*)\Z", max_length
 ShortText = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]+\Z", max_length=256)]
 UserOrGroupId = Annotated[int, Meta(ge=0, le=2**32 - 2)]
 Milliseconds = Annotated[int, Meta(ge=10, le=3_600_000)]
+ThemeName = Literal["beetle-dark", "beetle-light", "high-contrast", "ansi", "monochrome"]
+THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
+KeyId = Annotated[str, Meta(min_length=1, max_length=64)]
 Section = TypeVar("Section", bound=Struct)
 
 
@@ -111,6 +114,16 @@ class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     views: tuple[ViewName, ...] = ("model_context", "host_ui")
 
 
+class Console(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[console]`: how `beetle tui` looks, and its keys by the ids of what they do (`keys = { "row-up" = "k" }`).
+
+    Whether there is such an id, the console knows.
+    """
+
+    theme: ThemeName | None = None
+    keys: dict[KeyId, ShortText] = {}
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """What a configuration file says, or the defaults. `file` is the file that was read, if one was."""
 
@@ -119,10 +132,11 @@ class Config(Struct, frozen=True, kw_only=True):
     model: Model | None = None
     replica: Replica | None = None
     principals: Mapping[str, Principal] = MappingProxyType({})
+    console: Console = Console()
     file: Path | None = None
 
 
-SECTIONS: tuple[str, ...] = ("daemon", "agent_skills", "model", "replica", "principals")
+SECTIONS: tuple[str, ...] = ("daemon", "agent_skills", "model", "replica", "principals", "console")
 
 
 def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:
@@ -243,12 +257,25 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         model=_optional(tables, "model", Model, file),
         replica=_optional(tables, "replica", Replica, file),
         principals=_principals(tables.get("principals", {}), file),
+        console=_console(tables.get("console", {}), file),
         file=file,
     )
 
 
 def _optional(tables: dict[str, Any], key: str, into: type[Section], file: Path) -> Section | None:
     return decode_table(tables[key], into, file, f"$.{key}") if key in tables else None
+
+
+def _console(table: object, file: Path) -> Console:
+    theme = _theme_of(table)
+    if isinstance(theme, str) and theme not in THEME_NAMES:
+        path = "$.console.theme"
+        _refuse(file, path, f"{path}: {theme[:80]!r} is none of the themes", nearest(theme, THEME_NAMES))
+    return decode_table(table, Console, file, "$.console")
+
+
+def _theme_of(table: object) -> object:
+    return cast("dict[str, object]", table).get("theme") if isinstance(table, dict) else None
 
 
 def _principals(tables: object, file: Path) -> Mapping[str, Principal]:

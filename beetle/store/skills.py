@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from beetle.contracts.skills import SkillSort
 from beetle.store.transaction import Reading, Row, Writing
 from beetle.store.writer import WriteTransaction
 
@@ -38,6 +39,31 @@ class RevisionRow(NamedTuple):
     edit_reason: str | None
 
 
+class SkillOrder(NamedTuple):
+    """What skills are listed by; by name where that is the same."""
+
+    by: SkillSort
+    descending: bool
+
+
+class SkillFilter(NamedTuple):
+    """Which skills are listed: those that hold every one of `words` (lower case)."""
+
+    words: list[str]
+    disabled: bool
+    retired: bool
+
+
+SkillPlace = tuple[int | str, ...]
+"""What an order compares: the name, or a number and the name."""
+
+
+class _Way(NamedTuple):
+    sql: str
+    before: SkillPlace
+    """A place before the first skill."""
+
+
 SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, updated_at FROM skill "
 FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
 BY_KEYS_SQL = SKILL_COLUMNS + "WHERE skill IN (SELECT value FROM json_each(?)) AND enabled = 1 AND retired = 0"  # noqa: S608 - constants
@@ -58,16 +84,37 @@ FROM skill_revision
 REVISIONS_SQL = REVISION_COLUMNS + "WHERE skill = ? ORDER BY revision"
 REVISION_SQL = REVISION_COLUMNS + "WHERE skill = ? AND revision = ?"
 REVISION_AS_OF_SQL = REVISION_COLUMNS + "WHERE skill = ? AND at <= ? ORDER BY revision DESC LIMIT 1"
-LIST_SQL = """
+LISTED_COLUMNS = """
 SELECT s.skill, s.name, s.enabled, s.retired, s.revision, s.created_at, s.updated_at, r.title, r.topic, r.summary
 FROM skill s JOIN skill_revision r ON r.skill = s.skill AND r.revision = s.revision
-WHERE s.space = ? AND s.name > ? AND (? OR s.enabled = 1) AND (? OR s.retired = 0)
+WHERE s.space = ? AND """
+LISTED_WHERE = """ AND (? OR s.enabled = 1) AND (? OR s.retired = 0)
   AND NOT EXISTS (
     SELECT 1 FROM json_each(?) w
     WHERE NOT instr(lower(s.name || ' ' || r.title || ' ' || r.topic || ' ' || r.summary), w.value)
   )
-ORDER BY s.name LIMIT ?
-"""
+ORDER BY """
+LIST_NAME_SQL = f"{LISTED_COLUMNS} s.name > ? {LISTED_WHERE} s.name LIMIT ?"
+LIST_NAME_DOWN_SQL = f"{LISTED_COLUMNS} s.name < ? {LISTED_WHERE} s.name DESC LIMIT ?"
+LIST_UPDATED_SQL = f"{LISTED_COLUMNS} (s.updated_at, s.name) > (?, ?) {LISTED_WHERE} s.updated_at, s.name LIMIT ?"
+LIST_UPDATED_DOWN_SQL = (
+    f"{LISTED_COLUMNS} (s.updated_at, s.name) < (?, ?) {LISTED_WHERE} s.updated_at DESC, s.name DESC LIMIT ?"
+)
+LIST_REVISION_SQL = f"{LISTED_COLUMNS} (s.revision, s.name) > (?, ?) {LISTED_WHERE} s.revision, s.name LIMIT ?"
+LIST_REVISION_DOWN_SQL = (
+    f"{LISTED_COLUMNS} (s.revision, s.name) < (?, ?) {LISTED_WHERE} s.revision DESC, s.name DESC LIMIT ?"
+)
+PAST_TIME = 2**63 - 1
+PAST_NAMES = "\U0010ffff" * 257
+"""Behind every name: none is so long."""
+LISTED: Mapping[SkillOrder, _Way] = {
+    SkillOrder("name", False): _Way(LIST_NAME_SQL, ("",)),
+    SkillOrder("name", True): _Way(LIST_NAME_DOWN_SQL, (PAST_NAMES,)),
+    SkillOrder("updated", False): _Way(LIST_UPDATED_SQL, (-PAST_TIME, "")),
+    SkillOrder("updated", True): _Way(LIST_UPDATED_DOWN_SQL, (PAST_TIME, "")),
+    SkillOrder("revision", False): _Way(LIST_REVISION_SQL, (0, "")),
+    SkillOrder("revision", True): _Way(LIST_REVISION_DOWN_SQL, (PAST_TIME, "")),
+}
 COUNT_SQL = """
 SELECT count(*), coalesce(sum(enabled AND NOT retired), 0), coalesce(sum(NOT enabled), 0) FROM skill WHERE space = ?
 """
@@ -152,11 +199,24 @@ def revisions(tx: Reading, skill: int) -> list[RevisionRow]:
 
 
 def list_skills(
-    tx: Reading, space: int | None, after: str, words: list[str], disabled: bool, retired: bool, limit: int
+    tx: Reading, space: int | None, order: SkillOrder, after: SkillPlace | None, wanted: SkillFilter, limit: int
 ) -> list[tuple[SkillRow, str, str, str]]:
-    """(skill, title, topic, summary) by name, behind the name `after`, holding every one of `words` (lower case)."""
-    rows = tx.rows(LIST_SQL, space, after, int(disabled), int(retired), json.dumps(words), limit)
+    """(skill, title, topic, summary) in an order, behind the place `after`, or from the first on."""
+    way = LISTED[order]
+    place = way.before if after is None else after
+    rows = tx.rows(way.sql, space, *place, int(wanted.disabled), int(wanted.retired), json.dumps(wanted.words), limit)
     return [(_skill(row[:7]), row[7], row[8], row[9]) for row in rows]
+
+
+def place_of(skill: SkillRow, order: SkillOrder) -> SkillPlace:
+    """Where a skill stands in an order."""
+    match order.by:
+        case "name":
+            return (skill.name,)
+        case "updated":
+            return (skill.updated_at, skill.name)
+        case "revision":
+            return (skill.revision, skill.name)
 
 
 def count_skills(tx: Reading, space: int | None) -> tuple[int, int, int]:

@@ -42,6 +42,7 @@ def timeline(door: Door, anchor: Any = "latest", limit: int = 3, view: str = "ho
         ({"at": "2031-01-01T00:00:00+05:00"}, []),
         ({"first_in": {"from": day(6), "to": day(7)}}, [6, 7, 8]),
         ({"first_in": {"from": "2024-05-06T12:00:01Z", "to": "2024-05-06T23:00:00Z"}}, []),
+        ({"turn": "t5"}, [4, 5, 6]),
     ],
     ids=str,
 )
@@ -90,6 +91,13 @@ def test_an_unknown_conversation_is_not_found(door: Door) -> None:
     door.refused("not_found", "transcript.replay", {"conversation": nowhere, "view": "host_ui"})
     error = door.refused("not_found", "transcript.timeline", {"conversation": nowhere, "view": "host_ui"})
     assert "transcript conversations" in error.hint
+
+
+def test_a_timeline_around_an_unknown_turn_is_not_found(door: Door) -> None:
+    ten_days(door)
+    args = {"conversation": CONVERSATION, "view": "host_ui", "anchor": {"turn": "t99"}}
+    error = door.refused("not_found", "transcript.timeline", args)
+    assert "t99" in error.message
 
 
 def test_replay_comes_in_pages_that_join_without_a_seam(door: Door) -> None:

@@ -211,3 +211,30 @@ def test_the_list_is_filtered_by_words_of_name_title_topic_and_summary(
 ) -> None:
     door.prepare("memory.write", write(skill("birds", topic="a hidden topic"), skill("fish")))
     assert listed(door, query=query) == names
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("name", ["s0", "s1", "s2", "s3"]),
+        ("updated", ["s1", "s3", "s0", "s2"]),
+        ("revision", ["s1", "s3", "s0", "s2"]),
+    ],
+)
+def test_the_list_is_sorted_page_by_page_by_name_change_or_revision(
+    door: Door, sort: str, names: list[str], descending: bool
+) -> None:
+    door.prepare("memory.write", write(*(skill(f"s{n}") for n in range(4))))
+    for revision, name in enumerate(("s3", "s0", "s0", "s2", "s2", "s2")):
+        door.prepare("skill.edit", {"name": name, "summary": f"the {revision}th", "edit_reason": "a test"})
+    asked = {"sort": sort, "descending": descending, "limit": 1}
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = door.call("skill.list", {**asked, **cursor})
+        found += [each["name"].removeprefix(PREFIX) for each in page["runtime_skills"]]
+        if not page["has_more"]:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert found == (names[::-1] if descending else names)

@@ -77,7 +77,8 @@ class Store:
         self.stage = stage
         self.path = folder / "material.db"
         self.door = InProcess(OWNER, self.path)
-        self._mount(folder.with_name(f"{folder.name}-skills"))
+        self.skills = folder.with_name(f"{folder.name}-skills")
+        self._mount(self.skills)
         self.refs: dict[str, str] = {}
         self.records: dict[str, str] = {}
         self._say()

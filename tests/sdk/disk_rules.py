@@ -26,15 +26,24 @@ class RecoveryRules(ContinuityRules):
         ]
         self.commit("ann", "owner", "c1", "c1", said, 7)
         self.commit("ann", "agent", "x", ELSEWHERE, said, 8)
-        kind = {"kind": "fact", "privacy": "shared_with_subject", "target": "long_term", "word": 9, "cites": 5}
+        kind = {
+            "kind": "fact",
+            "privacy": "shared_with_subject",
+            "target": "long_term",
+            "word": 9,
+            "cites": 5,
+            "echo": 1,
+        }
         asserted, hidden = {**kind, "authority": "user_asserted"}, {**kind, "privacy": "subject_private"}
         self.candidates("ann", "owner", "c1", [
             {**asserted, "topic": "door"}, {**hidden, "authority": "host", "topic": "lamp", "word": 14},
             {**kind, "authority": "assistant_claimed", "topic": "lamp", "cites": 0},
+            {**hidden, "authority": "user_asserted", "topic": "", "target": "private_garden", "cites": 0},
         ])  # fmt: skip
         self.write_skill("ann", "owner", "door", 5, False)
         self.propose("ann", "agent", "c1", "fact_correct", 0, 4, 5)
         self.propose("ann", "owner", "x", "skill_edit", 0, 4, 9)
+        self.add_device("panel", ["recall"])
         self.register_tools("ann", "kitchen", {"kettle": "s1"}, "global")
         used = [("kettle", "s1", "succeeded")]
         self.observe("ann", "owner", "c1", "kitchen", "global", used, 0, "turn")
@@ -49,7 +58,10 @@ class RecoveryRules(ContinuityRules):
         self.say_hello(who)
         before = self.fingerprints()
         report = self.ask("memory.recover", args)
-        assert report["recovered"], report["steps"]
+        left = {each["step"]: each["left"] for each in report["steps"] if each["left"]}
+        failed = {each["step"] for each in report["steps"] if each["outcome"] == "failed"}
+        # A skill may cite what was never said: that is no damage.
+        assert not failed and not left and report["recovered"], report["steps"]
         assert self.fingerprints() == before
 
     def say_hello(self, who: str) -> None:
@@ -97,7 +109,7 @@ class DiskRules(RecoveryRules):
         self.taken: list[Taken] = []
         self.restored: set[str] = set()
 
-    @rule(how=st.sampled_from(("closed", "crashed", "ended")))
+    @rule(how=st.sampled_from(("closed", "crashed", "crashed", "ended", "ended")))
     def open_again(self, how: str) -> None:
         """After a close, from a copy of the files as they stood, or after the operation that ends a runtime."""
         before = self.fingerprints()

@@ -30,6 +30,7 @@ claims = st.fixed_dictionaries(
         "topic": st.sampled_from(TOPICS),
         "word": picks,
         "cites": picks,
+        "echo": picks,
     }
 )
 
@@ -66,10 +67,19 @@ class FactRules(SkillRules):
             assert refs == wanted, (asked, at)
 
     def claim(self, owner: str, chat: str, given: dict[str, Any], place: int) -> Claim:
-        word = self.some_word(given["word"])
+        """A claim; one of three is about what was claimed before, and says the same or otherwise."""
+        space, echo = self.spaces[owner], given["echo"]
+        target, kind, topic = given["target"], given["kind"], given["topic"]
+        content = f"keep {self.some_word(given['word'])} so"
+        earlier: list[Claim | Fact] = [each.claim for each in space.waiting if each.claim.record_id is None]
+        earlier += [each for each in space.facts.values() if each.state == "current"]
+        if earlier and echo % 3 == 0:
+            source = earlier[echo // 6 % len(earlier)]
+            target, kind, topic = source.target, source.kind, source.topic
+            content = content if echo % 2 else source.content
         return Claim(
-            f"cand-{given['word'] % 3}-{place}", given["authority"], given["target"], given["privacy"],
-            f"keep {word} so", given["kind"], given["topic"], self.evidence(owner, given["cites"]), chat,
+            f"cand-{given['word'] % 3}-{place}", given["authority"], target, given["privacy"], content, kind, topic,
+            self.evidence(owner, given["cites"]), chat,
         )  # fmt: skip
 
     @rule(owner=owners, who=callers, chat=chats, given=st.lists(claims, min_size=1, max_size=3))
@@ -103,12 +113,14 @@ class FactRules(SkillRules):
         )  # fmt: skip
         private = any(each.visibility == "private" for each in messages)
         privacy = "subject_private" if private else "shared_with_subject"
-        claim = Claim("", authority, "long_term", privacy, f"keep {self.some_word(word)} so", "fact", topic, evidence,
-                      chat)  # fmt: skip
+        claim = Claim(
+            "", authority, "long_term", privacy, f"keep {self.some_word(word)} so", "fact", topic, evidence, chat,
+            confidence=0.25 + word % 3 / 4,
+        )  # fmt: skip
         judge = self.judge(owner)
         judge.drop_expired()
         wanted = _told(judge.consider(claim))
-        item = {"kind": "fact", "topic": topic, "content": claim.content, "confidence": 0.5,
+        item = {"kind": "fact", "topic": topic, "content": claim.content, "confidence": claim.confidence,
                 "evidence_refs": list(evidence)}  # fmt: skip
         args = {"kind": "long_term_extraction", "extraction": {"items": [item], "extractor": "a test"}}
         (outcome,) = self.ask("memory.write", args, owner, chat=chat)["outcomes"]
@@ -283,5 +295,6 @@ def _reworded(judge: Judge, fact: Fact, args: Plain, authority: str) -> tuple[st
     fact.topic, fact.content, fact.authority, fact.state = topic, content, authority, "current"
     fact.revision += 1
     if not same:
+        fact.confidence = None
         fact.said.append((topic, content))
     return outcome, fact

@@ -120,8 +120,9 @@ class Judge:
             fact = facts[0]
             new = [self.space.derive(fact.ref, ref) for ref in claim.evidence]
             authority = claim.authority if rank(claim.authority) < rank(fact.authority) else fact.authority
-            fact.revision += any(new) or authority != fact.authority
-            fact.authority = authority
+            sure = max((each for each in (fact.confidence, claim.confidence) if each is not None), default=None)
+            fact.revision += any(new) or (authority, sure) != (fact.authority, fact.confidence)
+            fact.authority, fact.confidence = authority, sure
             return Outcome("accepted", reason, fact)
         made = self.learn(claim)
         for each in facts if reason == "superseded" else ():
@@ -133,7 +134,8 @@ class Judge:
         private = claim.privacy == "subject_private"
         fact = Fact(
             next(self.space.numbers), f"long_term:{self.name('f')}", claim.target, claim.kind, claim.topic,
-            claim.content, claim.authority, private, said=[(claim.topic, claim.content)],
+            claim.content, claim.authority, private, confidence=claim.confidence,
+            said=[(claim.topic, claim.content)],
         )  # fmt: skip
         self.space.facts[fact.ref] = fact
         for ref in claim.evidence:
@@ -195,7 +197,9 @@ class Judge:
         item = self._seal(claim, "waiting") if claim.target in PRIVATE_TARGETS else None
         if item is not None:
             claim = replace(claim, record_id=item.record_id, topic="", content="")
-        if not any(each.claim == claim and each.reason == reason for each in self.space.waiting):
+        # How sure an extractor was tells no two claims apart.
+        said = replace(claim, confidence=None)
+        if not any((replace(w.claim, confidence=None), w.reason) == (said, reason) for w in self.space.waiting):
             self.space.waiting.append(Waiting(claim, reason, self.now))
         return item
 

@@ -95,6 +95,7 @@ class Fact:
     state: str = "current"
     revision: int = 1
     superseded_by: str | None = None
+    confidence: float | None = None
     said: list[tuple[str, str]] = field(default_factory=list)
 
     def key(self) -> tuple[str, str, str]:
@@ -128,6 +129,7 @@ class Claim:
     evidence: tuple[str, ...] = ()
     chat: str = "c1"
     record_id: str | None = None
+    confidence: float | None = None
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from beetle.contracts.common import MemoryIdentity, MemoryScope
 from beetle.open import open_embedded
 from tests.running import Daemon
 from tui.app import Console
+from tui.area import TitleBar
 from tui.source import DaemonSource, Source, StoreSource
 
 PROFILE = "profile-linux-device-standalone-memory"
@@ -53,9 +54,15 @@ class Shown:
             await self.pilot.pause(0.01)
         await self.pilot.pause()  # what changed together is laid out together
 
+    @property
+    def state(self) -> str:
+        """How current the shown area is, in the words for which the title bar may have no room."""
+        bars = self.console.screen.query(TitleBar)
+        return bars.first().state if bars else ""
+
     async def until_shown(self, *texts: str) -> None:
-        """Wait until all of these are on the screen."""
-        await self.until(lambda: all(each in self.text for each in texts))
+        """Wait until all of these are on the screen; the state of the area counts as if it had all the room."""
+        await self.until(lambda: all(each in self.text or each in self.state for each in texts))
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

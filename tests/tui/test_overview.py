@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 
+from beetle.client import Client
 from beetle.contracts.common import Report
+from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.memory import IdentityState, MemoryInspectionReport
 from tests.running import Daemon
 from tests.tui.showing import PROFILE, Shown, at, commit, opened, running, show, turn
-from tui.panels import Facts, Remarks
-from tui.screens.overview import remarks, store_facts
+from tui.activity import BARS, Activity
+from tui.panels import Facts
+from tui.screens.log import Log
+from tui.screens.overview import NOT_SHOWN, Overview, Remark, Seen, remarks
 from tui.source import DaemonSource
+
+LABELS = ("Writes", "Recalls", "Latency", "RSS", "WAL", "Disk")
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +44,16 @@ def test_every_figure_is_the_daemons_own(daemon: Daemon) -> None:
         assert f"{told.server} {told.version}, pid {daemon.pid}, since 20" in shown.value("Running")
         assert shown.value("Socket") == daemon.socket
         assert shown.value("Profile") == PROFILE
-        assert shown.value("Caller").startswith("operator; 0 requests refused")
+        assert re.fullmatch(r"operator; 0 requests refused; \d of 64 connections", shown.value("Caller"))
         assert shown.value("Path") == daemon.store
-        assert f"{seen.store.pages} pages; WAL " in shown.value("Size")
-        assert shown.value("Format") == f"{seen.store.backend}, schema {seen.store.schema}"
-        assert shown.value("Events") == f"{seen.event_log.rows} rows, head {seen.event_log.head[:16]}"
+        assert shown.value("Size").endswith(f"(under 1%), {seen.store.backend}, schema {seen.store.schema}")
         counts = {
-            "conversations": 1, "turns": 2, "messages": 2, "of them masked": 1, "of them deleted": 0,
-            "runtime skills": 0, "revisions": 0, "refs to evidence": 0,
+            "conversations": "1", "turns": "2", "messages": "2", "masked, deleted": "1, 0", "runtime skills": "0",
+            "their revisions": "0", "refs to evidence": "0", "event log rows": str(seen.event_log.rows), "facts": "0",
+            "stale, superseded": "0, 0", "deleted facts": "0", "to be judged": "0",
         }  # fmt: skip
-        assert {label: shown.value(label) for label in counts} == {k: str(v) for k, v in counts.items()}
+        assert {label: shown.value(label) for label in counts} == counts
+        assert {each for each in LABELS if not shown.value(each)} == set()
         assert "Nothing." in shown.text
 
     show(at(daemon), look)
@@ -62,6 +69,94 @@ def test_what_another_client_commits_is_shown_by_itself(daemon: Daemon) -> None:
         assert shown.value("messages") == str(before + 2)
 
     show(at(daemon), look)
+
+
+def test_a_recall_of_another_client_is_shown_by_itself_though_it_raises_no_event(daemon: Daemon) -> None:
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        with daemon.client() as client:
+            before = recalls(client)
+            client.recall(query="loud pump")
+            client.recall(query="pump")
+        panel = shown.console.screen.query_one(Activity)
+        await shown.until(lambda: sum(each.recalls for each in overview_of(shown).history.steps) >= 2)
+        await shown.until(lambda: any("p50" in line.plain for line in panel.lines(120)))
+        # When it has ended, that is shown as well.
+        await shown.until(lambda: shown.value("Recalls").startswith("0.0/s"))
+        with daemon.client() as client:
+            assert recalls(client) == before + 2
+
+    show(at(daemon), look)
+
+
+def recalls(client: Client) -> int:
+    metrics = client.console_overview().metrics
+    assert metrics is not None
+    return sum(each.calls for each in metrics.operations if each.operation == "memory.recall")
+
+
+def overview_of(shown: Shown) -> Overview:
+    assert isinstance(shown.console.screen, Overview)
+    return shown.console.screen
+
+
+def test_a_look_in_which_nobody_has_asked_anything_leaves_the_screen_as_it_is(daemon: Daemon) -> None:
+    source = Counting(daemon.client())
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        await shown.until(lambda: overview_of(shown).filled)
+        asked, steps = source.asked, overview_of(shown).history
+        before = steps.steps[-1]
+        await overview_of(shown)._look()
+        await overview_of(shown)._look()
+        await shown.pilot.pause()
+        assert steps.steps[-1] != before
+        assert source.asked == asked
+
+    show(source, look)
+
+
+def test_bars_are_plain_letters_where_the_terminals_own_colours_are_used(daemon: Daemon) -> None:
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        assert "█" in shown.text
+        shown.console.theme = "ansi"
+        await shown.until(lambda: not set(BARS) & set(shown.text))
+        assert "#" in shown.value("RSS")
+
+    show(at(daemon), look)
+
+
+def test_a_device_sees_what_is_its_own_and_is_told_of_the_rest(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        key = client.add_device(label="Panel", device_id="panel", capabilities=("console",)).appKeyOnce
+    assert key is not None
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("not live, read")
+        assert shown.value("Caller") == "device:panel"
+        assert shown.value("Path") == NOT_SHOWN
+        assert int(shown.value("turns").replace(",", "")) >= 2
+        assert shown.value("Latency") and not shown.value("RSS")
+        with daemon.client() as client:
+            assert [
+                row for row in client.read_event_log(operation="memory.inspect").rows if row.event == "refused"
+            ] == []
+
+    show(at(daemon, auth=DeviceAuth(device_id="panel", app_key=key)), look)
+
+
+def test_who_may_see_nothing_is_told_why_and_still_sees_who_answers(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        key = client.add_device(label="Bridge", device_id="bridge", capabilities=("recall",)).appKeyOnce
+    assert key is not None
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("Could not read: forbidden: memory.inspect needs the capability 'inspect'")
+        assert shown.value("Profile") == PROFILE
+
+    show(at(daemon, auth=DeviceAuth(device_id="bridge", app_key=key)), look)
 
 
 class Counting(DaemonSource):
@@ -96,9 +191,10 @@ def test_all_of_it_is_there_in_every_size(daemon: Daemon, size: tuple[int, int])
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read", daemon.socket)
         assert len(shown.lines) == size[1]
-        assert "q Quit" in shown.lines[-1]
         await shown.press("end")
-        await shown.until_shown("refs to evidence")
+        await shown.until_shown("Needs a hand")
+        await shown.press("home")
+        await shown.until_shown("Daemon and store")
         assert max(map(len, shown.lines)) <= size[0]
 
     show(at(daemon), look, size=size)
@@ -132,30 +228,41 @@ def test_a_path_cannot_drive_the_terminal_and_is_no_markup(tmp_path) -> None:
 
     async def look(shown: Shown) -> None:
         await shown.until_shown("no daemon, read")
-        lines = [line.plain for line in shown.console.screen.query_one("#store", Facts).lines(1000)]
-        assert lines[0].endswith(r"/a\x1b[31m[bold red]b[/]\u202ec\n.db")
+        lines = [line.plain for line in shown.console.screen.query_one("#runs", Facts).lines(1000)]
+        assert lines[3].endswith(r"/a\x1b[31m[bold red]b[/]\u202ec\n.db")
         assert r"\x1b[31m[bold" in shown.text
         assert not set(shown.text) & set("\x1b\u202e")
 
     show(opened(str(tmp_path / name)), look, size=(110, 48))
 
 
-def report(daemon: Daemon, **store: object) -> MemoryInspectionReport:
-    """A real report with another state of the store."""
+def report(daemon: Daemon, **store: object) -> Seen:
+    """Real reports with another state of the store."""
     with daemon.client() as client:
-        seen = client.inspect()
-    return replace(seen, store=replace(seen.store, **store))
+        inspected = client.inspect()
+        log = client.read_event_log(newest_first=True)
+        told, overview = client.hello(), client.console_overview()
+    return Seen(told, overview, replace(inspected, store=replace(inspected.store, **store)), log)
+
+
+def told(seen: Seen, faults: tuple[str, ...] = ()) -> list[str]:
+    return [each.text for each in remarks(seen, faults)]
+
+
+def inspected(seen: Seen) -> MemoryInspectionReport:
+    assert seen.inspected is not None
+    return seen.inspected
 
 
 def test_findings_are_text_and_stand_in_for_nothing(daemon: Daemon) -> None:
     hostile = "the disk \x1b]0;owned\x07 has [blink]0[/blink] bytes left, says " + "x" * 90
     seen = report(daemon, pending_erasures=2)
-    seen = replace(seen, operator=replace(seen.operator, findings=(hostile,)))
+    found = inspected(seen)
+    seen = seen._replace(inspected=replace(found, operator=replace(found.operator, findings=(hostile,))))
 
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read")
-        panel = shown.console.screen.query_one("#findings", Remarks)
-        panel.show(remarks(seen), "Nothing.")
+        overview_of(shown)._show(seen)
         await shown.until_shown(r"! the disk \x1b]0;owned\x07 has", "[blink]0[/blink]")
         assert "! 2 erasures pending" in shown.text
         assert "Nothing." not in shown.text
@@ -164,23 +271,58 @@ def test_findings_are_text_and_stand_in_for_nothing(daemon: Daemon) -> None:
     show(at(daemon), look, size=(160, 48))
 
 
+def test_what_needs_a_hand_names_the_key_that_goes_there(daemon: Daemon) -> None:
+    seen = report(daemon)
+    assert seen.log is not None
+    seen = seen._replace(log=replace(seen.log, broken=(3, 1204), verified=False))
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        overview_of(shown)._show(seen)
+        await shown.until_shown("! the event log is broken at row 3, 1,204: press 7 (Log)")
+        await shown.press("7")
+        await shown.until(lambda: isinstance(shown.console.screen, Log))
+
+    show(at(daemon), look, size=(160, 48))
+
+
 def test_a_store_at_its_ceiling_wants_a_hand(daemon: Daemon) -> None:
-    full = report(daemon, bytes=1000, ceiling_bytes=1000)
-    assert "at its ceiling" in " ".join(remarks(full))
-    assert "1.0 kB of 1.0 kB (100%)" in dict(store_facts(full))["Size"]
-    assert "(under 1%)" in dict(store_facts(report(daemon, bytes=0, ceiling_bytes=1000)))["Size"]
+    assert "at its ceiling" in " ".join(told(report(daemon, bytes=1000, ceiling_bytes=1000)))
+    assert told(report(daemon, bytes=900, ceiling_bytes=1000)) == [
+        "the store is 90% full: at its ceiling it takes nothing more"
+    ]
+    assert told(report(daemon, bytes=899, ceiling_bytes=1000)) == []
 
 
 def test_an_identity_that_cannot_be_used_wants_a_hand(daemon: Daemon) -> None:
     seen = report(daemon)
-    assert list(remarks(seen)) == []
+    assert told(seen) == []
     lost = IdentityState(state="missing", problem="the key file k is not there", advice="put k back")
-    seen = replace(seen, operator=replace(seen.operator, identity=lost))
-    assert list(remarks(seen)) == ["the key file k is not there: put k back"]
+    found = inspected(seen)
+    seen = seen._replace(inspected=replace(found, operator=replace(found.operator, identity=lost)))
+    assert told(seen) == ["the key file k is not there: put k back"]
 
 
-def test_a_path_that_the_caller_may_not_see_is_said_to_be_hidden(daemon: Daemon) -> None:
-    assert dict(store_facts(report(daemon, path=None)))["Path"] == "(not shown to this caller)"
+def test_little_room_and_little_memory_want_a_hand(daemon: Daemon) -> None:
+    seen = report(daemon)
+    overview = seen.overview
+    assert overview is not None and overview.system is not None
+    storage = replace(overview.storage, disk_total_bytes=10**11, disk_free_bytes=10**9)
+    system = replace(overview.system, process_rss_bytes=95 * 10**6, memory_limit_bytes=100 * 10**6)
+    assert told(seen._replace(overview=replace(overview, storage=storage, system=system))) == [
+        "1.0 GB are left on the store's disk, of 100.0 GB",
+        "the daemon takes 95% of the 100.0 MB that it may have",
+    ]
+
+
+def test_what_waits_and_what_a_verification_found_want_a_hand(daemon: Daemon) -> None:
+    seen = report(daemon)
+    found = inspected(seen)
+    seen = seen._replace(inspected=replace(found, counts=replace(found.counts, waiting_candidates=3)))
+    assert list(remarks(seen, ("pages 7: torn",))) == [
+        Remark("the last verification found 1 fault", "log"),
+        Remark("3 candidates wait to be judged", "memory"),
+    ]
 
 
 def test_a_long_value_goes_on_below_and_loses_nothing(daemon: Daemon) -> None:
@@ -189,10 +331,10 @@ def test_a_long_value_goes_on_below_and_loses_nothing(daemon: Daemon) -> None:
 
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read")
-        panel = shown.console.screen.query_one("#store", Facts)
-        panel.show(store_facts(seen))
+        panel = shown.console.screen.query_one("#runs", Facts)
+        panel.show(overview_of(shown)._runs(seen))
         lines = [line.plain for line in panel.lines(76)]
-        assert "".join(line[9:] for line in lines[:-3]) == path
+        assert "".join(line[9:] for line in lines[4:-1]) == path
         assert all(len(line) <= 76 for line in lines)
 
     show(at(daemon), look)

@@ -1,28 +1,59 @@
-"""Overview: who answers, what the store holds, what needs a hand."""
+"""Overview: who answers, what the store holds, what happens, what needs a hand."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import cast
+from typing import NamedTuple, cast
 
 from textual.app import ComposeResult
 from textual.containers import ItemGrid
+from textual.timer import Timer
 
+from beetle.contracts.console import ConsoleOverviewReport, SessionOverview, StorageState
 from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError
+from beetle.contracts.event_log import EventLogReadReport
 from beetle.contracts.memory import MemoryInspectionReport, PlaneCounts, StoreState
+from tui.activity import STEP_SECONDS, Activity, History, activity_lines, asked_by_others, reading_of
 from tui.area import AreaScreen
-from tui.panels import Facts, Figure, Figures, Remarks
+from tui.link import Joined
+from tui.panels import Facts, Remarks
+from tui.screens.log import Log
+from tui.tally import Tallies, Tally
 from tui.text import count, size
 
-SHOWN_OF_HASH = 16
 NOT_SHOWN = "(not shown to this caller)"
+CHECKED_ROWS = 20
+"""How many of the event log's last rows are held against each other with each reading."""
+FULL = 0.9
+"""The share of a ceiling, or of a disk, from which on somebody should know."""
+LOW_DISK_BYTES = 200_000_000
+
+
+class Seen(NamedTuple):
+    """What one reading was answered; None where the caller may not ask."""
+
+    told: HelloReport
+    overview: ConsoleOverviewReport | None
+    inspected: MemoryInspectionReport | None
+    log: EventLogReadReport | None
+
+
+class Remark(NamedTuple):
+    """What a person should know or do something about, and the name of the area where that is done."""
+
+    text: str
+    area: str = ""
 
 
 class Overview(AreaScreen):
-    """All of it out of `hello` and `memory.inspect`."""
+    """All of it out of `hello`, `console.overview`, `memory.inspect` and the last rows of the event log.
+
+    Recalls raise no event: while it is in sight it also looks by itself, at the pace of its bars. It draws nothing
+    unless somebody has asked something since.
+    """
 
     DEFAULT_CSS = """
     Overview ItemGrid { height: auto; grid-rows: auto; }
@@ -30,42 +61,114 @@ class Overview(AreaScreen):
 
     def __init__(self) -> None:
         super().__init__()
+        self.history = History()
         self._since: tuple[int, datetime] | None = None
+        self._others: tuple[tuple[str, int], ...] = ()
+        self._calm = True
+        self._readable: frozenset[str] = frozenset()
+        self._pulse: Timer | None = None
 
     def compose_area(self) -> ComposeResult:
-        """Where it runs above, what is in it below."""
-        with ItemGrid(id="places", min_column_width=58):
-            yield Facts("Daemon", id="daemon")
-            yield Facts("Store", id="store")
-        with ItemGrid(id="contents", min_column_width=38):
-            yield Figures("Memory", id="memory")
+        """Who answers, and what is in it; what happens, and what needs a hand."""
+        with ItemGrid(min_column_width=58):
+            yield Facts("Daemon and store", id="runs")
+            yield Tallies("Memory", id="memory")
+        with ItemGrid(min_column_width=36):
+            yield Activity("Activity", id="activity")
             yield Remarks("Needs a hand", id="findings")
 
-    async def load(self) -> None:
-        """See AreaScreen. A caller who may not inspect still sees who answers."""
-        told = cast(HelloReport, await self.link.call("hello"))
-        try:
-            seen = cast(MemoryInspectionReport, await self.link.call("memory.inspect"))
-        except BeetleError:
-            self.query_one("#daemon", Facts).show(self._daemon(told, None))
-            raise
-        self.query_one("#daemon", Facts).show(self._daemon(told, seen.operator.refusals))
-        self.query_one("#store", Facts).show(store_facts(seen))
-        self.query_one("#memory", Figures).show(plane_figures(seen.counts))
-        self.query_one("#findings", Remarks).show(remarks(seen), "Nothing.")
+    def on_mount(self) -> None:
+        """Begin to look by itself."""
+        self._pulse = self.set_interval(STEP_SECONDS, self._look)
 
-    def _daemon(self, told: HelloReport, refusals: int | None) -> Iterator[tuple[str, str]]:
+    async def load(self) -> None:
+        """See AreaScreen. A caller sees what it may; who may see neither overview nor store is told why."""
+        told = cast(HelloReport, await self.link.call("hello"))
+        self._readable = frozenset(each.name for each in told.operations if each.visible)
+        try:
+            seen = await self._gather(told)
+        except BeetleError:
+            self.query_one("#runs", Facts).show(self._runs(Seen(told, None, None, None)))
+            raise
+        self._show(seen)
+
+    async def _gather(self, told: HelloReport) -> Seen:
+        overview = await self._measure() if "console.overview" in self._readable else None
+        inspected = log = None
+        # Who may ask for nothing is told why by one of them; else what is hidden is not asked: refusals are logged.
+        if "memory.inspect" in self._readable or overview is None:
+            inspected = cast(MemoryInspectionReport, await self.link.call("memory.inspect"))
+        if "event_log.read" in self._readable:
+            asked = {"newest_first": True, "limit": CHECKED_ROWS}
+            log = cast(EventLogReadReport, await self.link.call("event_log.read", asked))
+        return Seen(told, overview, inspected, log)
+
+    async def _measure(self) -> ConsoleOverviewReport:
+        began = time.monotonic()
+        seen = cast(ConsoleOverviewReport, await self.link.call("console.overview"))
+        now = time.monotonic()
+        self.history.note(now, reading_of(seen, (now - began) * 1000))
+        return seen
+
+    async def _look(self) -> None:
+        """A reading that is shown only when something was asked since the one before, and once when that has ended."""
+        if not self.is_current or not isinstance(self.link.state, Joined) or "console.overview" not in self._readable:
+            return
+        try:
+            busy = asked_by_others(await self._measure()) != self._others
+            told = busy or self.history.calm != self._calm
+        except BeetleError:
+            told = True  # the reading that follows tells why
+        if told and self.is_current:
+            self.read_soon()
+
+    def _show(self, seen: Seen) -> None:
+        overview, inspected = seen.overview, seen.inspected
+        self.query_one("#runs", Facts).show(self._runs(seen))
+        activity = self.query_one("#activity", Activity)
+        if overview is None:
+            activity.show((), "console.overview is hidden from this caller.")
+        else:
+            self._others, self._calm = asked_by_others(overview), self.history.calm
+            activity.show(activity_lines(self.history, overview))
+        counts = overview.kernel.counts if overview is not None else inspected.counts if inspected is not None else None
+        rows = overview.kernel.event_log.rows if overview is not None else None
+        if counts is not None:
+            self.query_one("#memory", Tallies).show(
+                tallies(counts, rows if inspected is None else inspected.event_log.rows)
+            )
+        self.query_one("#findings", Remarks).show(
+            (self._worded(each) for each in remarks(seen, self._verdict())), "Nothing."
+        )
+
+    def _verdict(self) -> Sequence[str]:
+        """What the last walk over the whole store found, when the log area has made one."""
+        return next((each.faults for each in self.console.opened if isinstance(each, Log)), ())
+
+    def _worded(self, remark: Remark) -> str:
+        area = next((each for each in self.console.areas if each.name == remark.area), None)
+        return remark.text if area is None else f"{remark.text}: press {area.key} ({area.title})"
+
+    def _runs(self, seen: Seen) -> Iterator[tuple[str, str]]:
+        told, overview, inspected = seen.told, seen.overview, seen.inspected
         if self.link.socket is None:
             yield "Running", f"no daemon: this console ({told.server} {told.version}, pid {told.pid}) holds the store"
         else:
-            yield (
-                "Running",
-                f"{told.server} {told.version}, pid {told.pid}, since {self._start(told):%Y-%m-%d %H:%M:%SZ}",
-            )
+            since = f"{self._start(told):%Y-%m-%d %H:%M:%SZ}"
+            yield "Running", f"{told.server} {told.version}, pid {told.pid}, since {since}"
             yield "Socket", self.link.socket
         yield "Profile", told.profile
-        refused = "" if refusals is None else f"; {count(refusals, 'request')} refused since the start"
-        yield "Caller", f"{told.principal}{refused}"
+        yield "Caller", "; ".join((told.principal, *_lines_taken(seen)))
+        if inspected is not None:
+            store = inspected.store
+            yield "Path", _path(store.path, store.backend)
+            yield "Size", f"{_of_ceiling(store)}, {store.backend}, schema {store.schema}"
+        elif overview is not None:
+            yield "Path", _path(overview.storage.path, overview.runtime.backend)
+            yield (
+                "Size",
+                f"{_of_ceiling(overview.storage)}, {overview.runtime.backend}, schema {overview.kernel.schema}",
+            )
 
     def _start(self, told: HelloReport) -> datetime:
         """When the process began, worked out once: the clocks of two readings never agree to the second."""
@@ -74,45 +177,90 @@ class Overview(AreaScreen):
         return self._since[1]
 
 
-def store_facts(seen: MemoryInspectionReport) -> Iterator[tuple[str, str]]:
-    """Labels and values of the store and its event log."""
-    store, log = seen.store, seen.event_log
-    yield "Path", store.path or ("(in memory)" if store.backend == "in-memory" else NOT_SHOWN)
-    used = f"{size(store.bytes)} of {size(store.ceiling_bytes)}{_share(store)}"
-    yield "Size", f"{used}, {count(store.pages, 'page')}; WAL {size(store.wal_bytes)}"
-    yield "Format", f"{store.backend}, schema {store.schema}"
-    yield "Events", f"{count(log.rows, 'row')}, head {log.head[:SHOWN_OF_HASH]}"
+def _lines_taken(seen: Seen) -> Iterator[str]:
+    if seen.inspected is not None:
+        yield f"{count(seen.inspected.operator.refusals, 'request')} refused"
+    sessions = None if seen.overview is None else seen.overview.sessions
+    most = seen.told.limits.get("connections")
+    if sessions is not None and most:
+        yield f"{_open(sessions)} of {count(most, 'connection')}"
 
 
-def _share(store: StoreState) -> str:
-    if not store.ceiling_bytes:
-        return ""
-    share = store.bytes / store.ceiling_bytes
-    return " (under 1%)" if share < 0.01 else f" ({share:.0%})"
+def _open(sessions: SessionOverview) -> int:
+    return sum(each.connections for each in sessions.connected)
 
 
-def plane_figures(counts: PlaneCounts) -> Iterator[Figure]:
-    """The counts of the caller's space, by plane."""
-    yield Figure("Evidence", "conversations", counts.conversations)
-    yield Figure("Evidence", "turns", counts.turns)
-    yield Figure("Evidence", "messages", counts.messages)
-    yield Figure("Evidence", "of them masked", counts.masked_messages)
-    yield Figure("Evidence", "of them deleted", counts.deleted_messages)
-    yield Figure("Procedural", "runtime skills", counts.runtime_skills)
-    yield Figure("Procedural", "revisions", counts.skill_revisions)
-    yield Figure("Derived", "refs to evidence", counts.derived_refs)
+def _path(path: str | None, backend: str) -> str:
+    return path or ("(in memory)" if backend == "in-memory" else NOT_SHOWN)
 
 
-def remarks(seen: MemoryInspectionReport) -> Iterator[str]:
-    """What a person should know or do something about, as the reports say it."""
+def _of_ceiling(store: StoreState | StorageState) -> str:
+    share = store.bytes / store.ceiling_bytes if store.ceiling_bytes else None
+    told = "" if share is None else " (under 1%)" if share < 0.01 else f" ({share:.0%})"
+    return f"{size(store.bytes)} of {size(store.ceiling_bytes)}{told}"
+
+
+def tallies(counts: PlaneCounts, log_rows: int | None) -> Iterator[Tally]:
+    """The counts of the caller's space, by plane; the event log is the whole store's."""
+    yield Tally("conversations", f"{counts.conversations:,}")
+    yield Tally("turns", f"{counts.turns:,}")
+    yield Tally("messages", f"{counts.messages:,}")
+    yield Tally("masked, deleted", f"{counts.masked_messages:,}, {counts.deleted_messages:,}")
+    yield Tally("runtime skills", f"{counts.runtime_skills:,}")
+    yield Tally("their revisions", f"{counts.skill_revisions:,}")
+    yield Tally("refs to evidence", f"{counts.derived_refs:,}")
+    yield Tally("event log rows", "-" if log_rows is None else f"{log_rows:,}")
+    yield Tally("facts", f"{counts.facts:,}")
+    yield Tally("stale, superseded", f"{counts.stale_facts:,}, {counts.superseded_facts:,}")
+    yield Tally("deleted facts", f"{counts.deleted_facts:,}")
+    yield Tally("to be judged", f"{counts.waiting_candidates:,}")
+
+
+def remarks(seen: Seen, faults: Collection[str] = ()) -> Iterator[Remark]:
+    """What a person should know or do something about, as the reports say it; `faults` are a verification's."""
+    if faults:
+        yield Remark(f"the last verification found {count(len(faults), 'fault')}", "log")
+    if seen.log is not None and seen.log.broken:
+        rows = ", ".join(f"{each:,}" for each in seen.log.broken)
+        yield Remark(f"the event log is broken at row {rows}", "log")
+    if seen.inspected is not None:
+        yield from _inspected(seen.inspected)
+    if seen.overview is not None:
+        yield from _machine(seen.overview)
+
+
+def _inspected(seen: MemoryInspectionReport) -> Iterator[Remark]:
     store = seen.store
-    yield from seen.operator.findings
+    yield from (Remark(each) for each in seen.operator.findings)
+    if seen.runtime.mode != "normal":
+        task = "" if seen.runtime.task is None else f", while {seen.runtime.task} runs"
+        yield Remark(f"the runtime is in the mode {seen.runtime.mode}{task}")
     identity = seen.operator.identity
     if identity is not None and identity.state != "usable":
-        yield f"{identity.problem or identity.state}: {identity.advice or 'see beetle doctor'}"
+        yield Remark(f"{identity.problem or identity.state}: {identity.advice or 'see beetle doctor'}")
     if store.pending_erasures:
-        yield f"{count(store.pending_erasures, 'erasure')} pending: a reader still holds the old content"
+        yield Remark(f"{count(store.pending_erasures, 'erasure')} pending: a reader still holds the old content")
     if store.ceiling_bytes and store.bytes >= store.ceiling_bytes:
-        yield "the store is at its ceiling: it takes nothing more until something is deleted"
+        yield Remark("the store is at its ceiling: it takes nothing more until something is deleted", "transcripts")
+    elif store.ceiling_bytes and store.bytes >= FULL * store.ceiling_bytes:
+        share = store.bytes / store.ceiling_bytes
+        yield Remark(f"the store is {share:.0%} full: at its ceiling it takes nothing more", "transcripts")
     if seen.agent_skills.findings:
-        yield f"{count(seen.agent_skills.findings, 'finding')} in the mounted agent skills"
+        yield Remark(f"{count(seen.agent_skills.findings, 'finding')} in the mounted agent skills", "skills")
+    jobs = len(seen.deferred.open_jobs)
+    if jobs:
+        yield Remark(f"{count(jobs, 'job')} deferred", "memory")
+    if seen.counts.waiting_candidates:
+        waiting = count(seen.counts.waiting_candidates, "candidate waits", "candidates wait")
+        yield Remark(f"{waiting} to be judged", "memory")
+
+
+def _machine(seen: ConsoleOverviewReport) -> Iterator[Remark]:
+    storage, system = seen.storage, seen.system
+    free, total = storage.disk_free_bytes, storage.disk_total_bytes
+    if free is not None and total and (free < LOW_DISK_BYTES or free < (1 - FULL) / 2 * total):
+        yield Remark(f"{size(free)} are left on the store's disk, of {size(total)}")
+    if system is not None and system.memory_limit_bytes and system.process_rss_bytes is not None:
+        share = system.process_rss_bytes / system.memory_limit_bytes
+        if share >= FULL:
+            yield Remark(f"the daemon takes {share:.0%} of the {size(system.memory_limit_bytes)} that it may have")

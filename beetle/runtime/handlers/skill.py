@@ -67,15 +67,14 @@ def full_name(name: str, path: str = "$.args.name") -> str:
 
 
 def list_skills(context: Context, request: RuntimeSkillListRequest, tx: Reading) -> RuntimeSkillListReport:
-    """By name; the cursor stands at a name."""
+    """By name, change or revision; the cursor stands at a skill's place in that order."""
     space = evidence.find_space(tx, context.space_id)
     total, active, disabled = skills.count_skills(tx, space)
-    bound_to = context.bound(request.query, request.include_disabled, request.include_retired)
-    after = "" if request.cursor is None else read_cursor(context.key, bound_to, request.cursor)
-    words = request.query.lower().split()
-    rows = skills.list_skills(
-        tx, space, after, words, request.include_disabled, request.include_retired, request.limit + 1
-    )
+    order = skills.SkillOrder(request.sort, request.descending)
+    bound_to = context.bound(request.query, request.include_disabled, request.include_retired, *order)
+    after = None if request.cursor is None else tuple(read_cursor(context.key, bound_to, request.cursor))
+    wanted = skills.SkillFilter(request.query.lower().split(), request.include_disabled, request.include_retired)
+    rows = skills.list_skills(tx, space, order, after, wanted, request.limit + 1)
     more = len(rows) > request.limit
     rows = rows[: request.limit]
     return RuntimeSkillListReport(
@@ -84,7 +83,7 @@ def list_skills(context: Context, request: RuntimeSkillListRequest, tx: Reading)
         disabled=disabled,
         runtime_skills=tuple(_summary(*row) for row in rows),
         has_more=more,
-        next_cursor=make_cursor(context.key, bound_to, rows[-1][0].name) if more else None,
+        next_cursor=make_cursor(context.key, bound_to, skills.place_of(rows[-1][0], order)) if more else None,
     )
 
 

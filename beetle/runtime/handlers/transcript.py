@@ -232,9 +232,10 @@ def _placed(tx: Reading, conversation: int, anchor: Any, limit: int) -> list[Any
         return transcripts.turns_backward(tx, conversation, 0, anchor.before - 1, limit)
     if anchor.after is not None:
         return transcripts.turns_forward(tx, conversation, anchor.after + 1, LAST, limit)
-    if anchor.around is not None:
-        older = transcripts.turns_backward(tx, conversation, 0, anchor.around - 1, limit // 2)
-        return older + transcripts.turns_forward(tx, conversation, anchor.around, LAST, limit - len(older))
+    around = anchor.around if anchor.turn is None else _sequence(tx, conversation, anchor.turn)
+    if around is not None:
+        older = transcripts.turns_backward(tx, conversation, 0, around - 1, limit // 2)
+        return older + transcripts.turns_forward(tx, conversation, around, LAST, limit - len(older))
     if anchor.at is not None:
         start = transcripts.first_at(tx, conversation, to_us(anchor.at))
     else:
@@ -242,6 +243,13 @@ def _placed(tx: Reading, conversation: int, anchor: Any, limit: int) -> list[Any
         begin, end = to_us(anchor.first_in.begin), to_us(anchor.first_in.end)
         start = transcripts.first_in(tx, conversation, begin, end)
     return [] if start is None else transcripts.turns_forward(tx, conversation, start, LAST, limit)
+
+
+def _sequence(tx: Reading, conversation: int, turn_id: str) -> int:
+    known = evidence.known_turn(tx, conversation, turn_id)
+    if known is None:
+        raise NotFound(kind="turn", name=turn_id, listing="`beetle transcript timeline` shows the turns that are there")
+    return known[0]
 
 
 def conversations(

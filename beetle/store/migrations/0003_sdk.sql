@@ -59,6 +59,11 @@ CREATE INDEX job_due ON job (not_before) WHERE state IN ('waiting', 'leased');
 CREATE INDEX job_listed ON job (space, state, job);
 CREATE UNIQUE INDEX job_open ON job (space, kind, principal, agent_id, subject) WHERE state IN ('waiting', 'leased');
 
+-- Skills are listed by what was changed last, and by how often; every page says how many there are.
+CREATE INDEX skill_counted ON skill (space, enabled, retired);
+CREATE INDEX skill_updated ON skill (space, updated_at, name);
+CREATE INDEX skill_revisions ON skill (space, revision, name);
+
 -- Up to where a conversation was looked through by maintenance.
 CREATE TABLE maintained (
   conversation INTEGER PRIMARY KEY REFERENCES conversation,

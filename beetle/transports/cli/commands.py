@@ -64,6 +64,12 @@ def _run_doctor(typed: Namespace) -> int:
     return run_doctor(typed)
 
 
+def _fill_tui(parser: Parser) -> None:
+    from beetle.transports.cli.console import fill_tui
+
+    fill_tui(parser)
+
+
 def _run_tui(typed: Namespace) -> int:
     from beetle.transports.cli.console import run_tui
 
@@ -141,8 +147,8 @@ OWN: tuple[Command, ...] = (
     Command(("stop",), "end the daemon and wait until it is gone", control.fill_nothing, control.run_stop, ""),
     Command(("status",), "show whether a daemon runs, and what it holds", control.fill_nothing, control.run_status, "",
             description="Show whether a daemon runs, and what it holds. Exit code 3 when none does."),
-    Command(("tui",), "the console: what runs and what it holds, on the whole screen", control.fill_nothing, _run_tui,
-            "", ("beetle tui", "beetle --store notes.db tui"),
+    Command(("tui",), "the console: what runs and what it holds, on the whole screen", _fill_tui, _run_tui,
+            "[OPTION]…", ("beetle tui", "beetle --store notes.db tui"),
             "The console: what runs and what it holds, on the whole screen, kept current while it changes.\n"
             "Press ? there for its keys, q to leave. Without a daemon it opens the store itself."),
     Command(("call",), "run any operation with JSON arguments; the report is JSON", data.fill_call, data.run_call,

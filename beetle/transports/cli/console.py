@@ -10,9 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import Internal, InvalidRequest, ServicesUnavailable
+from beetle.transports.cli.parser import typed_option
 from beetle.transports.cli.session import Unreachable, find_daemon, find_target, open_session, read_configuration
 
 if TYPE_CHECKING:
+    from beetle.runtime.config import Config
+    from beetle.transports.cli.parser import Parser
     from tui.source import DaemonSource
 
 
@@ -42,6 +45,7 @@ def run_tui(typed: Namespace) -> int:
 
     Raises:
         NoTerminal: stdin, stdout or stderr is none, or one that cannot place text.
+        InvalidRequest: a theme, or a key of the configuration, that is not there.
         NoConsole: it was left out of this installation.
         BeetleError: as for every command that reads: nobody answers and there is no store.
         Defect: of the console itself.
@@ -49,23 +53,49 @@ def run_tui(typed: Namespace) -> int:
     check_terminal(os.environ)
     try:
         from tui.app import Console
+        from tui.keys import check_keys
         from tui.source import DaemonSource, StoreSource
     except ModuleNotFoundError as error:
         raise NoConsole(package=error.name) from None
+    config = read_configuration(typed)
+    looks = {"theme": chosen_theme(typed, config, os.environ), "keys": config.console.keys}
+    check_keys(config.console.keys)
     session = open_session(typed, "memory.inspect")
     if session.client is not None:
-        console = Console(DaemonSource(session.client), partial(_find_again, typed))
+        console = Console(DaemonSource(session.client), partial(_find_again, typed), **looks)
     else:
         assert session.embedded is not None
-        console = Console(StoreSource(session.embedded))
+        console = Console(StoreSource(session.embedded), **looks)
     for name in ("COLUMNS", "LINES"):
         # Exported by some shells and parents, they would outlive the size that the terminal has by then.
         os.environ.pop(name, None)
     # Without mouse reports the terminal's own marking and copying works, on paths for example.
-    console.run(mouse=False)
+    console.run(mouse=bool(typed_option(typed, "mouse")))
     if console.defect is not None:
         raise Defect(kind=type(console.defect).__name__, where=_where(console.defect))
     return console.return_code or 0
+
+
+def fill_tui(parser: Parser) -> None:
+    """The console's own options."""
+    parser.add_argument("--theme", metavar="NAME", help="beetle-dark, beetle-light, high-contrast, ansi or monochrome")
+    parser.add_argument("--mouse", action="store_true", help="take the mouse too; the terminal marks with shift then")
+
+
+def chosen_theme(typed: Namespace, config: Config, env: Mapping[str, str]) -> str:
+    """The theme that was named by a flag, else in the configuration, else the one that fits the terminal.
+
+    Raises:
+        InvalidRequest: there is none of that name.
+    """
+    from tui.theme import THEME_NAMES, usual_theme
+
+    named = typed_option(typed, "theme")
+    if named is not None and named not in THEME_NAMES:
+        from beetle.runtime.profile import nearest
+
+        raise InvalidRequest(reason=f"--theme: {named[:80]!r} is none of the themes", hint=nearest(named, THEME_NAMES))
+    return named or config.console.theme or usual_theme(env.get("TERM", ""))
 
 
 def check_terminal(env: Mapping[str, str]) -> None:

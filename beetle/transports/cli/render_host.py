@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from beetle.contracts.agent_skills import AgentSkillFinding, AgentSkillListReport
+from beetle.contracts.agent_skills import FINDINGS, AgentSkillFinding, AgentSkillListReport
 from beetle.contracts.common import Report
 from beetle.contracts.memory import AgentToolHint
 from beetle.contracts.tool_registries import (
@@ -17,26 +17,6 @@ from beetle.contracts.tool_registries import (
 from beetle.transports.cli.text import count, neutral, pairs, table, when, wrap
 
 SHORT_HASH = 12
-FINDINGS: Mapping[str, str] = {
-    "mount_missing": "the folder is not there",
-    "mount_unreadable": "the folder cannot be read",
-    "mount_not_a_folder": "it is no folder",
-    "no_front_matter": "it does not begin with front matter between two lines of ---",
-    "front_matter_invalid": "its front matter is no plain mapping",
-    "name_invalid": "its name is missing, or is no short text",
-    "description_invalid": "its description is missing, or is no text of at most 1,024 characters",
-    "not_utf8": "its front matter is not UTF-8",
-    "duplicate_name": "another skill of the folder has its name",
-    "symlink": "it is a link, which is not followed",
-    "special_file": "it is neither a file nor a folder",
-    "unreadable": "it cannot be read",
-    "vanished": "it went away while it was read",
-    "too_deep": "it lies deeper than this profile looks",
-    "too_many_skills": "this profile takes no more skills",
-    "too_many_files": "it holds more than is looked at",
-    "too_large": "its files are larger than this profile reads",
-}
-"""What a finding says, in words."""
 
 
 def agent_skill_list(report: AgentSkillListReport, width: int | None) -> str:

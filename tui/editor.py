@@ -1,0 +1,272 @@
+"""Editing a skill in place. What is wrong is what the operation itself says; nothing is saved over another's work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, NamedTuple, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Paste
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from beetle.contracts.common import Report
+from beetle.contracts.errors import BeetleError, Conflict, PayloadTooLarge
+from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillMutationReport
+from tui.dialogs import Confirm
+from tui.diff import diff_of
+from tui.line import Line
+from tui.text import DRIVES_A_TERMINAL, count, neutral
+
+MOST_TEXT = 200_000
+MOST_LINE = 20_000
+"""Characters that can be edited here, and of one line of them: every key lays the line out anew."""
+MOST_DIFF_LINES = 12
+C0_PICTURES = 0x2400
+"""Where the pictures of control characters begin: each takes one cell, and does nothing."""
+
+Asking = Callable[[str, dict[str, object]], Awaitable[Report]]
+
+
+class Draft(NamedTuple):
+    """The texts of a skill."""
+
+    title: str
+    topic: str
+    summary: str
+    procedure: str
+
+
+class TooLongToEdit(PayloadTooLarge):
+    """A text that would make the editor slow at every key."""
+
+    template = "{what}: the console edits texts of at most {maximum} {unit}"
+    hint_template = "`beetle skill edit NAME --procedure-file FILE` takes what the profile allows"
+
+
+def bound(what: str, text: str) -> None:
+    """Raises TooLongToEdit for what is better edited elsewhere."""
+    if len(text) > MOST_TEXT:
+        raise TooLongToEdit(what=f"{what} has {count(len(text), 'character')}", maximum=MOST_TEXT, unit="characters")
+    longest = max(map(len, text.split("\n")))
+    if longest > MOST_LINE:
+        told = f"{what} has a line of {count(longest, 'character')}"
+        raise TooLongToEdit(what=told, maximum=MOST_LINE, unit="characters a line")
+
+
+class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
+    """Answers with what was saved, or with None when it was left."""
+
+    DEFAULT_CSS = """
+    SkillEditor {
+        background: transparent; align: center middle;
+        #edit {
+            width: 100%; height: 100%; background: $background; border: solid $line; border-title-color: $foreground;
+            border-title-style: bold; border-subtitle-color: $label; padding: 0 1;
+        }
+        Horizontal { height: 1; }
+        .label { width: 10; color: $label; }
+        .-here .label { color: $foreground; text-style: bold; }
+        Line, Line:focus { border: none; padding: 0; height: 1; width: 1fr; background: $panel; background-tint: 0%; }
+        Plaintext, Plaintext:focus {
+            border: none; padding: 0; width: 1fr; background: $panel; background-tint: 0%;
+            scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background;
+        }
+        #summary-row { height: 3; }
+        #procedure-row { height: 1fr; }
+        #fault { height: auto; color: $warning; display: none; }
+        #fault.-shown { display: block; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", "Save", id="edit-save", tooltip="save it as a new revision"),
+        Binding("escape", "leave", "Leave", id="edit-leave", tooltip="back without saving"),
+    ]
+
+    def __init__(self, skill: RuntimeSkillDetailReport, draft: Draft, ask: Asking) -> None:
+        """`draft` holds the texts of `skill`, none of them withheld; `ask` runs an operation, or raises BeetleError."""
+        super().__init__()
+        self._skill = skill
+        self._draft = draft
+        self._ask = ask
+        self._expected = skill.revision
+        self._shown = draft
+        self._saving = False
+
+    def compose(self) -> ComposeResult:
+        """Fields below each other; the procedure takes what room there is."""
+        with Vertical(id="edit") as box:
+            box.border_title = neutral(f"Edit {self._skill.name}, revision {self._expected}")
+            box.border_subtitle = "^s saves, tab to the next field, esc leaves"
+            for name, value, most in (("title", self._draft.title, 256), ("topic", self._draft.topic, 256)):
+                with Horizontal():
+                    yield Static(name.title(), classes="label")
+                    yield Line(value, most=most, id=name)
+            for name, value in (("summary", self._draft.summary), ("procedure", self._draft.procedure)):
+                with Horizontal(id=f"{name}-row"):
+                    yield Static(name.title(), classes="label")
+                    yield Plaintext(value, id=name)
+            with Horizontal():
+                yield Static("Why", classes="label")
+                yield Line(hint="why it is edited: the revision keeps it", most=512, id="edit_reason")
+            yield Static(id="fault", markup=False)
+
+    def on_mount(self) -> None:
+        """What the fields made of the texts is what a change is told by."""
+        self._shown = self._entered()
+        if (self._draft.summary, self._draft.procedure) != (self._shown.summary, self._shown.procedure):
+            self._say("There are line ends of several kinds: in a text that is edited they become all of one kind.")
+        self.query_one("#procedure").focus()
+
+    def on_descendant_focus(self) -> None:
+        """The label of the field that is typed in stands out."""
+        for row in self.query(Horizontal):
+            row.set_class(row.has_focus_within, "-here")
+
+    def on_plaintext_refused(self, event: Plaintext.Refused) -> None:
+        """A paste that is too long."""
+        self._say_error(event.error)
+
+    def action_save(self) -> None:
+        """Ask for it to be saved."""
+        if not self._saving:
+            self._saving = True
+            self.run_worker(self._save(), group="save", exclusive=True)
+
+    def action_leave(self) -> None:
+        """Close; what was changed is not lost without a question."""
+        self.run_worker(self._leave(), group="leave", exclusive=True)
+
+    async def _leave(self) -> None:
+        lines = ["What you changed is not saved."]
+        if not self._changes() or await self.app.push_screen_wait(Confirm("Leave without saving?", lines)):
+            self.dismiss(None)
+
+    async def _save(self) -> None:
+        try:
+            changes = self._changes()
+            if not changes:
+                self._say("Nothing is changed.")
+                return
+            report = await self._sent(changes)
+            if report is not None:
+                self.dismiss(report)
+        except BeetleError as error:
+            self._say_error(error)
+        finally:
+            self._saving = False
+
+    async def _sent(self, changes: dict[str, str]) -> RuntimeSkillMutationReport | None:
+        """What was saved, or None when it was better not."""
+        reason = self.query_one("#edit_reason", Line).value
+        while True:
+            asked = {
+                "name": self._skill.name,
+                "expected_revision": self._expected,
+                "edit_reason": reason,
+                **changes,
+            }
+            try:
+                return cast(RuntimeSkillMutationReport, await self._ask("skill.edit", asked))
+            except Conflict as error:
+                self._say_error(error)
+                now = cast(RuntimeSkillDetailReport, await self._ask("skill.detail", {"name": self._skill.name}))
+                lines = conflict_lines(self._skill, now, sorted(changes))
+                if not await self.app.push_screen_wait(Confirm("It was changed meanwhile", lines)):
+                    return None
+                self._expected = now.revision
+                self._skill = now
+                self.query_one("#edit").border_title = neutral(f"Edit {now.name}, revision {now.revision}")
+
+    def _entered(self) -> Draft:
+        return Draft(
+            self.query_one("#title", Line).value,
+            self.query_one("#topic", Line).value,
+            self.query_one("#summary", Plaintext).text,
+            self.query_one("#procedure", Plaintext).text,
+        )
+
+    def _changes(self) -> dict[str, str]:
+        now, before = self._entered()._asdict(), self._shown._asdict()
+        return {name: text for name, text in now.items() if text != before[name]}
+
+    def _say_error(self, error: BeetleError) -> None:
+        self._say(f"{error.key}: {error.message}", error.hint)
+        # `$.args.title` names the field of the same id.
+        field = str(error.details.get("path", "")).removeprefix("$.args.")
+        if re.fullmatch(r"[a-z_]+", field) and (found := self.query(f"#edit #{field}")):
+            found.first(Widget).focus()
+
+    def _say(self, told: str, hint: str = "") -> None:
+        lines = [told, *([f"Hint: {hint}"] if hint else [])]
+        fault = self.query_one("#fault", Static)
+        fault.set_class(True, "-shown")
+        fault.update(Content("\n").join(Content(neutral(each)) for each in lines))
+
+
+def conflict_lines(before: RuntimeSkillDetailReport, now: RuntimeSkillDetailReport, fields: list[str]) -> list[str]:
+    """What was done to a skill since it was read, and what saving over it would mean."""
+    lines = [f"It is at revision {now.revision}; you began with {before.revision}."]
+    later = (each for each in now.lineage if each.revision > before.revision)
+    lines += [
+        f"Revision {each.revision}, by {each.source}: {each.edit_reason or 'no reason is given'}" for each in later
+    ]
+    diff = diff_of(before.procedure or "", now.procedure or "", ("yours began with", "it has now")).split("\n")
+    lines += [line[:200] for line in diff[:MOST_DIFF_LINES]]
+    if len(diff) > MOST_DIFF_LINES:
+        lines.append(f"… {count(len(diff) - MOST_DIFF_LINES, 'line')} more")
+    lines += ["", f"Save your {', '.join(fields)} over that? What you did not change stays as it is now."]
+    return lines
+
+
+class Plaintext(TextArea):
+    """A text of several lines as the console has them: no cursor that blinks, a picture for what drives a terminal."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+home", "edge(0)", "Beginning", id="text-start", tooltip="to the beginning of the text", show=False
+        ),
+        Binding("ctrl+end", "edge(1)", "End", id="text-end", tooltip="to the end of the text", show=False),
+    ]
+
+    class Refused(Message):
+        """What was pasted was not taken."""
+
+        def __init__(self, error: BeetleError) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(self, text: str, *, id: str) -> None:
+        super().__init__(text, id=id, highlight_cursor_line=False, tab_behavior="focus")
+        self.cursor_blink = False
+
+    def get_line(self, line_index: int) -> Text:
+        """A line as it is drawn: the document keeps what it is."""
+        return Text(DRIVES_A_TERMINAL.sub(_picture, self.document.get_line(line_index)), end="", no_wrap=True)
+
+    def action_edge(self, last: int) -> None:
+        """To the beginning of the text, or to its end."""
+        self.move_cursor(self.document.end if last else (0, 0))
+
+    async def _on_paste(self, event: Paste) -> None:
+        try:
+            bound("what was pasted", event.text)
+            bound("the text with what was pasted", f"{self.text}\n{event.text}")
+        except TooLongToEdit as error:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Refused(error))
+
+
+def _picture(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == "\t":
+        return character
+    return chr(C0_PICTURES + ord(character)) if ord(character) < 0x20 else "\ufffd"

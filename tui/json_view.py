@@ -1,0 +1,231 @@
+"""A report as JSON, folded: what is inside the chosen line is opened and closed; nothing else is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Static
+
+from beetle.contracts.errors import BeetleError
+from tui.dialogs import BOX
+from tui.taking import ask_where, copy, write_lines
+from tui.text import count, fold, neutral
+
+Path = tuple[str | int, ...]
+MOST_LINES = 20_000
+"""Lines that are laid out at once; a report that has more is for an export."""
+MOST_OPEN = 20
+"""Items of a part of the report that is open from the start."""
+MOST_CHARACTERS = 20_000
+"""Characters of one text that are laid out."""
+
+
+class _Row(NamedTuple):
+    path: Path
+    text: str
+    opens: bool
+
+
+class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of a value: enter opens or closes the chosen one."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"json--chosen"}
+    DEFAULT_CSS = """
+    JsonTree {
+        height: auto; max-height: 70vh; overflow-x: hidden; scrollbar-size-vertical: 1;
+        scrollbar-color: $line; scrollbar-background: $background;
+        .json--chosen { text-style: reverse; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", id="json-up", tooltip="the line above", show=False),
+        Binding("down,j", "move(1)", "Down", id="json-down", tooltip="the line below", show=False),
+        Binding("pageup", "page(-1)", "Page up", id="json-page-up", tooltip="a page of lines up", show=False),
+        Binding("pagedown", "page(1)", "Page down", id="json-page-down", tooltip="a page of lines down", show=False),
+        Binding("home,g", "edge(0)", "First", id="json-first", tooltip="to the first line", show=False),
+        Binding("end,G", "edge(1)", "Last", id="json-last", tooltip="to the last line", show=False),
+        Binding("enter,space", "fold", "Open", id="json-fold", tooltip="open or close what is in the line"),
+    ]
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+        self.index = 0
+        self._open: set[Path] = {()}
+        if isinstance(value, dict):
+            self._open |= {
+                (key,) for key, item in value.items() if isinstance(item, (dict, list)) and len(item) <= MOST_OPEN
+            }
+        self._rows: list[_Row] = []
+
+    @property
+    def chosen(self) -> Any:
+        """The value of the chosen line."""
+        found = self.value
+        for key in self._rows[self.index].path if self._rows else ():
+            found = found[key]
+        return found
+
+    def on_mount(self) -> None:
+        """Lay the lines out."""
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        """Texts that are open fold otherwise."""
+        self._lay_out()
+
+    def action_move(self, steps: int) -> None:
+        """Some lines on."""
+        self._choose(self.index + steps)
+
+    def action_page(self, pages: int) -> None:
+        """Some pages on."""
+        self._choose(self.index + pages * max(1, self.size.height - 1))
+
+    def action_edge(self, last: int) -> None:
+        """The first line, or the last."""
+        self._choose(len(self._rows) if last else 0)
+
+    def action_fold(self) -> None:
+        """Open what is closed, and the other way."""
+        if self._rows and self._rows[self.index].opens:
+            self._open ^= {self._rows[self.index].path}
+            self._lay_out()
+
+    def render_line(self, y: int) -> Strip:
+        """One line; the chosen one is marked."""
+        index, width = y + int(self.scroll_offset.y), self.size.width
+        if index >= len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        style = self.rich_style
+        chosen = index == self.index
+        if chosen and self.has_focus:
+            style += self.get_component_rich_style("json--chosen", partial=True)
+        text = f"{'>' if chosen else ' '} {self._rows[index].text}"
+        if cell_len(text) > width:
+            text = f"{set_cell_size(text, max(0, width - 1))}…"
+        return Strip([Segment(set_cell_size(text, width), style)], width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as there are."""
+        del container, viewport, width
+        return max(1, len(self._rows))
+
+    def _choose(self, index: int) -> None:
+        self.index = min(max(0, index), max(0, len(self._rows) - 1))
+        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
+        self.refresh()
+
+    def _lay_out(self) -> None:
+        room = max(20, (self.size.width or 80) - 2)
+        rows: list[_Row] = []
+        for row in self._lines((), self.value, "", room):
+            if len(rows) == MOST_LINES:
+                rows.append(_Row((), f"… more than {MOST_LINES:,} lines; e exports all of it", False))
+                break
+            rows.append(row)
+        self._rows = rows
+        self.index = min(self.index, max(0, len(rows) - 1))
+        self.virtual_size = Size(self.size.width, len(rows))
+        self.refresh(layout=True)
+
+    def _lines(self, path: Path, value: Any, name: str, room: int) -> Iterator[_Row]:
+        indent = "  " * len(path)
+        is_open = path in self._open
+        if isinstance(value, (dict, list, tuple)):
+            begin, end = "{}" if isinstance(value, dict) else "[]"
+            if not value:
+                yield _Row(path, f"{indent}{name}{begin}{end}", False)
+            elif not is_open:
+                yield _Row(path, f"{indent}{name}{begin} {count(len(value), 'item')} {end}", True)
+            else:
+                yield _Row(path, f"{indent}{name}{begin}", True)
+                for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                    label = f"{neutral(json.dumps(key, ensure_ascii=False))}: " if isinstance(key, str) else ""
+                    yield from self._lines((*path, key), item, label, room)
+                yield _Row(path, f"{indent}{end}", False)
+            return
+        whole = value if isinstance(value, str) else ""
+        text = json.dumps(value[:MOST_CHARACTERS] if whole else value, ensure_ascii=False)
+        text = f"{indent}{name}{neutral(text)}"
+        if cell_len(text) <= room:
+            yield _Row(path, text, False)
+        elif not is_open:
+            yield _Row(path, text, True)
+        else:
+            for number, each in enumerate(fold(text.lstrip(), room - len(indent) - 2)):
+                yield _Row(path, f"{indent}{'  ' if number else ''}{each}", True)
+            if len(whole) > MOST_CHARACTERS:
+                yield _Row(path, f"{indent}… and {count(len(whole) - MOST_CHARACTERS, 'character')} more", True)
+
+
+class ReportView(ModalScreen[None]):
+    """The report of an operation."""
+
+    DEFAULT_CSS = (
+        BOX.format(name="ReportView")
+        + """
+    ReportView {
+        #box { width: 100; overflow-y: hidden; }
+        #said { display: none; color: $label; }
+        #said.-shown { display: block; }
+    }
+    """
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Close", id="report-close", tooltip="back to the screen"),
+        Binding("y", "copy", "Copy", id="report-copy", tooltip="copy what is in the line as JSON"),
+        Binding("e", "export", "Export", id="report-export", tooltip="write the whole report to a file as JSON"),
+    ]
+
+    def __init__(self, title: str, value: Any) -> None:
+        """`value` is of builtins, as it goes over the wire."""
+        super().__init__()
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        """The lines in a box."""
+        with Vertical(id="box") as box:
+            box.border_title = Content(neutral(self._title))
+            box.border_subtitle = "enter opens a line, y copies, e exports, esc closes"
+            yield JsonTree(self._value)
+            yield Static(id="said", markup=False)
+
+    def action_copy(self) -> None:
+        """Hand the chosen part to the terminal's clipboard."""
+        self._say(copy(self.app, as_text(self.query_one(JsonTree).chosen)))
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Ask for a file, and write all of it there."""
+        lines = as_text(self._value).split("\n")
+        path = await self.app.push_screen_wait(ask_where(lines))
+        if path is not None:
+            try:
+                self._say(await write_lines(path, lines))
+            except BeetleError as error:
+                self._say(f"{error.key}: {error.message}")
+
+    def _say(self, text: str) -> None:
+        said = self.query_one("#said", Static)
+        said.update(neutral(text))
+        said.set_class(True, "-shown")
+
+
+def as_text(value: Any) -> str:
+    """JSON for a file: indented, in the order of the report."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

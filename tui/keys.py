@@ -1,0 +1,81 @@
+"""Keys that a person has chosen otherwise: by the ids that every binding of the console has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.keys import Keys
+
+from beetle.contracts.errors import InvalidRequest
+
+NAMED_KEYS = frozenset(each.value for each in Keys)
+MODIFIERS = frozenset({"ctrl", "shift", "alt", "super"})
+OF_EVERY_TERMINAL = frozenset({"space", "slash", "question_mark", "full_stop", "comma", "minus", "plus", "colon"})
+
+
+class NoSuchKey(InvalidRequest):
+    """The configuration gives a key to what is not there, or names none that a terminal sends."""
+
+    template = "$.console.keys.{binding}: {reason}"
+
+
+def bindings_of(kind: type[Any]) -> list[Binding]:
+    """The bindings that a class itself defines, one for each key."""
+    own = kind.__dict__.get("BINDINGS", ())
+    return list(Binding.make_bindings([each for each in own if isinstance(each, Binding)]))
+
+
+def bound_classes() -> list[type[Any]]:
+    """Every widget and screen of the console that has been imported and has keys, in the order of their names."""
+
+    def below(kind: type[Any]) -> Iterator[type[Any]]:
+        for each in kind.__subclasses__():
+            yield each
+            yield from below(each)
+
+    found = {each for each in below(DOMNode) if each.__module__.partition(".")[0] == "tui" and bindings_of(each)}
+    return sorted(found, key=lambda each: (each.__module__, each.__qualname__))
+
+
+def check_keys(keys: Mapping[str, str]) -> None:
+    """See that each id is a binding's, each key one that a terminal sends, and no two of a screen's are the same.
+
+    Raises:
+        NoSuchKey: with the nearest ids in its hint.
+    """
+    classes = bound_classes()
+    known = {each.id for kind in classes for each in bindings_of(kind) if each.id}
+    for name, text in keys.items():
+        if name not in known:
+            raise NoSuchKey(binding=name[:80], reason="no key of the console has this id", hint=_nearest(name, known))
+        for key in text.split(","):
+            if not _is_key(key.strip()):
+                hint = "write a letter, or a name such as up, f2, ctrl+n, question_mark; several with commas between"
+                raise NoSuchKey(binding=name, reason=f"{key.strip()[:40]!r} is no key", hint=hint)
+    for kind in classes:
+        _refuse_twice(kind, keys)
+
+
+def _refuse_twice(kind: type[Any], keys: Mapping[str, str]) -> None:
+    taken: dict[str, str] = {}
+    for name in dict.fromkeys(each.id for each in bindings_of(kind) if each.id in keys):
+        for key in keys[name or ""].split(","):
+            first = taken.setdefault(key.strip(), name or "")
+            if first != name:
+                reason = f"{key.strip()} is given to {first} as well"
+                raise NoSuchKey(binding=name, reason=reason, hint="give each of the two a key of its own")
+
+
+def _is_key(key: str) -> bool:
+    *modifiers, base = key.split("+") if key != "+" else ("+",)
+    single = len(base) == 1 and base.isprintable() and base != " "
+    return all(each in MODIFIERS for each in modifiers) and (single or base in NAMED_KEYS | OF_EVERY_TERMINAL)
+
+
+def _nearest(word: str, known: set[str]) -> str:
+    close = get_close_matches(word[:80], sorted(known), n=3)
+    return f"did you mean {' or '.join(close)}?" if close else "`?` in the console and docs/console.md list them"

@@ -1,0 +1,105 @@
+"""Running any operation from the palette: a form, a question where it cannot be taken back, and its report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from beetle.contracts.codec import to_plain
+from beetle.contracts.common import Report
+from beetle.contracts.control import HelloReport
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.fields import Request
+from beetle.contracts.operations import BY_NAME, Operation
+from tui.dialogs import Confirm
+from tui.json_view import ReportView
+from tui.link import Cancelled
+from tui.operation_form import HIDDEN, TAG, OperationForm, arguments_of, kind_of, typed_arguments
+from tui.palette import Entry, Palette
+from tui.working import long_below
+
+if TYPE_CHECKING:
+    from tui.app import Console
+
+DESTROYS = frozenset({"delete", "delete_raw", "remove", "forget", "forget_by_query", "prune", "restore"})
+"""Words of an operation's name, or values of its arguments, after which something is gone."""
+NOT_FROM_HERE = frozenset({"batch", "hello"})
+"""A batch asks for encoded requests, and hello was asked already."""
+MOST_SHOWN = 400
+
+
+async def operation_entries(console: Console) -> Sequence[Entry]:
+    """A line for every operation that this caller may run, as the daemon says it now.
+
+    Raises:
+        BeetleError: it does not say it.
+    """
+    told = cast(HelloReport, await console.link.call("hello"))
+    rows = (BY_NAME.get(each.name) for each in told.operations if each.visible and each.effect != "stream")
+    return [
+        Entry(row.name, f"operation('{row.name}')", row.help)
+        for row in rows
+        if row is not None and row.name not in NOT_FROM_HERE
+    ]
+
+
+async def run_operation(console: Console, name: str) -> None:
+    """From the choice of an operation to its report, in a worker. What was typed is kept until it has run."""
+    row = BY_NAME[name]
+    request = await _which_kind(console, row)
+    if request is None:
+        return
+    texts: Mapping[str, str] | None = {}
+    fault = ""
+    while True:
+        texts = await console.push_screen_wait(OperationForm(row, request, texts, fault))
+        if texts is None:
+            return
+        arguments = typed_arguments(arguments_of(request), texts)
+        tag = kind_of(request)
+        if tag is not None:
+            arguments = {TAG: tag, **arguments}
+        if must_ask(row, arguments) and not await console.push_screen_wait(_question(row, arguments)):
+            fault = "Nothing was run."
+            continue
+        try:
+            report = await _run(console, row, arguments)
+        except Cancelled:
+            fault = "It was called off. What the store had begun by then it may still finish."
+            continue
+        except BeetleError as error:
+            fault = "\n".join([f"{error.key}: {error.message}", *([f"Hint: {error.hint}"] if error.hint else [])])
+            continue
+        await console.push_screen_wait(ReportView(row.name, to_plain(report)))
+        return
+
+
+def must_ask(row: Operation, arguments: Mapping[str, Any]) -> bool:
+    """Whether something may be gone afterwards, or the daemon itself is changed. A dry run changes nothing."""
+    if arguments.get("dry_run") is True or row.effect == "read":
+        return False
+    words = {*row.name.replace(".", "_").split("_"), *(each for each in arguments.values() if isinstance(each, str))}
+    return row.effect == "admin" or bool(words & DESTROYS)
+
+
+async def _run(console: Console, row: Operation, arguments: Mapping[str, Any]) -> Report:
+    if row.deadline_ms is None:
+        return await console.link.call(row.name, arguments)
+    return await long_below(console, row.name, row.name, arguments)
+
+
+async def _which_kind(console: Console, row: Operation) -> type[Request] | None:
+    if len(row.kinds) == 1:
+        return row.kinds[0]
+    by_word = {kind_of(each) or each.__name__: each for each in row.kinds}
+    entries = [Entry(word, word, f"{row.name} {word}") for word in by_word]
+    word = await console.push_screen_wait(Palette(entries, title=f"{row.name}: which kind?"))
+    return None if word is None else by_word[word]
+
+
+def _question(row: Operation, arguments: Mapping[str, Any]) -> Confirm:
+    shown = {name: "…" if name in HIDDEN else value for name, value in arguments.items()}
+    text = json.dumps(shown, ensure_ascii=False)
+    told = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+    return Confirm(f"Run {row.name}?", [f"{row.help[:1].upper()}{row.help[1:]}.", "", told])

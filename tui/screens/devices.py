@@ -1,0 +1,383 @@
+"""Devices: who may speak to the daemon with a key of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from beetle.contracts.capabilities import CAPABILITIES
+from beetle.contracts.control import HelloReport
+from beetle.contracts.devices import (
+    Device,
+    DeviceKeyReport,
+    DeviceListReport,
+    DeviceRemovedReport,
+    DeviceReport,
+)
+from beetle.contracts.errors import BeetleError, Conflict, Forbidden, InvalidRequest
+from beetle.contracts.memory import MemoryCapabilityCatalog
+from tui.area import AreaScreen
+from tui.device_dialogs import Checklist, Credentials, KeyShown
+from tui.dialogs import Ask, Confirm
+from tui.filter import FilterBar
+from tui.form import Field, Form
+from tui.held import HeldRows
+from tui.prose import Block, section
+from tui.rows import PAGE
+from tui.split import Detail, Split, value
+from tui.table import Column, Listing, Table
+from tui.text import count
+
+NEVER = "never"
+ORDERS: tuple[tuple[str, Callable[[Device], Any], bool], ...] = (
+    ("added", lambda each: 0, False),
+    ("label", lambda each: each.label.casefold(), False),
+    ("last seen", lambda each: each.last_seen or "", True),
+    ("state", lambda each: each.state, False),
+)
+"""What `s` goes through: its name, what rows are ordered by, and whether the highest stands first."""
+NEEDS: Mapping[str, str] = {
+    "add": "device.add", "rename": "device.update", "grant": "device.update", "suspend": "device.update",
+    "rotate": "device.rotate_key", "revoke": "device.update", "remove": "device.remove",
+}  # fmt: skip
+"""What each key asks the daemon: who may not ask has no such key."""
+
+
+class Devices(AreaScreen):
+    """The devices of the daemon, or of the caller's owner. A daemon knows 1,024 at most, so all of them are read."""
+
+    AUTO_FOCUS: ClassVar[str | None] = "Table"
+    SCROLLS: ClassVar[bool] = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "add", "Add", id="device-add", tooltip="add a device; its key is shown once"),
+        Binding("n", "rename", "Name", id="device-rename", tooltip="call the device otherwise", show=False),
+        Binding("c", "grant", "Grant", id="device-grant", tooltip="choose what the device may do"),
+        Binding("u", "suspend", "Suspend", id="device-suspend", tooltip="suspend the device, or let it in again"),
+        Binding("o", "rotate", "Key", id="device-rotate", tooltip="give the device another key; the old one is void"),
+        Binding("x", "revoke", "Revoke", id="device-revoke", tooltip="shut the device out for good"),
+        Binding("d,delete", "remove", "Remove", id="device-remove", tooltip="forget the device; what it wrote stays"),
+        Binding("s", "sort", "Sort", id="device-sort", tooltip="order by when added, label, last seen or state",
+                show=False),
+        Binding("escape", "back", "Back", id="device-back", tooltip="from the detail back to the list", show=False),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: tuple[Device, ...] = ()
+        self._rows: HeldRows[Device] = HeldRows()
+        self._order = 0
+        self._words: tuple[str, ...] = ()
+        self._allowed: frozenset[str] = frozenset()
+        self._wanted: str | None = None
+
+    def compose_area(self) -> ComposeResult:
+        """The list, the chosen device, the filter."""
+        table: Table[Device] = Table(COLUMNS, id="device-table", dim=lambda each: each.state != "active")
+        with Split():
+            yield Listing(table, noun=("device", "devices"), empty="No device: a adds one, and shows its key once.")
+            yield Detail("Device", id="device-detail")
+        yield FilterBar("part of an id, label, state, owner or capability")
+
+    def on_mount(self) -> None:
+        """The one list that there is."""
+        self._table.show(self._rows)
+
+    async def load(self) -> None:
+        """See AreaScreen."""
+        told = cast(HelloReport, await self.link.call("hello"))
+        allowed = frozenset(each.name for each in told.operations if each.visible)
+        if allowed != self._allowed:
+            self._allowed = allowed
+            self.refresh_bindings()
+        found: list[Device] = []
+        cursor: str | None = None
+        while True:
+            asked = {"limit": PAGE, "cursor": cursor}
+            page = cast(DeviceListReport, await self.link.call("device.list", asked))
+            found += page.devices
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self._all = tuple(found)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Filter and order what was read; the chosen device stays the chosen one."""
+        chosen = self._table.chosen
+        wanted = self._wanted or (None if chosen is None else chosen.device_id)
+        name, key, falling = ORDERS[self._order]
+        shown = [each for each in self._all if all(word in _found_by(each) for word in self._words)]
+        shown.sort(key=key, reverse=falling)
+        self._rows.hold(shown)
+        place = next((n for n, each in enumerate(shown) if each.device_id == wanted), self._table.index)
+        if place < len(shown) and shown[place].device_id == self._wanted:
+            self._wanted = None
+        self._table.go_to(place)
+        hidden = len(self._all) - len(shown)
+        notes = (f"by {name}" if self._order else "", f"{hidden} hidden by the filter" if hidden else "")
+        self.query_one(Listing).note("; ".join(each for each in notes if each))
+
+    @property
+    def _table(self) -> Table[Device]:
+        return cast("Table[Device]", self.query_one("#device-table", Table))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No key for what the caller may not do, nor for a device where there is none."""
+        needed = NEEDS.get(action)
+        if needed is not None:
+            return needed in self._allowed
+        return super().check_action(action, parameters)
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Show the device whole."""
+        device: Device | None = event.row
+        detail = self.query_one(Detail)
+        if device is None:
+            detail.tell_of("Device", None, ())
+        else:
+            detail.tell_of(device.label, device.device_id, device_blocks(device))
+
+    def on_table_opened(self) -> None:
+        """The keys go to the detail."""
+        self.query_one(Detail).focus()
+
+    def action_back(self) -> None:
+        """The keys go to the list, and what was told goes."""
+        self.untell()
+        self._table.focus()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._order = (self._order + 1) % len(ORDERS)
+        self._arrange()
+
+    def on_filter_bar_filtered(self, event: FilterBar.Filtered) -> None:
+        """Show the devices that hold every word."""
+        self._words = tuple(event.text.casefold().split())
+        self._arrange()
+
+    def action_add(self) -> None:
+        """Ask for what there is to say, then for what it may do; show its key."""
+        self._begin(self._add())
+
+    def action_rename(self) -> None:
+        """Ask for another label."""
+        self._with_chosen(self._rename)
+
+    def action_grant(self) -> None:
+        """Choose its capabilities."""
+        self._with_chosen(self._grant)
+
+    def action_suspend(self) -> None:
+        """Suspend it, or let it in again."""
+        self._with_chosen(self._suspend)
+
+    def action_rotate(self) -> None:
+        """Give it another key."""
+        self._with_chosen(self._rotate)
+
+    def action_revoke(self) -> None:
+        """Shut it out for good."""
+        self._with_chosen(self._revoke)
+
+    def action_remove(self) -> None:
+        """Forget it."""
+        self._with_chosen(self._remove)
+
+    def _with_chosen(self, step: Callable[[Device], Awaitable[None]]) -> None:
+        device = self._table.chosen
+        if device is None:
+            self.tell("no device is chosen: a adds one")
+            return
+        self._begin(step(device))
+
+    def _begin(self, step: Awaitable[None]) -> None:
+        self.untell()
+        self.run_worker(step, group="device", name="device", exclusive=True)
+
+    async def _add(self) -> None:
+        """What was filled in stays there while the daemon finds fault with it."""
+        values: Mapping[str, str] = {}
+        names: tuple[str, ...] = ()
+        fault: tuple[str, ...] = ()
+        while True:
+            filled = await self.app.push_screen_wait(_form(values, fault))
+            if filled is None:
+                return
+            values = filled
+            chosen = await self._choose(f"What {values['label'].strip()} may do", names)
+            if chosen is None:
+                return
+            names = chosen
+            given = {name: text.strip() for name, text in values.items() if text.strip()}
+            try:
+                report = await self.link.call("device.add", {**given, "capabilities": names})
+            except (InvalidRequest, Conflict, Forbidden) as error:
+                fault = (f"! {error.key}: {error.message}", *([f"  {error.hint}"] if error.hint else ()))
+            except BeetleError as error:
+                self.tell(error)
+                return
+            else:
+                await self._show_key("Added: its key, this once", cast(DeviceKeyReport, report))
+                return
+
+    async def _choose(self, title: str, ticked: Sequence[str]) -> tuple[str, ...] | None:
+        catalog = cast("MemoryCapabilityCatalog | None", await self.ask("memory.capabilities"))
+        if catalog is None:
+            return None
+        known = catalog.capabilities
+        # The daemon lets nobody grant what he has not himself; what the device has already may stay.
+        entries = [
+            each for each in CAPABILITIES if each.name in ticked or (each.name in known and known[each.name].visible)
+        ]
+        return await self.app.push_screen_wait(Checklist(title, entries, ticked))
+
+    async def _show_key(self, title: str, report: DeviceKeyReport) -> None:
+        device = report.device
+        self._wanted = device.device_id
+        self.outdate()
+        if report.appKeyOnce is None:
+            self.tell(f"{device.device_id} is there, and its key was told in an earlier answer: o gives it another")
+            return
+        credentials = Credentials(device.device_id, report.appKeyOnce)
+        await self.app.push_screen_wait(KeyShown(title, device.label, credentials, device.appKeyFingerprint))
+        self.tell(f"{device.label} ({device.device_id}) has the key {device.appKeyFingerprint}")
+
+    async def _rename(self, device: Device) -> None:
+        label = await self.app.push_screen_wait(
+            Ask("Rename the device", [f"Id {device.device_id}"], value=device.label, fault=_label_fault)
+        )
+        if label is not None and label.strip() != device.label:
+            await self._change(device, f"{device.device_id} is called {label.strip()}", label=label.strip())
+
+    async def _grant(self, device: Device) -> None:
+        names = await self._choose(f"What {device.label} may do", device.capabilities)
+        if names is not None and set(names) != set(device.capabilities):
+            may = ", ".join(names) or "nothing"
+            await self._change(device, f"{device.label} may from its next request on: {may}", capabilities=names)
+
+    async def _suspend(self, device: Device) -> None:
+        if device.state == "suspended":
+            await self._change(device, f"{device.label} is active again; it proves itself anew", state="active")
+            return
+        lines = [
+            f"{device.label} ({device.device_id}) is refused until it is active again.",
+            _connections_end(device),
+            "Its key stays. u lets it in again.",
+        ]
+        if await self.app.push_screen_wait(Confirm("Suspend the device?", lines)):
+            await self._change(device, f"{device.label} is suspended", state="suspended")
+
+    async def _rotate(self, device: Device) -> None:
+        lines = [
+            f"{device.label} ({device.device_id}) gets another key, which is shown once.",
+            f"The key {device.appKeyFingerprint} is void at once. {_connections_end(device)}",
+        ]
+        if not await self.app.push_screen_wait(Confirm("Give it another key?", lines)):
+            return
+        asked = {"device_id": device.device_id}
+        report = cast("DeviceKeyReport | None", await self.ask("device.rotate_key", asked))
+        if report is not None:
+            await self._show_key("Another key, this once", report)
+
+    async def _revoke(self, device: Device) -> None:
+        lines = [
+            f"{device.label} ({device.device_id}) is refused for good: no key and no state brings it back.",
+            _connections_end(device),
+            "What it wrote stays, under its name. u suspends a device so that it can come back.",
+        ]
+        if await self.app.push_screen_wait(Confirm("Revoke the device?", lines)):
+            await self._change(device, f"{device.label} is revoked", state="revoked")
+
+    async def _remove(self, device: Device) -> None:
+        lines = [
+            f"{device.label} ({device.device_id}) is no longer known; its key is void at once.",
+            _connections_end(device),
+            f"What it wrote stays, under the name device:{device.device_id}, and so do its rows of the log.",
+        ]
+        if not await self.app.push_screen_wait(Confirm("Remove the device?", lines)):
+            return
+        asked = {"device_id": device.device_id}
+        report = cast("DeviceRemovedReport | None", await self.ask("device.remove", asked))
+        if report is not None:
+            self.tell(f"{device.label} ({report.device_id}) is removed")
+            self.outdate()
+
+    async def _change(self, device: Device, done: str, **changes: Any) -> None:
+        asked = {"device_id": device.device_id, **changes}
+        report = cast("DeviceReport | None", await self.ask("device.update", asked))
+        if report is not None:
+            self.tell(done)
+            self.outdate()
+
+    def copied(self) -> str | None:
+        """The chosen device's id."""
+        device = self._table.chosen
+        return None if device is None else device.device_id
+
+    def shown_lines(self) -> list[str]:
+        """The devices that are listed, a JSON object each. Keys are in none."""
+        return [json.dumps(as_plain(each), ensure_ascii=False) for each in self._rows.items]
+
+
+def as_plain(device: Device) -> dict[str, Any]:
+    """A device as `beetle device list --json` has it."""
+    return {name: getattr(device, name) for name in device.__struct_fields__}
+
+
+def device_blocks(device: Device) -> Iterator[Block]:
+    """A device whole."""
+    yield value("Id", device.device_id)
+    yield value(
+        "State", {"active": "active", "suspended": "SUSPENDED: u lets it in again"}.get(device.state, "REVOKED")
+    )
+    yield value("Last seen", _moment(device.last_seen))
+    yield value("Connections", f"{device.connections} open now")
+    yield value("Owner", f"{device.owner_id}, agent {device.agent_id}")
+    yield value("Key", f"{device.appKeyFingerprint} (fingerprint)")
+    yield value("Added", _moment(device.created_at))
+    yield value("Changed", _moment(device.updated_at))
+    yield from section("May" if device.capabilities else "May nothing")
+    meanings = {each.name: each.meaning for each in CAPABILITIES}
+    yield from (value(name, meanings.get(name, "")) for name in device.capabilities)
+
+
+def _form(values: Mapping[str, str], fault: Sequence[str]) -> Form:
+    fields = (
+        Field("label", "Label: what people call it", hint="Kitchen display", fault=_label_fault),
+        Field("device_id", "Id", hint="made up when left empty"),
+        Field("owner_id", "Owner: whose memory it works on", hint="this console's owner when left empty"),
+        Field("agent_id", "Agent: which agent it is", hint="this console's agent when left empty"),
+    )
+    return Form("Add a device", [each._replace(value=values.get(each.key, "")) for each in fields], fault)
+
+
+def _moment(text: str | None) -> str:
+    return NEVER if text is None else f"{text[:19].replace('T', ' ')}Z"
+
+
+def _connections_end(device: Device) -> str:
+    open_now = count(device.connections, "open connection")
+    return f"{open_now} of it {'is' if device.connections == 1 else 'are'} refused from the next request on."
+
+
+def _label_fault(text: str) -> str | None:
+    return None if text.strip() else "give it a label"
+
+
+def _found_by(device: Device) -> str:
+    words = (device.device_id, device.label, device.state, device.owner_id, device.agent_id, *device.capabilities)
+    return " ".join(words).casefold()
+
+
+COLUMNS = (
+    Column[Device]("Device", lambda each: each.device_id, 14),
+    Column[Device]("Label", lambda each: each.label),
+    Column[Device]("State", lambda each: each.state, 9),
+    Column[Device]("Open", lambda each: str(each.connections), 4, right=True),
+    Column[Device]("Last seen (UTC)", lambda each: _moment(each.last_seen)[:16], 16, narrow=60),
+)

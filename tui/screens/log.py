@@ -1,0 +1,239 @@
+"""Log: the event log, the newest rows first, with what it proves of itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from beetle.contracts.control import StoreVerifyReport
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.event_log import EventRow
+from tui.area import AreaScreen
+from tui.filter import FilterBar
+from tui.log_filter import LogFilter, read_filter
+from tui.log_rows import Entry, LogRows, read_log
+from tui.prose import Block, section
+from tui.split import Detail, Split, remark, value
+from tui.table import Column, Listing, Table
+from tui.text import count
+
+COMMON = frozenset({"owner_id", "agent_id", "channel_id"})
+"""What nearly every subject holds: it stands last."""
+FIRST_ROWS = 40
+NEWER = 100
+"""Newer rows that are counted; more are told as more."""
+
+
+class Log(AreaScreen):
+    """Rows never change, so what was read stays as it is: the list ends at the row that was the last when it began.
+
+    While its first row is chosen, newer rows come by themselves; else their number is told, and `n` shows them.
+    """
+
+    AUTO_FOCUS: ClassVar[str | None] = "Table"
+    SCROLLS: ClassVar[bool] = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "newest", "Newest", id="log-newest", tooltip="to the newest row, and what came meanwhile",
+                show=False),
+        Binding("s", "sort", "Order", id="log-sort", tooltip="the newest rows first, or the oldest"),
+        Binding("v", "verify", "Verify", id="log-verify", tooltip="walk the whole chain and the store; may take long"),
+        Binding("escape", "back", "Back", id="log-back", tooltip="from the detail back to the list", show=False),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: tuple[str, ...] = ()
+        """What the last walk over the whole store found."""
+        self._rows: LogRows | None = None
+        self._newer = ""
+
+    def compose_area(self) -> ComposeResult:
+        """The list, the chosen row, the filter."""
+        table: Table[Entry] = Table(COLUMNS, id="log-table")
+        with Split():
+            yield Listing(
+                table, noun=("row", "rows"), empty="No row: each change and each refusal leaves one; / filters them."
+            )
+            yield Detail("Row", id="log-detail")
+        yield FilterBar("topic:device op:device.add by:operator since:2h until:2026-11-21T10:00Z")
+
+    async def load(self) -> None:
+        """See AreaScreen."""
+        rows = self._rows
+        if rows is None:
+            await self._begin(LogFilter(), True)
+            return
+        newer = await rows.newer(NEWER)
+        if rows is not self._rows:
+            return
+        self._newer = ""
+        if newer.rows or newer.has_more:
+            if rows.newest_first and self._table.index == 0:
+                await self._begin(rows.wanted, True, instead_of=rows)
+                return
+            self._newer = f"{'over ' if newer.has_more else ''}{len(newer.rows):,} newer: n"
+        self._tell_state(rows)
+
+    async def _begin(self, wanted: LogFilter, newest_first: bool, instead_of: LogRows | None = None) -> None:
+        """A list that ends with the log as it is now; on the screen the one before stays until this one is read.
+
+        With `instead_of` it is only shown when that one is still there: a person may have asked for another meanwhile.
+
+        Raises:
+            BeetleError: it cannot be read, and the one before stays.
+        """
+        head = (await read_log(self.link, wanted, newest_first=True, limit=1)).head
+        rows = LogRows(self.link, wanted, newest_first, head)
+        rows.on_progress = lambda: self._tell_state(rows)
+        await rows.load(0, FIRST_ROWS)
+        if instead_of is not None and instead_of is not self._rows:
+            return
+        if self._rows is not None:
+            self._rows.dropped = True
+        self._rows, self._newer = rows, ""
+        self._table.show(rows)
+        self._tell_state(rows)
+
+    def _tell_state(self, rows: LogRows) -> None:
+        """What the foot says beside the place: what is newer, whether what was read follows."""
+        self.query_one(Listing).note("; ".join(each for each in (self._newer, rows.state) if each))
+
+    @property
+    def _table(self) -> Table[Entry]:
+        return cast("Table[Entry]", self.query_one("#log-table", Table))
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Show the row whole."""
+        entry: Entry | None = event.row
+        detail = self.query_one(Detail)
+        if entry is None:
+            if self._rows is not None and not self._rows.count:
+                detail.tell_of("Row", None, ())
+        else:
+            detail.tell_of(f"Row {entry.row.seq:,}", entry.row.seq, row_blocks(entry))
+        if self._newer and event.table.index == 0 and self._rows is not None and self._rows.newest_first:
+            self.read_soon()
+
+    def on_table_opened(self) -> None:
+        """The keys go to the detail."""
+        self.query_one(Detail).focus()
+
+    def on_table_failed(self, event: Table.Failed) -> None:
+        """What was read so far stays."""
+        self.tell(event.error)
+
+    def action_back(self) -> None:
+        """The keys go to the list, and what was told goes."""
+        self.untell()
+        self._table.focus()
+
+    def action_newest(self) -> None:
+        """Begin again at the newest row."""
+        self._begin_anew(newest_first=True)
+
+    def action_sort(self) -> None:
+        """Read it from the other end."""
+        self._begin_anew(newest_first=self._rows is not None and not self._rows.newest_first)
+
+    def on_filter_bar_filtered(self, event: FilterBar.Filtered) -> None:
+        """Other rows; what is not understood is told, and filters nothing new."""
+        try:
+            wanted = read_filter(event.text)
+        except BeetleError as error:
+            self.tell(error)
+        else:
+            self._begin_anew(wanted=wanted)
+
+    def _begin_anew(self, wanted: LogFilter | None = None, newest_first: bool | None = None) -> None:
+        """Another list; what is not given is as in the one that is shown."""
+        before = self._rows
+        wanted = wanted if wanted is not None else before.wanted if before is not None else LogFilter()
+        newest_first = newest_first if newest_first is not None else before is None or before.newest_first
+        self.run_worker(self._begin_told(wanted, newest_first), group="log", name="log", exclusive=True)
+
+    async def _begin_told(self, wanted: LogFilter, newest_first: bool) -> None:
+        self.untell()
+        try:
+            await self._begin(wanted, newest_first)
+        except BeetleError as error:
+            self.tell(error)
+
+    def action_verify(self) -> None:
+        """Walk all of it, below a dialog that calls it off."""
+        self.run_worker(self._verify(), group="verify", name="verify", exclusive=True)
+
+    async def _verify(self) -> None:
+        report = cast("StoreVerifyReport | None", await self.console.work("Verify the store", "store.verify"))
+        if report is None:
+            return
+        self.faults = tuple(f"{each.check} {each.subject}: {each.problem}" for each in report.findings)
+        looked = ", ".join(f"{name} {number:,}" for name, number in sorted(report.checked.items()))
+        if report.clean:
+            self.tell(f"Verified, and clean: {looked}")
+        else:
+            found = "; ".join(self.faults[:3])
+            self.tell(f"NOT CLEAN: {count(len(self.faults), 'fault')}: {found}. Looked at: {looked}")
+
+    def copied(self) -> str | None:
+        """The chosen row as JSON."""
+        entry = self._table.chosen
+        return None if entry is None else json.dumps(as_plain(entry.row), ensure_ascii=False)
+
+    def shown_lines(self) -> list[str]:
+        """The rows that are kept, a JSON object each."""
+        rows = self._rows
+        if rows is None:
+            return []
+        kept = (rows.get(index) for index in range(rows.count))
+        return [json.dumps(as_plain(each.row), ensure_ascii=False) for each in kept if each is not None]
+
+
+def as_plain(row: EventRow) -> dict[str, Any]:
+    """A row as `beetle log --json` prints it."""
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+def subject_text(row: EventRow) -> str:
+    """What a row is about, on one line."""
+    told = sorted(row.subject.items(), key=lambda each: (each[0] in COMMON, each[0]))
+    return " ".join(f"{name}={_short(held)}" for name, held in told)
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def row_blocks(entry: Entry) -> Iterator[Block]:
+    """A row whole."""
+    row = entry.row
+    yield value("At", row.at)
+    yield value("Event", f"{row.topic} {row.event}")
+    yield value("Operation", row.operation or "-")
+    yield value("Principal", row.principal or "-")
+    yield value("Of", "the daemon itself" if row.daemon else "this memory space")
+    yield value("Hash", row.hash)
+    yield value("Chain", "BROKEN: it does not follow from the row before it" if entry.broken else "follows, ok")
+    yield from section("Subject")
+    if not row.subject:
+        yield from remark("Nothing more is kept of it.")
+    yield from (value(name, _short(held)) for name, held in sorted(row.subject.items()))
+
+
+def _when(entry: Entry) -> str:
+    """Without the year, which the detail has."""
+    return entry.row.at[5:19].replace("T", " ")
+
+
+COLUMNS = (
+    Column[Entry]("Row", lambda each: f"{each.row.seq:,}", 9, right=True),
+    Column[Entry]("Chain", lambda each: "BROKEN" if each.broken else "ok", 6),
+    Column[Entry]("At (UTC)", _when, 14, narrow=48),
+    Column[Entry]("Topic", lambda each: each.row.topic, 11),
+    Column[Entry]("Event", lambda each: each.row.event, 14),
+    Column[Entry]("Principal", lambda each: each.row.principal, 14, narrow=90),
+    Column[Entry]("Subject", lambda each: subject_text(each.row), narrow=76),
+)
