@@ -121,6 +121,11 @@ class Console(App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, self._paint_again)
         self.link.start()
 
+    async def _shutdown(self) -> None:
+        # What still reads would look for widgets that are gone, and end the console with an error.
+        self.workers.cancel_all()
+        await super()._shutdown()
+
     def on_unmount(self) -> None:
         """End what runs beside the screen."""
         self.link.close()

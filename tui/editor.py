@@ -6,31 +6,24 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, NamedTuple, cast
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.events import Paste
-from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from beetle.contracts.common import Report
-from beetle.contracts.errors import BeetleError, Conflict, PayloadTooLarge
+from beetle.contracts.errors import BeetleError, Conflict
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillMutationReport
 from tui.dialogs import Confirm
 from tui.diff import diff_of
 from tui.line import Line
-from tui.text import DRIVES_A_TERMINAL, count, neutral
+from tui.plaintext import Plaintext
+from tui.text import count, neutral
 
-MOST_TEXT = 200_000
-MOST_LINE = 20_000
-"""Characters that can be edited here, and of one line of them: every key lays the line out anew."""
 MOST_DIFF_LINES = 12
-C0_PICTURES = 0x2400
-"""Where the pictures of control characters begin: each takes one cell, and does nothing."""
 
 Asking = Callable[[str, dict[str, object]], Awaitable[Report]]
 
@@ -42,23 +35,6 @@ class Draft(NamedTuple):
     topic: str
     summary: str
     procedure: str
-
-
-class TooLongToEdit(PayloadTooLarge):
-    """A text that would make the editor slow at every key."""
-
-    template = "{what}: the console edits texts of at most {maximum} {unit}"
-    hint_template = "`beetle skill edit NAME --procedure-file FILE` takes what the profile allows"
-
-
-def bound(what: str, text: str) -> None:
-    """Raises TooLongToEdit for what is better edited elsewhere."""
-    if len(text) > MOST_TEXT:
-        raise TooLongToEdit(what=f"{what} has {count(len(text), 'character')}", maximum=MOST_TEXT, unit="characters")
-    longest = max(map(len, text.split("\n")))
-    if longest > MOST_LINE:
-        told = f"{what} has a line of {count(longest, 'character')}"
-        raise TooLongToEdit(what=told, maximum=MOST_LINE, unit="characters a line")
 
 
 class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
@@ -224,49 +200,3 @@ def conflict_lines(before: RuntimeSkillDetailReport, now: RuntimeSkillDetailRepo
         lines.append(f"… {count(len(diff) - MOST_DIFF_LINES, 'line')} more")
     lines += ["", f"Save your {', '.join(fields)} over that? What you did not change stays as it is now."]
     return lines
-
-
-class Plaintext(TextArea):
-    """A text of several lines as the console has them: no cursor that blinks, a picture for what drives a terminal."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "ctrl+home", "edge(0)", "Beginning", id="text-start", tooltip="to the beginning of the text", show=False
-        ),
-        Binding("ctrl+end", "edge(1)", "End", id="text-end", tooltip="to the end of the text", show=False),
-    ]
-
-    class Refused(Message):
-        """What was pasted was not taken."""
-
-        def __init__(self, error: BeetleError) -> None:
-            super().__init__()
-            self.error = error
-
-    def __init__(self, text: str, *, id: str) -> None:
-        super().__init__(text, id=id, highlight_cursor_line=False, tab_behavior="focus")
-        self.cursor_blink = False
-
-    def get_line(self, line_index: int) -> Text:
-        """A line as it is drawn: the document keeps what it is."""
-        return Text(DRIVES_A_TERMINAL.sub(_picture, self.document.get_line(line_index)), end="", no_wrap=True)
-
-    def action_edge(self, last: int) -> None:
-        """To the beginning of the text, or to its end."""
-        self.move_cursor(self.document.end if last else (0, 0))
-
-    async def _on_paste(self, event: Paste) -> None:
-        try:
-            bound("what was pasted", event.text)
-            bound("the text with what was pasted", f"{self.text}\n{event.text}")
-        except TooLongToEdit as error:
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Refused(error))
-
-
-def _picture(found: re.Match[str]) -> str:
-    character = found[0]
-    if character == "\t":
-        return character
-    return chr(C0_PICTURES + ord(character)) if ord(character) < 0x20 else "\ufffd"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,13 +13,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.dialogs import BOX
-from tui.editor import Plaintext
 from tui.held import HeldRows
 from tui.line import Line
 from tui.table import Column, Table
 from tui.text import neutral
 
 MOST_CHOICES_SHOWN = 10
+
+if TYPE_CHECKING:
+    from tui.plaintext import Plaintext
 
 
 class Field(NamedTuple):
@@ -74,6 +76,8 @@ class Form(ModalScreen[Mapping[str, str] | None]):
 
     def compose(self) -> ComposeResult:
         """Each field under what it is called."""
+        from tui.plaintext import Plaintext
+
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
             box.border_subtitle = "^s takes it, tab goes on, esc closes"
@@ -91,9 +95,7 @@ class Form(ModalScreen[Mapping[str, str] | None]):
         """What the fields made of what they were given."""
         for each in self._fields:
             named = f"#field-{each.key}"
-            self._untouched[each.key] = (
-                self.query_one(named, Plaintext).text if each.several else self.query_one(named, Line).value
-            )
+            self._untouched[each.key] = self._text_of(named, each)
 
     def on_plaintext_refused(self, event: Plaintext.Refused) -> None:
         """A paste that is too long."""
@@ -122,9 +124,14 @@ class Form(ModalScreen[Mapping[str, str] | None]):
 
     def _value(self, field: Field) -> str:
         named = f"#field-{field.key}"
-        text = self.query_one(named, Plaintext).text if field.several else self.query_one(named, Line).value
+        text = self._text_of(named, field)
         # What nobody has touched is answered as it was given: a field may write line ends and controls otherwise.
         return field.value if text == self._untouched[field.key] else text
+
+    def _text_of(self, named: str, field: Field) -> str:
+        from tui.plaintext import Plaintext
+
+        return self.query_one(named, Plaintext).text if field.several else self.query_one(named, Line).value
 
     def _say(self, wrong: str) -> None:
         said = self.query_one("#fault", Static)

@@ -11,7 +11,9 @@ from textual.events import Paste
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, opened, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, page, skill, to_skills, with_a_turn, write
-from tui.editor import MOST_LINE, MOST_TEXT, Plaintext, SkillEditor
+from tui.bounds import MOST_LINE, MOST_TEXT
+from tui.editor import SkillEditor
+from tui.plaintext import Plaintext
 from tui.line import Line
 from tui.screens.skills import Skills
 

@@ -359,7 +359,8 @@ class Skills(AreaScreen):
     async def action_edit(self) -> None:
         """Edit the skill as it is now."""
         # The widget to edit in is large, and most look only.
-        from tui.editor import Draft, SkillEditor, bound
+        from tui.bounds import bound
+        from tui.editor import Draft, SkillEditor
 
         report = await self._whole()
         if report is None:
