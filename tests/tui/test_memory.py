@@ -14,8 +14,8 @@ from tests.running import Daemon
 from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, opened, running, show
 from tui.dialogs import Confirm, Told
-from tui.plaintext import Plaintext
 from tui.form import Choose, Form
+from tui.plaintext import Plaintext
 from tui.screens.memory import Memory
 from tui.source import DaemonSource
 

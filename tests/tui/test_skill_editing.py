@@ -13,8 +13,8 @@ from tests.tui.showing import Shown, at, opened, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, page, skill, to_skills, with_a_turn, write
 from tui.bounds import MOST_LINE, MOST_TEXT
 from tui.editor import SkillEditor
-from tui.plaintext import Plaintext
 from tui.line import Line
+from tui.plaintext import Plaintext
 from tui.screens.skills import Skills
 
 

@@ -21,8 +21,8 @@ from beetle.contracts.long_term import (
     LongTermRecord,
 )
 from beetle.contracts.memory import MemoryCapabilityCatalog
-from tui.dialogs import Ask
 from tui.bounds import TooLongToEdit, bound
+from tui.dialogs import Ask
 from tui.filter import FilterBar
 from tui.form import Choose, Field, Form, Option
 from tui.memory.section import NOT_SHOWN, Section, day, moment, seen_through, short
