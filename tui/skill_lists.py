@@ -14,7 +14,7 @@ from tui.table import Column, Listing, Table
 T = TypeVar("T", RuntimeSkillSummary, AgentSkillSummary)
 
 Fetch = Callable[[str | None, int], Awaitable[Batch[T]]]
-NO_ROWS = "No skills."
+NO_ROWS = "No skill"
 
 
 class Order(NamedTuple):
@@ -40,18 +40,18 @@ def short_name(skill: RuntimeSkillSummary | RuntimeSkillDetailReport) -> str:
 
 
 RUNTIME_COLUMNS: tuple[Column[RuntimeSkillSummary], ...] = (
-    Column("NAME", short_name),
-    Column("STATE", state_of, 7),
-    Column("REV", lambda each: str(each.revision), 4, right=True),
-    Column("CHANGED", lambda each: each.updated_at[:SHORT_DATE], SHORT_DATE),
-    Column("TITLE", lambda each: each.title or WITHHELD, narrow=64),
+    Column("Name", short_name),
+    Column("State", state_of, 7),
+    Column("Rev", lambda each: str(each.revision), 4, right=True),
+    Column("Changed", lambda each: each.updated_at[:SHORT_DATE], SHORT_DATE),
+    Column("Title", lambda each: each.title or WITHHELD, narrow=64),
 )
 AGENT_COLUMNS: tuple[Column[AgentSkillSummary], ...] = (
-    Column("NAME", lambda each: each.name),
-    Column("MOUNT", lambda each: each.mount, 14),
-    Column("FILES", lambda each: str(each.resources), 5, right=True),
+    Column("Name", lambda each: each.name),
+    Column("Mount", lambda each: each.mount, 14),
+    Column("Files", lambda each: str(each.resources), 5, right=True),
     Column("", lambda each: "changed" if each.changed else "", 7),
-    Column("DESCRIPTION", lambda each: each.description or WITHHELD, narrow=64),
+    Column("Description", lambda each: each.description or WITHHELD, narrow=64),
 )
 
 

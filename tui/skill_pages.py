@@ -84,7 +84,7 @@ def _text(text: str | None) -> list[Block]:
 
 def _citations(citations: Sequence[SkillCitation]) -> Iterator[Block]:
     if not citations:
-        yield plain("None: nothing says what it was learned from.")
+        yield plain("None: this revision names no evidence.")
     for each in citations:
         text = WITHHELD if each.text is None else each.text
         if each.ref is None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from typing import Any
 
 from textual.containers import Container
 from textual.content import Content
 from textual.events import Resize
+from textual.widget import Widget
 
 from tui.document import Document
-from tui.prose import MOST_SHOWN, Block, fact, left_out, plain
+from tui.document import title as title_line
+from tui.prose import BLANK, MOST_SHOWN, Block, fact, left_out, plain
 from tui.rows import Rows
 from tui.table import Listing
 from tui.text import neutral
@@ -33,13 +36,14 @@ class Detail(Document):
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.title = title
-        self.border_title = Content(title)
+        self.border_title = title_line(title)
 
     def tell_of(self, title: str, subject: object, blocks: Iterable[Block]) -> None:
         """Show these under a title; what is the same subject read again stays where it stands."""
         self.title = neutral(title)
-        self.border_title = Content(self.title)
-        self.show(subject, blocks)
+        self.border_title = title_line(self.title)
+        # The title stands above them: no blank line is needed before the first.
+        self.show(subject, dropwhile(lambda each: each == BLANK, blocks))
 
 
 class Split(Container):
@@ -63,11 +67,16 @@ class Split(Container):
 
     def on_table_shown(self) -> None:
         """A list of few rows leaves its room to the detail below it."""
-        listing = self.query_one(Listing)
-        bound(listing, None if self.has_class("-wide") else listing.table.rows)
+        for listing in self.query(Listing):
+            rows = None if self.has_class("-wide") else listing.table.rows
+            bound(listing, rows)
+            holder = listing.parent
+            # What says why a list is empty needs room in what holds it.
+            if listing.display and isinstance(holder, Widget) and holder is not self:
+                bound(holder, rows if rows is not None and rows.count else None)
 
 
-def bound(listing: Listing[Any], rows: Rows[Any] | None) -> None:
+def bound(listing: Widget, rows: Rows[Any] | None) -> None:
     """Give a list no more room than it has rows, its head and its foot."""
     most = None if rows is None else max(1, rows.count) + 2
     now = listing.styles.max_height

@@ -223,6 +223,11 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         shown = [each for each in self.columns if room >= each.narrow]
         fixed = sum(each.width or 0 for each in shown) + GAP * (len(shown) - 1)
         free = [each for each in shown if each.width is None]
+        if not free and fixed > room:  # the last one ends with an ellipsis where it is cut
+            return [
+                *((each, each.width or 0) for each in shown[:-1]),
+                (shown[-1], room - fixed + (shown[-1].width or 0)),
+            ]
         share = max(1, (room - fixed) // len(free)) if free else 0
         return [(each, share if each.width is None else each.width) for each in shown]
 
@@ -298,7 +303,8 @@ class Listing(Vertical, Generic[T]):
             return
         count = rows.count
         one, many = self._noun
-        place = f"{self.table.index + 1:,} of {count:,} {one if count == 1 else many}" if count else self._empty
+        empty = self._empty.removesuffix(".") if self._note else self._empty
+        place = f"{self.table.index + 1:,} of {count:,} {one if count == 1 else many}" if count else empty
         self.query_one(_Foot).say(f"{place}{'; ' if self._note else ''}{self._note}")
         self.query_one(_Head).refresh()
 

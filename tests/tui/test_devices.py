@@ -201,7 +201,7 @@ def test_a_device_is_renamed(daemon: Daemon, operator: Client) -> None:
         await shown.press("n")
         await shown.until_shown("Rename the device")
         await shown.press("ctrl+u", *"Stove 台所", "enter")
-        await shown.until_shown("kitchen is called Stove 台所", "─Stove 台所─")
+        await shown.until_shown("kitchen is called Stove 台所", "─ Stove 台所 ─")
 
     show(at(daemon), look)
     device = known(operator)

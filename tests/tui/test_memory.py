@@ -82,7 +82,7 @@ def test_a_citation_leads_to_the_evidence_and_back_to_the_fact(daemon: Daemon, c
         await shown.until(lambda: shown.console.current_mode == "transcripts")
         shown.console.go(ref)
         await shown.until(lambda: shown.console.current_mode == "memory")
-        await shown.until_shown("━flange (current)", "The flange is bent.")
+        await shown.until_shown("━ flange (current)", "The flange is bent.")
 
     show(at(daemon), look)
 
@@ -167,7 +167,7 @@ def test_a_stale_fact_is_out_of_recall_and_listed_among_the_stale(daemon: Daemon
         await shown.until_shown("say why")
         await typed(shown, "sold")
         await shown.press("enter")
-        await shown.until_shown("stale, revision 2", "no such fact")
+        await shown.until_shown("stale, revision 2", "No such fact")
         await shown.press("v")
         await shown.until_shown("stale, holding “crane”", "crane (stale)", "> stale")
 
@@ -192,7 +192,7 @@ def test_a_deletion_says_what_goes_and_hands_over_a_receipt(daemon: Daemon, clie
         await dialog(shown, Told)
         await shown.until_shown("1 fact: deleted.", "No byte of it is left in the store's files.", "Receipt")
         await shown.press("escape")
-        await shown.until_shown("no such fact")
+        await shown.until_shown("No such fact")
 
     show(at(daemon), look)
     assert client.get_long_term(ref=ref).record.state == "deleted"
@@ -226,7 +226,7 @@ def test_forgetting_by_words_is_rehearsed_first(daemon: Daemon, client: Client) 
         await shown.press("y")
         await shown.until_shown("3 facts: forgotten.", "Receipt")
         await shown.press("escape")
-        await shown.until_shown("no such fact")
+        await shown.until_shown("No such fact")
         await shown.press("f", "enter")
         await shown.until_shown("no fact holds “zeppelin”: nothing to forget")
 
@@ -242,7 +242,7 @@ def test_a_kind_is_chosen_and_whom_a_fact_may_reach(daemon: Daemon, client: Clie
         await shown.press("i")
         await dialog(shown, Choose)
         await shown.press("down", "enter")
-        await shown.until_shown("profile, holding “fittings”", "no such fact")
+        await shown.until_shown("profile, holding “fittings”", "No such fact")
         await shown.press("i", "down", "enter")
         await shown.until_shown("preference, holding “fittings”", "fittings (current)")
         await shown.press("w")
@@ -283,7 +283,7 @@ def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
 
     async def look(shown: Shown) -> None:
         await part(shown, "Policies")
-        await shown.until_shown("no policy holds", "A policy acts on what is asked to be remembered")
+        await shown.until_shown("No policy holds", "A policy acts on what is asked to be remembered")
         await shown.press("x")
         await shown.until_shown("Suppress what may be remembered")
         await shown.press("ctrl+s")
@@ -300,7 +300,7 @@ def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
         await shown.press("ctrl+s")
         await shown.until_shown("pause: done", "1 of 2 policies")
         assert {each.action for each in client.long_term_policy(action="list").policies} == {"pause", "suppress"}
-        for left in ("1 of 1 policy", "no policy holds"):
+        for left in ("1 of 1 policy", "No policy holds"):
             await shown.press("d")
             await shown.until_shown("Lift (resume)?")
             await shown.press("y")
@@ -333,7 +333,7 @@ def test_tools_are_shown_with_what_experience_says_of_them(daemon: Daemon, clien
         await shown.press("d")
         await shown.until_shown("Delete the registry?", "What was observed of its tools stays")
         await shown.press("y")
-        await shown.until_shown("deleted: bench-tools", "no tool registry", "A host registers its tools")
+        await shown.until_shown("deleted: bench-tools", "No tool registry", "A host registers its tools")
 
     show(at(daemon), look, size=(80, 40))
 
@@ -345,7 +345,7 @@ def test_what_waits_is_told_with_what_it_waits_for(daemon: Daemon, client: Clien
 
     async def look(shown: Shown) -> None:
         await part(shown, "Waiting")
-        await shown.until_shown("no job is open", "for somebody else than the assistant to say so (needs_assertion)")
+        await shown.until_shown("No job is open", "for somebody else than the assistant to say so (needs_assertion)")
         await shown.until_shown("deferred: needs_assertion", "none is configured")
         await shown.press("m")
         await shown.until_shown("Maintain?")

@@ -62,7 +62,7 @@ def test_the_hits_are_those_that_anybody_gets(daemon: Daemon) -> None:
         assert f"Score        {'█' * 16}  1.000 of the best one's" in shown.text
         assert shown.value("lexical") == "it matched by itself"
         await shown.press("down")
-        await shown.until_shown("─Hit 2", f"> {found.hits[1].score:.3f}", found.hits[1].ref)
+        await shown.until_shown("─ Hit 2", f"> {found.hits[1].score:.3f}", found.hits[1].ref)
 
     show(at(daemon), look, size=(80, 48))
 
@@ -111,7 +111,7 @@ def test_a_plane_is_left_out_and_the_last_one_stays(daemon: Daemon) -> None:
             await shown.press("right", "space")
         await shown.until_shown("one plane at least is searched")
         assert bench(shown).settings.planes == {PLANES[-1]}
-        await shown.until_shown("no hit", "No memory holds words of this query")
+        await shown.until_shown("No hit", "No memory holds words of this query")
         await shown.press("escape")
         await shown.until(lambda: bench(shown).table.has_focus)
 
@@ -174,7 +174,7 @@ def test_a_change_is_told_and_runs_nothing_by_itself(daemon: Daemon) -> None:
 
     async def look(shown: Shown) -> None:
         await ask(shown, "turbine")
-        await shown.until_shown("no hit")
+        await shown.until_shown("No hit")
         said = {"message_id": "m9", "role": "user", "content": "The turbine hums."}
         with daemon.client() as client:
             client.commit_transcript(

@@ -28,7 +28,7 @@ def daemon() -> Iterator[Daemon]:
 
 def test_a_store_without_skills_says_how_they_come(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        await to_skills(shown, "No skills.", "No runtime skills yet.", "memory.write")
+        await to_skills(shown, "No skill", "No runtime skills yet.", "memory.write")
         await shown.press("i", "o", "d", "h", "y")
         await shown.until_shown("nothing is chosen")
         with daemon.client() as client:
@@ -100,7 +100,7 @@ def test_a_person_filters_the_skills_and_gets_them_all_back(daemon: Daemon) -> N
         await shown.until_shown("1 of 1 skill; by name, filtered", "Title of skill-7")
         assert names(shown) == ["skill-7"]
         await shown.press("slash", *"zzz", "enter")
-        await shown.until_shown("No skills.", "No skill holds all of these words.")
+        await shown.until_shown("No skill", "No skill holds all of these words.")
         await shown.press("escape")
         await shown.until_shown("1 of 12 skills; by name")
         assert "filtered" not in shown.text
@@ -227,7 +227,7 @@ def test_a_change_by_another_is_shown_where_it_is_read(daemon: Daemon) -> None:
         await shown.until_shown("Another title", "revision 2")
         with daemon.client() as client:
             client.delete_runtime_skill(name="pump")
-        await shown.until_shown("No skills.", "No runtime skills yet.")
+        await shown.until_shown("No skill", "No runtime skills yet.")
 
     with daemon.client() as client:
         write(client, skill("pump"))
@@ -295,7 +295,7 @@ def test_without_mounted_folders_it_says_how_they_are_mounted(daemon: Daemon) ->
     async def look(shown: Shown) -> None:
         await to_skills(shown, "No runtime skills yet.")
         await shown.press("left")
-        await shown.until_shown("No skills.", "No Agent Skills.", "[agent_skills]", "beetle.toml")
+        await shown.until_shown("No skill", "No Agent Skills.", "[agent_skills]", "beetle.toml")
         with daemon.client() as client:
             write(client, skill("pump"))
         for _ in range(3):

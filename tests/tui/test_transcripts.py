@@ -81,7 +81,7 @@ async def open_workshop(shown: Shown) -> None:
     await begin(shown)
     await shown.until_shown("local/workshop")
     await shown.press("enter")
-    await shown.until_shown("local/workshop, view host_ui", "─Turn t")
+    await shown.until_shown("local/workshop, view host_ui", "─ Turn t")
 
 
 async def type_in(shown: Shown, text: str) -> None:
@@ -99,11 +99,13 @@ def test_a_person_opens_a_conversation_and_reads_its_latest_turn(daemon: Daemon,
         await begin(shown)
         await shown.until_shown("> local/workshop", "Mara", "1 of 1 conversation")
         await shown.press("enter")
-        await shown.until_shown("3 of 3 turns", "─Turn t3", "number 3, 2026-03-03 08:12:00Z", "Mara (user): m3, shared")
+        await shown.until_shown(
+            "3 of 3 turns", "─ Turn t3", "number 3, 2026-03-03 08:12:00Z", "Mara (user): m3, shared"
+        )
         await shown.until_shown("about pump-2, agent agent-main, set off by radio", "It is", "quiet now.")
         await shown.until_shown("ticket T-7 (about): Loud pump; for host_ui", "mood; for host_ui", "calm")
         await shown.press("k")
-        await shown.until_shown("2 of 3 turns", "Pump 2 is loud.", "─Turn t2")
+        await shown.until_shown("2 of 3 turns", "Pump 2 is loud.", "─ Turn t2")
         await shown.press("enter")
         await shown.until(lambda: shown.console.screen.query_one(Detail).has_focus)
         await shown.press("escape", "escape")
@@ -136,7 +138,7 @@ def test_a_person_goes_round_the_views_and_sees_why_each_thing_is_withheld(daemo
             seen.append(area(shown).view)
             assert "for me alone" not in shown.text
             await shown.press("v")
-            await shown.until_shown(f"view {area(shown).view}", "─Turn t1")
+            await shown.until_shown(f"view {area(shown).view}", "─ Turn t1")
             await shown.until(lambda: "withheld by this view" in shown.text)
         assert seen == ["host_ui", "model_context", "operator_audit", "export"]
         assert area(shown).view == "host_ui", "raw_owner is never asked for"
@@ -158,7 +160,7 @@ def test_a_person_masks_a_turn_and_recall_forgets_it(daemon: Daemon, client: Cli
     async def look(shown: Shown) -> None:
         await open_workshop(shown)
         await shown.press("g", "j", "j")
-        await shown.until_shown("3 of 5 turns", "─Turn t3", "m Mask")
+        await shown.until_shown("3 of 5 turns", "─ Turn t3", "m Mask")
         await shown.press("m")
         await shown.until_shown("Turn t3 of local/workshop", "1 turn, 1 message", "No derived record came from it.")
         await shown.press("enter")
@@ -264,7 +266,7 @@ def test_a_person_jumps_to_a_date(daemon: Daemon, client: Client) -> None:
         await shown.press("d")
         await shown.until_shown("Go to a date")
         await type_in(shown, "2026-03-07")
-        await shown.until_shown("7 of 25 turns", "─Turn t7")
+        await shown.until_shown("7 of 25 turns", "─ Turn t7")
         await shown.press("d")
         await shown.until_shown("Go to a date")
         await type_in(shown, "2027")
@@ -300,7 +302,7 @@ def test_a_person_finds_words_and_opens_the_turn_that_holds_them(daemon: Daemon,
         hit = area(shown).table("hits").chosen
         assert hit is not None
         await shown.press("enter")
-        await shown.until_shown(f"{hit.turn_id[1:]} of 25 turns", f"─Turn {hit.turn_id}")
+        await shown.until_shown(f"{hit.turn_id[1:]} of 25 turns", f"─ Turn {hit.turn_id}")
         await shown.press("escape")
         await shown.until_shown("“pump 4” in local/workshop")
 
@@ -361,13 +363,13 @@ def test_what_was_derived_leads_to_the_skill_and_a_citation_leads_back(daemon: D
     async def look(shown: Shown) -> None:
         await begin(shown)
         shown.console.go("evidence:local/workshop/t5/m5")
-        await shown.until_shown("5 of 25 turns", "─Turn t5", "Pump 5 is loud.")
+        await shown.until_shown("5 of 25 turns", "─ Turn t5", "Pump 5 is loud.")
         await shown.press("o")
         await shown.until_shown("Derived from it: 1", "> procedural:runtime_skill__quiet/1 cites m5")
         await shown.press("enter")
         await shown.until(lambda: shown.console.current_mode == "skills")
         shown.console.go("evidence:local/workshop/t7")
-        await shown.until_shown("7 of 25 turns", "─Turn t7")
+        await shown.until_shown("7 of 25 turns", "─ Turn t7")
         await shown.press("o")
         await shown.until_shown("Derived from it: 0", "Nothing was derived from turn t7.")
         shown.console.go("evidence:local/workshop/t99")
@@ -398,7 +400,7 @@ def test_reading_writes_nothing(daemon: Daemon, client: Client) -> None:
         await open_workshop(shown)
         for key in "kkkjvg":
             await shown.press(key)
-        await shown.until_shown("1 of 5 turns", "─Turn t1", "view model_context")
+        await shown.until_shown("1 of 5 turns", "─ Turn t1", "view model_context")
         assert "transcript.lifecycle" not in source.asked
         await shown.press("o")
         await shown.until_shown("Derived from it: 0")
@@ -414,7 +416,7 @@ def test_new_turns_come_by_themselves_and_move_nothing(daemon: Daemon, client: C
         await open_workshop(shown)
         await shown.until_shown("5 of 5 turns")
         say(client, spoken(6, message("m6", "It is quiet.")))
-        await shown.until_shown("5 of 6 turns", "It is quiet.", "─Turn t5")
+        await shown.until_shown("5 of 6 turns", "It is quiet.", "─ Turn t5")
         client.request_transcript_lifecycle(conversation=WORKSHOP, action="mask", turn_ids=["t5"], reason="a test")
         await shown.until_shown("! [masked]", "5 of 6 turns")
 
@@ -434,7 +436,7 @@ def test_a_long_conversation_opens_at_its_end_and_keeps_little_of_it(daemon: Dae
         await open_workshop(shown)
         await shown.until_shown("3,000 of 3,000 turns", "Line 3000.")
         await shown.press("home")
-        await shown.until_shown("1 of 3,000 turns", "─Turn t1─", "Line 1.")
+        await shown.until_shown("1 of 3,000 turns", "─ Turn t1 ─", "Line 1.")
         await shown.press("end", *["pageup"] * 40)
         await shown.until(lambda: area(shown).table("turns").chosen is not None)
         rows = area(shown).table("turns").rows
@@ -454,7 +456,7 @@ def test_wide_and_long_content_breaks_no_line(daemon: Daemon, client: Client, si
     async def look(shown: Shown) -> None:
         await open_workshop(shown)
         for number in range(len(texts), 0, -1):
-            await shown.until_shown(f"{number} of {len(texts)} turns", f"─Turn t{number}")
+            await shown.until_shown(f"{number} of {len(texts)} turns", f"─ Turn t{number}")
             assert all(cell_len(line) <= size[0] for line in shown.lines)
             assert not set(shown.text) & set("\x1b\x07\u202e\t\r")
             assert len(shown.lines) == size[1]
@@ -572,7 +574,7 @@ def test_a_store_of_this_process_is_read_and_masked_like_a_daemons(tmp_path: Pat
         await shown.press("4")
         await shown.until_shown("> local/workshop")
         await shown.press("enter")
-        await shown.until_shown("Pump 1 is loud.", "─Turn t1")
+        await shown.until_shown("Pump 1 is loud.", "─ Turn t1")
         await shown.press("x")
         await shown.until_shown("┌─ Delete for good")
         await type_in(shown, "a test")
@@ -594,7 +596,7 @@ def test_y_copies_the_ref_and_in_the_turn_its_text(daemon: Daemon, client: Clien
         await shown.press("y")
         await shown.until(lambda: shown.console.clipboard == "local/workshop")
         await shown.press("enter")
-        await shown.until_shown("─Turn t5")
+        await shown.until_shown("─ Turn t5")
         await shown.press("y")
         await shown.until(lambda: shown.console.clipboard == "evidence:local/workshop/t5")
         await shown.press("enter", "y")

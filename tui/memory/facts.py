@@ -50,13 +50,13 @@ class Facts(Section[LongTermRecord]):
 
     TITLE = "Facts"
     NOUN = ("fact", "facts")
-    EMPTY = "no such fact"
+    EMPTY = "No such fact"
     HOW = (
         "Facts are what holds beside what was said. They come from candidates and extractions that are accepted, or "
         "from the model that reads what was said (memory.maintain).\n\nv shows stale, superseded and deleted ones too."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "reword('correct')", "Correct", id="fact-correct", tooltip="say the fact better: a new revision"),
+        Binding("c", "reword('correct')", "Fix", id="fact-correct", tooltip="say the fact better: a new revision"),
         Binding("m", "stale", "Stale", id="fact-stale", tooltip="mark the fact stale: recall leaves it out"),
         Binding("d", "delete", "Delete", id="fact-delete", tooltip="erase the fact; a tombstone stays"),
         Binding("f", "forget", "Forget", id="fact-forget", tooltip="erase every fact that holds some words"),

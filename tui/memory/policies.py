@@ -33,7 +33,7 @@ class Policies(Section[PolicyView]):
 
     TITLE = "Policies"
     NOUN = ("policy", "policies")
-    EMPTY = "no policy holds"
+    EMPTY = "No policy holds"
     HOW = (
         "A policy acts on what is asked to be remembered from now on: a puts off, x refuses. It can name a kind, a "
         "topic, a chat, or all of them. What is there already stays."

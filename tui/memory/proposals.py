@@ -38,7 +38,7 @@ class Proposals(Section[ProposalSummary]):
 
     TITLE = "Proposals"
     NOUN = ("proposal", "proposals")
-    EMPTY = "no such proposal"
+    EMPTY = "No such proposal"
     HOW = (
         "An agent proposes changes to skills and facts (evolve.propose). Nothing of it happens before somebody who may "
         "submits it: b submits, w withdraws. v shows those that are decided."

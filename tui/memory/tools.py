@@ -39,7 +39,7 @@ class Tools(Section[ToolRegistrySummary]):
 
     TITLE = "Tools"
     NOUN = ("registry", "registries")
-    EMPTY = "no tool registry"
+    EMPTY = "No tool registry"
     HOW = (
         "A host registers its tools in short (tool_registry.upsert) and reports how they fared "
         "(memory.write, kind agent_tool_usage_feedback). What is learned from it is shown here as hints."

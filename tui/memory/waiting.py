@@ -30,7 +30,7 @@ class Waiting(Section[OpenJob]):
 
     TITLE = "Waiting"
     NOUN = ("open job", "open jobs")
-    EMPTY = "no job is open"
+    EMPTY = "No job is open"
     HOW = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "maintain", "Maintain", id="maintain", tooltip="have the model read what was said since"),

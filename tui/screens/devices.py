@@ -28,7 +28,7 @@ from tui.form import Field, Form
 from tui.held import HeldRows
 from tui.prose import Block, section
 from tui.rows import PAGE
-from tui.split import Detail, Split, value
+from tui.split import Detail, Split, remark, value
 from tui.table import Column, Listing, Table
 from tui.text import count
 
@@ -45,6 +45,11 @@ NEEDS: Mapping[str, str] = {
     "rotate": "device.rotate_key", "revoke": "device.update", "remove": "device.remove",
 }  # fmt: skip
 """What each key asks the daemon: who may not ask has no such key."""
+HOW = (
+    "A device speaks to the daemon with a key of its own, and may do what it was granted, no more.\n\n"
+    "`a` asks what it is called and what it may do, and shows its key once, as text and as a QR code."
+)
+"""In the place of a device, where there is none."""
 
 
 class Devices(AreaScreen):
@@ -59,7 +64,8 @@ class Devices(AreaScreen):
         Binding("u", "suspend", "Suspend", id="device-suspend", tooltip="suspend the device, or let it in again"),
         Binding("o", "rotate", "Key", id="device-rotate", tooltip="give the device another key; the old one is void"),
         Binding("x", "revoke", "Revoke", id="device-revoke", tooltip="shut the device out for good"),
-        Binding("d,delete", "remove", "Remove", id="device-remove", tooltip="forget the device; what it wrote stays"),
+        Binding("d,delete", "remove", "Remove", id="device-remove", tooltip="forget the device; what it wrote stays",
+                show=False),
         Binding("s", "sort", "Sort", id="device-sort", tooltip="order by when added, label, last seen or state",
                 show=False),
         Binding("escape", "back", "Back", id="device-back", tooltip="from the detail back to the list", show=False),
@@ -117,6 +123,8 @@ class Devices(AreaScreen):
         if place < len(shown) and shown[place].device_id == self._wanted:
             self._wanted = None
         self._table.go_to(place)
+        if not shown:
+            self._show_none()
         hidden = len(self._all) - len(shown)
         notes = (f"by {name}" if self._order else "", f"{hidden} hidden by the filter" if hidden else "")
         self.query_one(Listing).note("; ".join(each for each in notes if each))
@@ -135,11 +143,13 @@ class Devices(AreaScreen):
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Show the device whole."""
         device: Device | None = event.row
-        detail = self.query_one(Detail)
         if device is None:
-            detail.tell_of("Device", None, ())
+            self._show_none()
         else:
-            detail.tell_of(device.label, device.device_id, device_blocks(device))
+            self.query_one(Detail).tell_of(device.label, device.device_id, device_blocks(device))
+
+    def _show_none(self) -> None:
+        self.query_one(Detail).tell_of("Device", None, () if self._all else remark(HOW))
 
     def on_table_opened(self) -> None:
         """The keys go to the detail."""

@@ -105,7 +105,7 @@ class Recall(AreaScreen):
                 Column("Hit", _line),
             ]
         )
-        self.hits: Listing[RecallHit] = Listing(self.table, noun=("hit", "hits"), empty="no hit")
+        self.hits: Listing[RecallHit] = Listing(self.table, noun=("hit", "hits"), empty="No hit")
         self.detail = Detail("Hit", id="hit")
         self.block = Detail("Block", id="block")
 

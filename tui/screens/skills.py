@@ -64,7 +64,7 @@ class Skills(AreaScreen):
         Binding("i", "edit", "Edit", id="skill-edit", tooltip="edit the skill: a new revision"),
         Binding("o", "turn", "On/off", id="skill-turn", tooltip="have recall use the skill, or pass it over"),
         Binding("d", "delete", "Delete", id="skill-delete", tooltip="delete the skill with every revision"),
-        Binding("h", "history", "History", id="skill-history", tooltip="what each revision changed"),
+        Binding("h", "history", "Diffs", id="skill-history", tooltip="what each revision changed"),
         Binding("s", "sort", "Sort", id="skill-sort", tooltip="sort by name, change or revisions"),
         Binding("v", "receipt", "Receipt", id="skill-receipt", tooltip="the receipt of the last change", show=False),
         Binding("left,right", "side", "Other list", id="skill-side", tooltip="runtime skills or agent skills",

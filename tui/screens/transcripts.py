@@ -194,15 +194,15 @@ class Transcripts(AreaScreen):
     def _show_level(self) -> None:
         """Show the list that the trail ends at."""
         for level in LEVELS:
-            current = level == self.level
-            self.query_one(f"#{level}-list").set_class(current, "-current")
-            self.table(level).set_class(current, "-current")
+            for each in (self.query_one(f"#{level}-list"), self.table(level)):
+                each.set_class(level == self.level, "-current")
         self.query_one(Split).set_class(self.level == "turns", "-turns")
         bar = self.query_one(FilterBar)
         bar.set_class(self.level == "conversations" and bool(bar.text), "-shown")
         self.table(self.level).focus()
         self._tell_where()
         self._show_nothing()
+        self.call_after_refresh(self.query_one(Split).on_table_shown)  # another list, another length
         self.refresh_bindings()
 
     def _tell_where(self) -> None:
