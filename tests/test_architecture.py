@@ -112,3 +112,12 @@ def test_a_module_is_imported_by_a_statement_and_the_environment_read_by_the_out
         if name in ("environ", "getenv", "environb") and isinstance(node, ast.Attribute):
             where = path.relative_to(ROOT).as_posix()
             assert where.startswith(READS_ENVIRONMENT), f"{where}:{node.lineno} reads the environment"
+
+
+@pytest.mark.parametrize("path", [each for each in FILES if "tui" in each.parts], ids=module_of)
+def test_a_worker_is_given_what_makes_its_coroutine(path: Path) -> None:
+    """One that is taken away before it began would leave a coroutine behind that nobody awaits."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run_worker":
+            given = node.args[0]
+            assert not isinstance(given, ast.Call) or ast.unparse(given.func) == "partial", ast.unparse(node)

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual.app import App
@@ -152,7 +153,7 @@ class Console(App[None], inherit_bindings=False):
         if name is None or all(each.name != name for each in self.areas):
             self.area.tell(f"no area of the console shows {ref}")
             return
-        self.run_worker(self._go(name, ref), name="go", group="go", exclusive=True)
+        self.run_worker(partial(self._go, name, ref), name="go", group="go", exclusive=True)
 
     async def _go(self, name: str, ref: str) -> None:
         await self.switch_mode(name)
@@ -196,7 +197,7 @@ class Console(App[None], inherit_bindings=False):
 
     def action_operation(self, name: str) -> None:
         """Fill in the form of an operation, run it, and see its report."""
-        self.run_worker(run_operation(self, name), name="operation", group="operation", exclusive=True)
+        self.run_worker(partial(run_operation, self, name), name="operation", group="operation", exclusive=True)
 
     async def _run_chosen(self, action: str | None) -> None:
         if action is not None:

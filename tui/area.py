@@ -241,7 +241,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
             self._again = True
         else:
             self._reading = True
-            self.run_worker(self._read(), name="read", group="read")
+            self.run_worker(self._read, name="read", group="read")
 
     async def _read(self) -> None:
         self._again = False

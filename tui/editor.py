@@ -114,11 +114,11 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
         """Ask for it to be saved."""
         if not self._saving:
             self._saving = True
-            self.run_worker(self._save(), group="save", exclusive=True)
+            self.run_worker(self._save, group="save", exclusive=True)
 
     def action_leave(self) -> None:
         """Close; what was changed is not lost without a question."""
-        self.run_worker(self._leave(), group="leave", exclusive=True)
+        self.run_worker(self._leave, group="leave", exclusive=True)
 
     async def _leave(self) -> None:
         lines = ["What you changed is not saved."]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -181,7 +182,7 @@ class Link:
             self._drop_events()
             source.close()
             self.state = Lost(told, FIRST_PAUSE_S)
-            coming = self._come_back(told, self._reconnect)
+            coming = partial(self._come_back, told, self._reconnect)
             self._app.run_worker(coming, name="reconnect", group="reconnect", exclusive=True)
         return told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
@@ -75,7 +76,7 @@ class Palette(ModalScreen[str | None]):
         """Everything, before anything is typed."""
         self.query_one(Choices).show(self._entries)
         if self._more is not None:
-            self.run_worker(self._ask_more(self._more), name="more", group="more")
+            self.run_worker(partial(self._ask_more, self._more), name="more", group="more")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what holds every word that was typed."""

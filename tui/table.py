@@ -138,7 +138,7 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         """Read what is seen and not there."""
         if self.rows is not None and not self._reading and self.is_attached:
             self._reading = True
-            self.run_worker(self._read(), group="rows", name="rows")
+            self.run_worker(self._read, group="rows", name="rows")
 
     def go_to(self, index: int) -> None:
         """Choose a row by its number, and bring it into sight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import stat
@@ -479,3 +480,19 @@ def test_what_is_drawn_is_the_code_with_what_is_light_lit() -> None:
         drawn += [[SIDES[each][0] for each in line], [SIDES[each][1] for each in line]]
     assert drawn[: len(matrix)] == matrix
     assert all(all(row) for row in drawn[len(matrix) :])
+
+
+def test_a_reading_that_is_taken_away_before_it_begins_leaves_nothing_behind(daemon: Daemon, operator: Client) -> None:
+    add(operator)
+
+    async def look(shown: Shown) -> None:
+        screen = await opened_devices(shown)
+        table = screen.query_one(Table)
+        await shown.until(lambda: table.chosen is not None)
+        table.read_again()
+        assert [worker for worker in shown.console.workers if worker.name == "rows"]
+        shown.console.workers.cancel_all()  # as an end at this moment does
+        await shown.pilot.pause()
+        gc.collect()  # a coroutine that nobody awaited tells it now
+
+    show(at(daemon), look)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -172,7 +173,7 @@ class Devices(AreaScreen):
 
     def action_add(self) -> None:
         """Ask for what there is to say, then for what it may do; show its key."""
-        self._begin(self._add())
+        self._begin(self._add)
 
     def action_rename(self) -> None:
         """Ask for another label."""
@@ -203,9 +204,9 @@ class Devices(AreaScreen):
         if device is None:
             self.tell("no device is chosen: a adds one")
             return
-        self._begin(step(device))
+        self._begin(partial(step, device))
 
-    def _begin(self, step: Awaitable[None]) -> None:
+    def _begin(self, step: Callable[[], Awaitable[None]]) -> None:
         self.untell()
         self.run_worker(step, group="device", name="device", exclusive=True)
 

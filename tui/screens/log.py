@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -153,7 +154,7 @@ class Log(AreaScreen):
         before = self._rows
         wanted = wanted if wanted is not None else before.wanted if before is not None else LogFilter()
         newest_first = newest_first if newest_first is not None else before is None or before.newest_first
-        self.run_worker(self._begin_told(wanted, newest_first), group="log", name="log", exclusive=True)
+        self.run_worker(partial(self._begin_told, wanted, newest_first), group="log", name="log", exclusive=True)
 
     async def _begin_told(self, wanted: LogFilter, newest_first: bool) -> None:
         self.untell()
@@ -164,7 +165,7 @@ class Log(AreaScreen):
 
     def action_verify(self) -> None:
         """Walk all of it, below a dialog that calls it off."""
-        self.run_worker(self._verify(), group="verify", name="verify", exclusive=True)
+        self.run_worker(self._verify, group="verify", name="verify", exclusive=True)
 
     async def _verify(self) -> None:
         report = cast("StoreVerifyReport | None", await self.console.work("Verify the store", "store.verify"))

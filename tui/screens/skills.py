@@ -215,7 +215,7 @@ class Skills(AreaScreen):
             self._wanted = row
             if not self._detailing:
                 self._detailing = True
-                self.run_worker(self._show_wanted(), group="detail")
+                self.run_worker(self._show_wanted, group="detail")
             return
         self._wanted = self._shown = None
         if isinstance(row, AgentSkillSummary):
