@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,6 +14,8 @@ from textual.widgets import Input, Static
 
 from tui.line import Line
 from tui.text import neutral
+
+Answer = TypeVar("Answer")
 
 BOX = """
     {name} {{
@@ -33,14 +35,10 @@ BOX = """
 """The style of every dialog: a box in the middle, a line to type in without a frame."""
 
 
-class Confirm(ModalScreen[bool]):
-    """Says what an action will do, and does it for `y` alone."""
+class _Lines(ModalScreen[Answer]):
+    """A box of lines under a title, with what its keys do below."""
 
-    DEFAULT_CSS = BOX.format(name="Confirm")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes", id="confirm-yes", tooltip="do it"),
-        Binding("n,escape,q", "answer(False)", "No", id="confirm-no", tooltip="leave it as it is"),
-    ]
+    KEYS: ClassVar[str]
 
     def __init__(self, title: str, lines: Iterable[str]) -> None:
         super().__init__()
@@ -48,11 +46,22 @@ class Confirm(ModalScreen[bool]):
         self._lines = tuple(lines)
 
     def compose(self) -> ComposeResult:
-        """What will happen."""
+        """One box."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "y does it, n or esc does not"
+            box.border_subtitle = self.KEYS
             yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
+
+
+class Confirm(_Lines[bool]):
+    """Says what an action will do, and does it for `y` alone."""
+
+    KEYS = "y does it, n or esc does not"
+    DEFAULT_CSS = BOX.format(name="Confirm")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "Yes", id="confirm-yes", tooltip="do it"),
+        Binding("n,escape,q", "answer(False)", "No", id="confirm-no", tooltip="leave it as it is"),
+    ]
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""
@@ -105,25 +114,14 @@ class Ask(ModalScreen[str | None]):
         said.set_class(True, "-shown")
 
 
-class Told(ModalScreen[None]):
+class Told(_Lines[None]):
     """Shows lines until a key is pressed: a report, what was found."""
 
+    KEYS = "esc closes"
     DEFAULT_CSS = BOX.format(name="Told")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "Close", id="told-close", tooltip="back to the screen"),
     ]
-
-    def __init__(self, title: str, lines: Sequence[str]) -> None:
-        super().__init__()
-        self._title = title
-        self._lines = tuple(lines)
-
-    def compose(self) -> ComposeResult:
-        """One box."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "esc closes"
-            yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
 
 
 class Working(ModalScreen[bool]):

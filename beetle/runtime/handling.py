@@ -18,7 +18,7 @@ from beetle.runtime.presence import Presence
 from beetle.runtime.profile import Profile
 from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
-from beetle.runtime.views import Viewer
+from beetle.runtime.views import Viewer, visible_kinds
 from beetle.store.event_log import Event
 from beetle.store.store import Store
 from beetle.store.transaction import Reading
@@ -79,6 +79,11 @@ class Context(NamedTuple):
         """
         own = self.caller.kind != "device" and self.caller.agent_id == self.scope.agent_id
         return Viewer(view or self.view, own, self.caller.is_operator, include_private)
+
+    @property
+    def sees_private(self) -> bool:
+        """Whether any view of the caller shows private material of the scope."""
+        return any("private" in visible_kinds(self.viewer(view)) for view in self.caller.views)
 
     def bound(self, *filters: Any) -> tuple[Any, ...]:
         """What a cursor of this call is bound to: the operation, the whole scope, the view that follows the caller, and

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from beetle.contracts.errors import BeetleError
 from beetle.store import private
+from beetle.store.exchange import sync_folder
 from beetle.store.store import Store
 
 if TYPE_CHECKING:
@@ -124,11 +125,7 @@ class Place(NamedTuple):
         finally:
             os.close(descriptor)
         os.rename(fresh, self.path)
-        folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path)
 
 
 class Identity:

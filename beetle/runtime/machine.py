@@ -8,7 +8,7 @@ from pathlib import Path
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.console import SystemState
-from beetle.runtime.profile import read_machine
+from beetle.runtime.profile import read_machine, read_text
 
 SHOWN_CHARS = 200
 
@@ -17,21 +17,21 @@ def read_system(store_folder: Path, now: int, root: Path | str = "/") -> SystemS
     """What there is at the time `now` (microseconds), from /proc, /sys and /etc under `root`. Reads only."""
     tree = Path(root)
     machine = read_machine(store_folder, root)
-    memory = _text(tree / "proc/meminfo")
+    memory = read_text(tree / "proc/meminfo")
     kernel = os.uname()
     return SystemState(
-        os=_os_name(_text(tree / "etc/os-release")) or kernel.sysname,
+        os=_os_name(read_text(tree / "etc/os-release")) or kernel.sysname,
         kernel=f"{kernel.sysname} {kernel.release}",
         machine=kernel.machine,
-        cpu=_cpu_name(_text(tree / "proc/cpuinfo")),
+        cpu=_cpu_name(read_text(tree / "proc/cpuinfo")),
         cores=machine.cores,
         cpu_limit=machine.cpu_limit,
-        load=_load(_text(tree / "proc/loadavg")),
+        load=_load(read_text(tree / "proc/loadavg")),
         memory_total_bytes=machine.memory_total_bytes,
         memory_available_bytes=_kib(memory, "MemAvailable"),
         memory_limit_bytes=machine.memory_limit_bytes,
-        process_rss_bytes=_kib(_text(tree / "proc/self/status"), "VmRSS"),
-        up_s=_up(_text(tree / "proc/uptime")),
+        process_rss_bytes=_kib(read_text(tree / "proc/self/status"), "VmRSS"),
+        up_s=_up(read_text(tree / "proc/uptime")),
         at=format_us(now),
     )
 
@@ -43,13 +43,6 @@ def disk_bytes(folder: str) -> tuple[int, int] | tuple[None, None]:
     except OSError:
         return None, None
     return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _kib(text: str, name: str) -> int | None:

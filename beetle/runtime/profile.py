@@ -356,7 +356,7 @@ def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
     `store_folder` is taken as it is, not under `root`, and need not exist yet.
     """
     tree = Path(root)
-    total = re.search(r"^MemTotal:\s+(\d+) kB", _read(tree / "proc/meminfo"), re.MULTILINE)
+    total = re.search(r"^MemTotal:\s+(\d+) kB", read_text(tree / "proc/meminfo"), re.MULTILINE)
     limits = [
         _whole_number(folder / name)
         for folder in _groups(tree, "memory")
@@ -372,7 +372,8 @@ def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
     )
 
 
-def _read(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """The file's text; empty when it cannot be read."""
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -380,14 +381,14 @@ def _read(file: Path) -> str:
 
 
 def _whole_number(file: Path) -> int | None:
-    text = _read(file).strip()
+    text = read_text(file).strip()
     return int(text) if re.fullmatch(r"[0-9]{1,30}", text) else None
 
 
 def _cores_allowed(tree: Path) -> int | None:
     # The same figure as sched_getaffinity, which answers for this process on this machine whatever `root` is.
-    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", _read(tree / "proc/self/status"), re.MULTILINE)
-    online = _core_numbers(_read(tree / "sys/devices/system/cpu/online").strip())
+    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read_text(tree / "proc/self/status"), re.MULTILINE)
+    online = _core_numbers(read_text(tree / "sys/devices/system/cpu/online").strip())
     mine = _core_numbers(allowed[1]) if allowed else set[int]()
     both = mine & online if mine and online else mine or online
     return len(both) or None
@@ -403,9 +404,9 @@ def _core_numbers(ranges: str) -> set[int]:
 
 
 def _cpu_quota(folder: Path) -> float | None:
-    words = _read(folder / "cpu.max").split()
+    words = read_text(folder / "cpu.max").split()
     if len(words) != 2:
-        words = [_read(folder / f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
+        words = [read_text(folder / f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
     if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
         return None
     quota, period = (int(word) for word in words)
@@ -425,7 +426,7 @@ class _Mount(NamedTuple):
 def _groups(tree: Path, controller: str) -> Iterator[Path]:
     """Folders of the process's control groups that bound `controller`, v2 and v1, each from its own up to the mount."""
     mounts = tuple(_cgroup_mounts(tree))
-    for line in _read(tree / "proc/self/cgroup").splitlines():
+    for line in read_text(tree / "proc/self/cgroup").splitlines():
         named, _, group = line.partition(":")[2].partition(":")
         controllers = tuple(named.split(",")) if named else ()
         if controllers and controller not in controllers:
@@ -437,7 +438,7 @@ def _groups(tree: Path, controller: str) -> Iterator[Path]:
 
 
 def _cgroup_mounts(tree: Path) -> Iterator[_Mount]:
-    for line in _read(tree / "proc/self/mountinfo").splitlines():
+    for line in read_text(tree / "proc/self/mountinfo").splitlines():
         place, _, kind = line.partition(" - ")
         words, described = place.split(), kind.split()
         if len(words) > 4 and len(described) > 2 and described[0] in ("cgroup", "cgroup2"):

@@ -24,6 +24,7 @@ from beetle.runtime.handling import Context
 from beetle.store import exchange, jobs, long_term, recall_index, recover, repair, skills, snapshot
 from beetle.store.recall_index import Entry, Fields
 from beetle.store.recover import IndexedText
+from beetle.store.store import free_bytes
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
@@ -344,7 +345,7 @@ def _vacuum(context: Context) -> Done:
     if free < FREE_PAGES or free * SAVES_A < pages:
         return Done(reason="does_not_pay")
     path = store.settings.path
-    if snapshots.free_bytes(os.path.dirname(path)) < (pages - free) * size + snapshots.SPARE_BYTES:
+    if free_bytes(os.path.dirname(path)) < (pages - free) * size + snapshots.SPARE_BYTES:
         return Done(reason="no_room")
     file_id = context.new_id("c")
     making, ready, old = (

@@ -23,7 +23,7 @@ from beetle.contracts.errors import BeetleError, NotFound, SchemaMismatch, Stora
 from beetle.contracts.snapshots import SnapshotFault, SnapshotInfo
 from beetle.memory.chain import chain_hash
 from beetle.store import exchange, snapshot
-from beetle.store.store import Store
+from beetle.store.store import Store, free_bytes
 
 MAGIC = b"beetle-snapshot 1\n"
 ANY_MAGIC = b"beetle-snapshot "
@@ -325,12 +325,6 @@ def remove(store: Store, path: str) -> None:
 def _store_bytes(store: Store) -> int:
     with store.read() as tx:
         return tx.value("PRAGMA page_count") * tx.value("PRAGMA page_size")
-
-
-def free_bytes(folder: str) -> int:
-    """Bytes that this user may still write on the folder's filesystem."""
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize
 
 
 def _need(folder: str, size: int) -> None:

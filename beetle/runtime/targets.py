@@ -22,7 +22,6 @@ from beetle.memory.governance import (
 from beetle.runtime import facts, private, procedural
 from beetle.runtime.facts import Change, Draft, fact_ref
 from beetle.runtime.handling import Context
-from beetle.runtime.views import visible_kinds
 from beetle.store import long_term, skills
 from beetle.store import private as private_store
 from beetle.store.long_term import FactRow
@@ -89,15 +88,11 @@ def standing(context: Context, tx: Reading, space: int, claim: Claim) -> Found:
         row = long_term.current_saying(tx, space, claim.target, claim.kind, claim.content_mac)
         rows = [] if row is None else [row]
     # Who may not see a private fact learns from no outcome that it is there, and replaces none.
-    rows = [row for row in rows if row.visibility == "shared" or _sees_private(context)]
+    rows = [row for row in rows if row.visibility == "shared" or context.sees_private]
     if not rows:
         return Found(None)
     rows.sort(key=lambda row: (row.content_mac == claim.content_mac, STRENGTH[row.authority], row.fact), reverse=True)
     return Found(Standing(rows[0].authority, rows[0].content_mac == claim.content_mac), tuple(rows))
-
-
-def _sees_private(context: Context) -> bool:
-    return any("private" in visible_kinds(context.viewer(view)) for view in context.caller.views)
 
 
 def _skill_standing(tx: Reading, space: int, claim: Claim) -> Found:

@@ -247,7 +247,7 @@ class Store:
     ) -> StoreOpenReport:
         settings = self.settings
         used = connection.pragma("page_count") * PAGE_SIZE
-        free = None if settings.backend == "in-memory" else _free_bytes(os.path.dirname(settings.path))
+        free = None if settings.backend == "in-memory" else free_bytes(os.path.dirname(settings.path))
         findings = list(settled)
         if used > settings.store_bytes * 0.9:
             findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
@@ -295,7 +295,7 @@ def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
     return found, key
 
 
-def _free_bytes(folder: str) -> int:
+def free_bytes(folder: str) -> int:
     """Bytes that this user may still write on the folder's filesystem."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize

@@ -18,7 +18,6 @@ from beetle.contracts.maintain import (
     WaitingCandidates,
 )
 from beetle.runtime.handling import Context
-from beetle.runtime.views import visible_kinds
 from beetle.store import evidence, governance_report, jobs, policies
 from beetle.store.jobs import JobRow
 from beetle.store.transaction import Reading
@@ -32,9 +31,7 @@ def report(context: Context, request: GovernanceReportRequest, tx: Reading) -> G
     """Counts and ids of this space."""
     space = evidence.find_space(tx, context.space_id)
     since = context.shared.started_at if request.since is None else to_us(request.since)
-    found, complete = governance_report.decisions(
-        tx, context.space_id, since, ROWS_READ, private=_sees_private(context)
-    )
+    found, complete = governance_report.decisions(tx, context.space_id, since, ROWS_READ, private=context.sees_private)
     model = context.shared.model
     return GovernanceReport(
         deferred=deferred(context, tx, space),
@@ -58,7 +55,7 @@ def deferred(context: Context, tx: Reading, space: int | None) -> DeferredGovern
     """What waits in a space, as this caller may know it."""
     if space is None:
         return DeferredGovernance()
-    rows = governance_report.waiting(tx, space, context.now, private=_sees_private(context))
+    rows = governance_report.waiting(tx, space, context.now, private=context.sees_private)
     return DeferredGovernance(
         waiting=tuple(
             WaitingCandidates(
@@ -91,7 +88,3 @@ def _open_job(row: JobRow) -> OpenJob:
         due_at=format_us(due),
         principal=row.principal,
     )
-
-
-def _sees_private(context: Context) -> bool:
-    return any("private" in visible_kinds(context.viewer(view)) for view in context.caller.views)
