@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from operator import sub
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,6 +18,8 @@ from tui.text import fold, size
 
 STEP_SECONDS = 5.0
 """What one bar stands for."""
+LEAST_SECONDS = 1.0
+"""What a rate is reckoned over at least."""
 KEPT_STEPS = 120
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_BARS = ".:-=+*%#"
@@ -61,6 +64,8 @@ class History:
         self.steps: deque[Step] = deque(maxlen=KEPT_STEPS)
         self._last: Reading | None = None
         self._number = 0
+        self._rated: deque[tuple[float, int, int]] = deque()
+        """When writes and recalls were counted, and how many there were: of the last step, and once before it."""
 
     @property
     def calm(self) -> bool:
@@ -74,6 +79,7 @@ class History:
         """
         number = int(at // STEP_SECONDS)
         last, self._last = self._last, reading
+        self._rate(at, reading, last)
         if last is None:
             self._number = number
             self.steps.append(Step(0.0, 0.0, *reading[2:]))
@@ -88,6 +94,23 @@ class History:
         kept = min(gone, KEPT_STEPS)
         self.steps.extend(Step(writes / gone, recalls / gone, *last[2:]) for _ in range(kept - 1))
         self.steps.append(Step(writes / gone, recalls / gone, *reading[2:]))
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Writes and recalls a second, as of the last reading: the last step has mostly not ended by then."""
+        if self.calm or len(self._rated) < 2:
+            return 0.0, 0.0
+        (began, *before), (ended, *now) = self._rated[0], self._rated[-1]
+        taken = max(ended - began, LEAST_SECONDS)
+        done = [each / taken for each in map(sub, now, before)]
+        return done[0] if self.steps[-1].writes else 0.0, done[1] if self.steps[-1].recalls else 0.0
+
+    def _rate(self, at: float, reading: Reading, last: Reading | None) -> None:
+        if last is not None and (reading.writes < last.writes or reading.recalls < last.recalls):
+            self._rated.clear()  # another daemon counts from nothing
+        self._rated.append((at, reading.writes, reading.recalls))
+        while len(self._rated) > 2 and self._rated[1][0] <= at - STEP_SECONDS:
+            self._rated.popleft()
 
 
 def _since(before: int, now: int) -> int:
@@ -136,6 +159,7 @@ def activity_lines(history: History, seen: ConsoleOverviewReport) -> list[Line]:
     """The six figures, each with its history."""
     steps = tuple(history.steps)
     now = steps[-1]
+    writing, recalling = history.rates
     lines: list[Line] = []
     if seen.metrics is not None:
         calls = _counts(seen.metrics)
@@ -143,8 +167,13 @@ def activity_lines(history: History, seen: ConsoleOverviewReport) -> list[Line]:
         recall = next((each for each in seen.metrics.operations if each.operation == "memory.recall"), None)
         slowest = "" if recall is None else f"p50 {recall.p50_ms:.3g}, p99 {recall.p99_ms:.3g} ms"
         lines += [
-            Line("Writes", _rate(now.writes), tuple(each.writes for each in steps), note=f"{writes:,} since the start"),
-            Line("Recalls", _rate(now.recalls), tuple(each.recalls for each in steps), note=slowest),
+            Line(
+                "Writes",
+                f"{writing:,.1f}/s",
+                _paced((each.writes for each in steps), writing),
+                note=f"{writes:,} since the start",
+            ),
+            Line("Recalls", f"{recalling:,.1f}/s", _paced((each.recalls for each in steps), recalling), note=slowest),
         ]
     lines.append(
         Line("Latency", f"{now.answer_ms:.3g} ms", tuple(each.answer_ms for each in steps), note="to ask for this")
@@ -162,8 +191,9 @@ def activity_lines(history: History, seen: ConsoleOverviewReport) -> list[Line]:
     return lines
 
 
-def _rate(done: float) -> str:
-    return f"{done / STEP_SECONDS:,.1f}/s"
+def _paced(series: Iterable[float], rate: float) -> tuple[float, ...]:
+    """The last step goes on: its bar shows the pace that it goes at, not how much of it is over."""
+    return (*tuple(series)[:-1], rate * STEP_SECONDS)
 
 
 def bars(series: Sequence[float | None], cells: int, top: float | None = None, plain: bool = False) -> str:
@@ -198,7 +228,7 @@ class Activity(Panel):
         found = tuple(shown)
         if (found, absent) != (self._shown, self._absent):
             self._shown, self._absent = found, absent
-            self.refresh(layout=True)
+            self.redraw()
 
     def lines(self, width: int) -> list[Content]:
         """See Panel."""

@@ -12,14 +12,19 @@ from typing import Any, ClassVar, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key
 from textual.filter import Monochrome, NoColor
 
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report
 from beetle.contracts.errors import BeetleError
 from tui.area import AreaScreen
+from tui.charset import UTF_8
+from tui.dialogs import Editing, QuitUnsaved
+from tui.driver import TerminalDriver
 from tui.help import HelpScreen, plain_key
-from tui.keys import bindings_of, check_keys
+from tui.keys import bindings_of, check_keys, keys_for
 from tui.link import Link, Lost
+from tui.messages import KeyTaken
 from tui.operations import operation_entries, run_operation
 from tui.palette import Entry, Palette
 from tui.screens import SCREENS
@@ -53,9 +58,8 @@ class Console(App[None], inherit_bindings=False):
                 show=False),
         Binding("t", "next_theme", "Theme", id="theme", tooltip="other colours: dark, light, contrast, 16, none",
                 show=False),
-        Binding("ctrl+p", "palette", "Find", id="palette", tooltip="find a command by its name",
-                key_display="^p"),
-        Binding("question_mark", "help", "Help", id="help", tooltip="every key of this screen", key_display="?"),
+        Binding("ctrl+p", "palette", "Commands", id="palette", tooltip="find a command by its name"),
+        Binding("question_mark,f1", "help", "Help", id="help", tooltip="every key of this screen"),
         Binding("q", "quit", "Quit", id="quit", tooltip="end the console"),
         Binding("ctrl+q,ctrl+c", "quit", "Quit", id="quit-always", tooltip="end the console, wherever you are",
                 show=False, priority=True),
@@ -72,14 +76,17 @@ class Console(App[None], inherit_bindings=False):
         *,
         theme: str = DARK.name,
         keys: Mapping[str, str] | None = None,
+        charset: str = UTF_8,
     ) -> None:
-        """See Link for `reconnect`. The console closes the source when it ends. `keys` are by the ids of bindings.
+        """See Link for `reconnect`. The console closes the source when it ends. `keys` are by the ids of bindings;
+        `charset` is what the terminal can show.
 
         Raises:
             NoSuchKey: one of the keys, or what it is for, is not there.
         """
         check_keys(keys or {})
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
+        self.charset = charset
         self.link = Link(self, source, reconnect)
         self.opened: list[AreaScreen] = []
         self.defect: BaseException | None = None
@@ -122,6 +129,25 @@ class Console(App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, self._paint_again)
         self.link.start()
 
+    async def on_event(self, event: Event) -> None:
+        """See TerminalDriver: a key is followed to where it is taken."""
+        driver = self._driver
+        if not isinstance(event, Key) or event.is_forwarded or not isinstance(driver, TerminalDriver):
+            await super().on_event(event)
+            return
+        focused = self.focused
+        await super().on_event(event)
+        target = focused or self.screen
+        typed = focused is not None and focused.check_consume_key(event.key, event.character)
+        if typed or not event.is_forwarded or not target.post_message(KeyTaken(target, 1)):
+            driver.key_taken()
+
+    def on_key_taken(self, event: KeyTaken) -> None:
+        """The key has come here before it; what it posted on its way has not yet."""
+        again = KeyTaken(event.target, event.rounds - 1)
+        if (not event.rounds or not event.target.post_message(again)) and isinstance(self._driver, TerminalDriver):
+            self._driver.key_taken()
+
     async def _shutdown(self) -> None:
         # What still reads would look for widgets that are gone, and end the console with an error.
         self.workers.cancel_all()
@@ -153,20 +179,36 @@ class Console(App[None], inherit_bindings=False):
         if name is None or all(each.name != name for each in self.areas):
             self.area.tell(f"no area of the console shows {ref}")
             return
-        self.run_worker(partial(self._go, name, ref), name="go", group="go", exclusive=True)
+        self._lead(name, lambda area: area.open_ref(ref))
 
-    async def _go(self, name: str, ref: str) -> None:
+    def _lead(self, name: str, then: Callable[[AreaScreen], None]) -> None:
+        self.run_worker(partial(self._go, name, then), name="go", group="go", exclusive=True)
+
+    async def _go(self, name: str, then: Callable[[AreaScreen], None]) -> None:
         await self.switch_mode(name)
-        self.area.open_ref(ref)
+        then(self.area)
 
     async def work(self, title: str, operation: str, arguments: Any = None) -> Report | None:
         """Run what takes long below a dialog that calls it off: its report, or None when it was refused or called
         off, which is told then. For workers: the keys would wait for a handler."""
         return await work_on(self, title, operation, arguments)
 
-    def action_show(self, name: str) -> None:
-        """Go to an area."""
-        self.switch_mode(name)
+    async def action_show(self, name: str) -> None:
+        """Go to an area; where the one that is shown names a place of it, to that."""
+        place = self.area.way_to(name)
+        if place:
+            self._lead(name, lambda area: area.open_place(place))
+        else:
+            await self.switch_mode(name)  # the next key is for the area that is shown then
+
+    async def action_quit(self) -> None:
+        """End; what was typed and is nowhere else is asked about first, unless that is being asked."""
+        held = (screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Editing))
+        if isinstance(self.screen, QuitUnsaved) or not any(each.unsaved for each in held):
+            self.exit()
+        else:
+            keys = " or ".join(keys_for(self, "quit-always"))
+            self.push_screen(QuitUnsaved(keys), lambda agreed: self.exit() if agreed else None)
 
     def action_refresh(self) -> None:
         """Read the area again, or try the lost daemon."""
@@ -209,7 +251,11 @@ class Console(App[None], inherit_bindings=False):
 
     def _fatal_error(self) -> None:
         # Textual's own prints the values of every variable on the way: some of them are nobody's business.
-        self.defect = sys.exc_info()[1] or RuntimeError()
+        self.end_with(sys.exc_info()[1] or RuntimeError())
+
+    def end_with(self, defect: BaseException) -> None:
+        """End on what no one foresaw; whoever started the console tells it."""
+        self.defect = defect
         self.exit(return_code=1)
 
 

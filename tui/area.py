@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import work
@@ -15,12 +17,14 @@ from textual.events import Click, Resize
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
 from tui.filter import FilterBar
+from tui.footer import Footer
 from tui.link import Joined, Joining, Link, Lost
+from tui.table import Table
 from tui.taking import ask_where, copy, lines_within, write_lines
 from tui.text import neutral
 
@@ -71,7 +75,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     ]  # fmt: skip
     DEFAULT_CSS = """
     AreaScreen {
-        layers: base above;
+        layers: base above; overflow: hidden;
         #title { height: 1; background: $bar; color: $bar-text; text-wrap: nowrap; }
         #banner { height: auto; padding: 0 1; background: $alarm; color: $alarm-text; display: none; }
         #banner.-shown { display: block; }
@@ -93,6 +97,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         self._read_at: datetime | None = None
         self._failed: BeetleError | None = None
         self._reading = False
+        self._looking = False
         self._slow = False
         self._again = True
         self._earliest = 0.0
@@ -134,7 +139,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
             yield from self.compose_area()
         yield _TooSmall(id="small")
         yield Static(id="notice", markup=False)
-        yield Footer(show_command_palette=False)
+        yield Footer()
 
     def on_mount(self) -> None:
         """From now on it is told of changes."""
@@ -177,9 +182,23 @@ class AreaScreen(Screen[None], inherit_bindings=False):
             self.tell(error)
             return None
 
+    def on_table_failed(self, event: Table.Failed) -> None:
+        """Rows could not be read, and what was read stays; that the daemon is lost is said above."""
+        if not isinstance(self.link.state, Lost):
+            self.tell(event.error)
+
     def open_ref(self, ref: str) -> None:
         """Show what a ref names, when it is of this area: `Console.go` has switched to it."""
         raise NotImplementedError
+
+    def open_place(self, place: str) -> None:
+        """Show a part of this area, by the name that `way_to` of another has for it."""
+        raise NotImplementedError
+
+    def way_to(self, name: str) -> str:
+        """What the key of another area leads to from here: a place of it for `open_place`, or nothing special."""
+        del name
+        return ""
 
     def copied(self) -> str | None:
         """What `y` copies: what is chosen, whole; None where nothing is."""
@@ -242,6 +261,31 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         else:
             self._reading = True
             self.run_worker(self._read, name="read", group="read")
+
+    def look_each(self, seconds: float, look: Callable[[], Awaitable[bool]]) -> None:
+        """Have `look` run so often while the area is in sight and its source answers, and a reading follow where that
+        says yes or raises BeetleError: for what changes without an event. No key waits for it."""
+        self.set_interval(seconds, partial(self._begin_to_look, look))
+
+    def _begin_to_look(self, look: Callable[[], Awaitable[bool]]) -> None:
+        if self.is_current and not self._looking and isinstance(self.link.state, Joined):
+            self._looking = True
+            self.run_worker(partial(self._look_once, look), name="look", group="look-each")
+
+    async def _look_once(self, look: Callable[[], Awaitable[bool]]) -> None:
+        slow = self.set_timer(SECONDS_UNTIL_SLOW, self._note_slow)
+        try:
+            wanted = await look()
+        except BeetleError:
+            wanted = True  # the reading that follows tells why
+        finally:
+            slow.stop()
+            self._looking = False
+        if self._slow and not self._reading:
+            self._slow = False
+            self._show_state()
+        if wanted and self.is_current:
+            self.read_soon()
 
     async def _read(self) -> None:
         self._again = False
@@ -322,6 +366,7 @@ class TitleBar(Widget):
     _current = ""
     _states = ("", "", "")
     _left = ""
+    _shown: Content | None = None
 
     @property
     def state(self) -> str:
@@ -332,7 +377,10 @@ class TitleBar(Widget):
         """`current` is the name of the area that is shown; `states` the same one in ever fewer words."""
         if (current, states) != (self._current, self._states):
             self._current, self._states = current, states
-            self.refresh()
+            # The seconds of a reading are shown where there is room for them, and only there.
+            shown = self._shown
+            if shown is None or not self.render().is_same(shown):
+                self.refresh()
 
     def render(self) -> Content:
         """One line. The areas have their names while those fit beside a short state, whatever the state is now: names
@@ -344,9 +392,10 @@ class TitleBar(Widget):
         room = width - left.cell_length - 2
         state = next((each for each in self._states if len(each) <= room), self._states[-1])
         left = left.truncate(max(0, width - len(state) - 2), ellipsis=True, pad=True)
-        return Content.assemble(left, f" {state} ")
+        self._shown = Content.assemble(left, f" {state} ")
+        return self._shown
 
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         """Go to the area whose key or name is there."""
         clicked = None
         for each in self._areas:
@@ -355,7 +404,7 @@ class TitleBar(Widget):
             if 0 <= start <= event.x:
                 clicked = each
         if clicked is not None and event.x < len(self._left):
-            cast("Console", self.app).action_show(clicked.name)
+            await cast("Console", self.app).action_show(clicked.name)
 
     def _in_full(self) -> Content:
         return Content.assemble(

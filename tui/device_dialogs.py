@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -22,12 +22,17 @@ from textual.widgets import Static
 
 from beetle.contracts.capabilities import CatalogEntry
 from beetle.contracts.errors import BeetleError
+from tui.charset import UTF_8
 from tui.dialogs import BOX, Ask
 from tui.held import HeldRows
+from tui.keys import hinted
 from tui.panels import Facts
 from tui.table import Column, Table
 from tui.taking import copy, write_lines
 from tui.text import count, neutral
+
+if TYPE_CHECKING:
+    from tui.app import Console
 
 QUIET = 2
 """Modules of nothing around a code: what a camera needs to find it."""
@@ -39,6 +44,7 @@ FRAME = 6
 """Columns of a dialog's border and padding, and between its parts."""
 MOST_ENTRIES = 16
 """Lines of a checklist; what is longer scrolls."""
+TICKING = "{checklist-tick} ticks, {checklist-all} all, {row-open} takes it, {checklist-close} closes"
 AROUND_ENTRIES = 4
 """Lines of its dialog beside them."""
 
@@ -63,7 +69,7 @@ class Checklist(ModalScreen[tuple[str, ...] | None]):
         """The rows in a box."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "space ticks, a all, enter takes it, esc closes"
+            box.border_subtitle = hinted(self.app, TICKING)
             columns: list[Column[CatalogEntry]] = [
                 Column("", lambda each: "[x]" if each.name in self._ticked else "[ ]", 3),
                 Column("", lambda each: each.name, max((len(each.name) for each in self._entries), default=1)),
@@ -91,7 +97,7 @@ class Checklist(ModalScreen[tuple[str, ...] | None]):
         entry: CatalogEntry | None = table.chosen
         if entry is not None:
             self._ticked ^= {entry.name}
-            table.go_to(table.index + 1)
+            table.choose(table.index + 1)
             self._tell()
 
     def action_tick_all(self) -> None:
@@ -164,7 +170,7 @@ class KeyShown(ModalScreen[None]):
         """The code, and what it says in letters."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "esc closes; it is not shown again"
+            box.border_subtitle = hinted(self.app, "{key-close} closes; it is not shown again")
             with Container(id="parts"):
                 yield Code(id="code")
                 with Vertical(id="words"):
@@ -185,10 +191,13 @@ class KeyShown(ModalScreen[None]):
 
     def _lay_out(self, room: Size) -> None:
         chosen: list[str] = []
-        told = "The code needs a larger terminal."
         both, alone = self._credentials.text, self._credentials.key
+        texts = ((both, "The code is a credentials file."), (alone, "The code is the key alone."))
+        told = "The code needs a larger terminal."
+        if cast("Console", self.app).charset != UTF_8:
+            texts, told = (), "The code needs a terminal that has UTF-8."
         try:
-            for text, what in ((both, "The code is a credentials file."), (alone, "The code is the key alone.")):
+            for text, what in texts:
                 lines = code_lines(text)
                 if len(lines) + 2 <= room.height and len(lines[0]) + BESIDE + FRAME <= room.width:
                     chosen, told = lines, what
@@ -203,7 +212,8 @@ class KeyShown(ModalScreen[None]):
         self._say_what(told)
 
     def _say_what(self, told: str) -> None:
-        lines = (told, "", "c copies the key,", "w writes a credentials file.", "Lost keys are replaced, not found.")
+        keys = ("{key-copy} copies the key,", "{key-write} writes a credentials file.")
+        lines = (told, "", *(hinted(self.app, each) for each in keys), "Lost keys are replaced, not found.")
         self.query_one("#what", Static).update(Content("\n").join(Content.styled(each, "$label") for each in lines))
 
     def action_copy(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import ClassVar, TypeVar
 
@@ -12,6 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui.keys import hinted
 from tui.line import Line
 from tui.text import neutral
 
@@ -21,7 +23,7 @@ BOX = """
     {name} {{
         align: center middle; background: transparent;
         #box {{
-            width: 72; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; background: $background;
+            width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; background: $background;
             border: solid $line; border-title-color: $foreground; border-title-style: bold;
             border-subtitle-color: $label; overflow-y: auto;
         }}
@@ -35,10 +37,20 @@ BOX = """
 """The style of every dialog: a box in the middle, a line to type in without a frame."""
 
 
+class Editing(ModalScreen[Answer]):
+    """A dialog that holds what a person has typed: before the console ends, what would be lost is asked about."""
+
+    @property
+    @abstractmethod
+    def unsaved(self) -> bool:
+        """Whether something was typed that is nowhere else."""
+
+
 class _Lines(ModalScreen[Answer]):
     """A box of lines under a title, with what its keys do below."""
 
     KEYS: ClassVar[str]
+    """What its keys do, as `hinted` takes it."""
 
     def __init__(self, title: str, lines: Iterable[str]) -> None:
         super().__init__()
@@ -49,23 +61,34 @@ class _Lines(ModalScreen[Answer]):
         """One box."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = self.KEYS
+            box.border_subtitle = hinted(self.app, self.KEYS)
             yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
 
 
 class Confirm(_Lines[bool]):
     """Says what an action will do, and does it for `y` alone."""
 
-    KEYS = "y does it, n or esc does not"
+    KEYS = "{confirm-yes} does it, {confirm-no} or {confirm-close} does not"
     DEFAULT_CSS = BOX.format(name="Confirm")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", id="confirm-yes", tooltip="do it"),
-        Binding("n,escape,q", "answer(False)", "No", id="confirm-no", tooltip="leave it as it is"),
+        Binding("n", "answer(False)", "No", id="confirm-no", tooltip="leave it as it is"),
+        Binding("escape,q", "answer(False)", "Close", id="confirm-close", tooltip="leave it as it is"),
     ]
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""
         self.dismiss(yes)
+
+
+class QuitUnsaved(Confirm):
+    """Asks before the console ends over what was typed; the keys that always quit do so at once here."""
+
+    KEYS = "{confirm-yes} quits, {confirm-no} or {confirm-close} does not"
+
+    def __init__(self, again: str) -> None:
+        """`again` is what those keys are called."""
+        super().__init__("Quit?", ["What you have typed is not saved.", f"{again} once more quits too."])
 
 
 class Ask(ModalScreen[str | None]):
@@ -97,7 +120,7 @@ class Ask(ModalScreen[str | None]):
         """The question above a line."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "enter takes it, esc closes"
+            box.border_subtitle = hinted(self.app, "enter takes it, {ask-close} closes")
             if self._lines:
                 yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
             yield Line(self._value, hint=self._hint)
@@ -117,7 +140,7 @@ class Ask(ModalScreen[str | None]):
 class Told(_Lines[None]):
     """Shows lines until a key is pressed: a report, what was found."""
 
-    KEYS = "esc closes"
+    KEYS = "{told-close} closes"
     DEFAULT_CSS = BOX.format(name="Told")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "Close", id="told-close", tooltip="back to the screen"),
@@ -136,13 +159,26 @@ class Working(ModalScreen[bool]):
         super().__init__()
         self._title = title
 
+        self._done = False
+
     def compose(self) -> ComposeResult:
         """A title and a line."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "esc calls it off"
+            box.border_subtitle = hinted(self.app, "{working-stop} calls it off")
             yield Static("…", id="far", markup=False)
 
     def say(self, text: str) -> None:
         """How far it is."""
         self.query_one("#far", Static).update(Content(neutral(text)))
+
+    def end(self) -> None:
+        """It is done: close, below another dialog once that has closed."""
+        self._done = True
+        if self.is_current:
+            self.dismiss(True)
+
+    def on_screen_resume(self) -> None:
+        """In sight again."""
+        if self._done:
+            self.dismiss(True)

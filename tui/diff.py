@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from tui.document import Document
+from tui.keys import hinted
 from tui.prose import BLANK, MOST_SHOWN, Block, left_out, plain
 from tui.text import neutral
 
@@ -71,7 +72,8 @@ class DiffScreen(ModalScreen[None]):
         step = self._steps[self._at]
         box = self.query_one("#change", Vertical)
         box.border_title = Content(neutral(step.title))
-        box.border_subtitle = f"{self._at + 1} of {len(self._steps)}; left older, right newer, esc closes"
+        keys = hinted(self.app, "{diff-older} older, {diff-newer} newer, {diff-close} closes")
+        box.border_subtitle = f"{self._at + 1} of {len(self._steps)}; {keys}"
         self.query_one(Document).show(self._at, step_blocks(step))
 
 

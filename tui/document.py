@@ -7,14 +7,16 @@ from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
+from tui.lines import Lines
 from tui.prose import Block
 from tui.text import neutral
+
+UNSEEN_CELLS = 76
 
 
 def title(text: str) -> Content:
@@ -26,8 +28,12 @@ class _Row(NamedTuple):
     content: Content
     block: int
 
+    def looks_as(self, other: _Row) -> bool:
+        """Whether nothing is to be drawn anew where the other one was."""
+        return self.content.is_same(other.content)
 
-class Document(ScrollView, can_focus=True, inherit_bindings=False):
+
+class Document(Lines, inherit_bindings=False):
     """Blocks below one another. Enter opens what the chosen line leads to: `Followed` tells it."""
 
     DEFAULT_CSS = """
@@ -67,11 +73,21 @@ class Document(ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.index = 0
         self._subject: object = None
         self._blocks: Sequence[Block] = ()
         self._rows: list[_Row] = []
         self._folded_to = 0
+        self._goal: object = None
+        self._entitled: Content | None = None
+
+    @property
+    def line_count(self) -> int:
+        """See Lines."""
+        return len(self._rows)
+
+    def open_chosen(self) -> None:
+        """See Lines."""
+        self.action_follow()
 
     @property
     def target(self) -> object:
@@ -85,34 +101,33 @@ class Document(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def texts(self) -> list[str]:
-        """Every line, as it is folded now."""
-        return [row.content.plain.rstrip() for row in self._rows]
+        """Every line, as it is folded now; of a page that is not in sight, as most terminals would have it."""
+        if self._folded_to:
+            return [row.content.plain.rstrip() for row in self._rows]
+        return [line.plain.rstrip() for each in self._blocks for line in each.lines(UNSEEN_CELLS)]
+
+    def entitle(self, text: str) -> None:
+        """What the line above says; nothing for an empty text."""
+        wanted = title(text) if text else Content("")
+        if self._entitled is None or not self._entitled.is_same(wanted):  # it has all of the page drawn anew
+            self._entitled = wanted
+            self.border_title = wanted
 
     def show(self, subject: object, blocks: Iterable[Block]) -> None:
         """Show these blocks; of the same subject as before, where the page stands, else from the top."""
         self._blocks = tuple(blocks)
         if subject != self._subject:
             self._subject = subject
+            self._goal = None
             self.index = 0
             self.scroll_to(y=0, animate=False)
         self._fold()
 
     def go_to(self, target: object) -> None:
-        """Choose the first line that leads to something."""
+        """Choose the first line that leads to something, as soon as there is room for lines."""
+        self._goal = None if self._folded_to else target
         found = (at for at, row in enumerate(self._rows) if self._blocks[row.block].target == target)
-        self._choose(next(found, self.index))
-
-    def action_move(self, steps: int) -> None:
-        """Some lines on."""
-        self._choose(self.index + steps)
-
-    def action_page(self, pages: int) -> None:
-        """Some pages on."""
-        self._choose(self.index + pages * max(1, self.size.height - 1))
-
-    def action_edge(self, last: int) -> None:
-        """The first line, or the last."""
-        self._choose(len(self._rows) - 1 if last else 0)
+        self.choose(next(found, self.index))
 
     def action_next(self, way: int) -> None:
         """The next line that begins a block which leads somewhere, or the one before."""
@@ -121,7 +136,7 @@ class Document(ScrollView, can_focus=True, inherit_bindings=False):
             block = self._rows[at].block
             begins = at == 0 or self._rows[at - 1].block != block
             if begins and self._blocks[block].target is not None:
-                self._choose(at)
+                self.choose(at)
                 return
             at += way
 
@@ -135,14 +150,6 @@ class Document(ScrollView, can_focus=True, inherit_bindings=False):
         if self.scrollable_content_region.width != self._folded_to:
             self._fold()
 
-    def on_focus(self) -> None:
-        """The chosen line is drawn otherwise."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """See on_focus."""
-        self.refresh()
-
     def render_line(self, y: int) -> Strip:
         """One line; the chosen one reversed while the keys work here."""
         at = y + int(self.scroll_offset.y)
@@ -155,23 +162,32 @@ class Document(ScrollView, can_focus=True, inherit_bindings=False):
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False)
         return strips[0].adjust_cell_length(width, self.rich_style) if strips else Strip.blank(width, self.rich_style)
 
-    def _choose(self, index: int) -> None:
-        self.index = min(max(0, index), max(0, len(self._rows) - 1))
-        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
-        self.refresh()
-
     def _fold(self) -> None:
         """Fold anew, once there is room at all; the chosen line stays in the block that it is of."""
         width = self.scrollable_content_region.width
         if not width:
+            # What was folded before is of other blocks: it is folded anew once it is in sight again.
+            self._rows, self._folded_to = [], 0
             return
         block = self._rows[self.index].block if self._rows else 0
         within = self.index - next((at for at, row in enumerate(self._rows) if row.block == block), 0)
         self._folded_to = width
+        before, chosen = self._rows, self.index
         self._rows = [
             _Row(line, number) for number, each in enumerate(self._blocks) for line in each.lines(max(8, width))
         ]
         first = next((at for at, row in enumerate(self._rows) if row.block == block), 0)
         self.index = min(first + within, max(0, len(self._rows) - 1))
         self.virtual_size = Size(width, len(self._rows))
-        self.refresh()
+        self._refresh_changed(before, chosen)
+        if self._goal is not None:
+            self.go_to(self._goal)
+
+    def _refresh_changed(self, before: Sequence[_Row], chosen: int) -> None:
+        """Draw the lines that are in sight and are others than before: on a slow line each one counts."""
+        top = int(self.scroll_offset.y)
+        for at in range(top, top + self.size.height):
+            here, there = (rows[at] if at < len(rows) else None for rows in (self._rows, before))
+            same = here is there if here is None or there is None else here.looks_as(there)
+            if not same or (chosen != self.index and at in (chosen, self.index)):
+                self.refresh_line(at)

@@ -10,15 +10,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError, Conflict
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillMutationReport
-from tui.dialogs import Confirm
+from tui.dialogs import Confirm, Editing
 from tui.diff import diff_of
+from tui.keys import hinted
 from tui.line import Line
 from tui.plaintext import Plaintext
 from tui.text import count, neutral
@@ -37,7 +37,7 @@ class Draft(NamedTuple):
     procedure: str
 
 
-class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
+class SkillEditor(Editing[RuntimeSkillMutationReport | None]):
     """Answers with what was saved, or with None when it was left."""
 
     DEFAULT_CSS = """
@@ -80,7 +80,7 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
         """Fields below each other; the procedure takes what room there is."""
         with Vertical(id="edit") as box:
             box.border_title = neutral(f"Edit {self._skill.name}, revision {self._expected}")
-            box.border_subtitle = "^s saves, tab to the next field, esc leaves"
+            box.border_subtitle = hinted(self.app, "{edit-save} saves, tab to the next field, {edit-leave} leaves")
             for name, value, most in (("title", self._draft.title, 256), ("topic", self._draft.topic, 256)):
                 with Horizontal():
                     yield Static(name.title(), classes="label")
@@ -100,6 +100,11 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
         if (self._draft.summary, self._draft.procedure) != (self._shown.summary, self._shown.procedure):
             self._say("There are line ends of several kinds: in a text that is edited they become all of one kind.")
         self.query_one("#procedure").focus()
+
+    @property
+    def unsaved(self) -> bool:
+        """See Editing."""
+        return self.is_mounted and bool(self._changes())
 
     def on_descendant_focus(self) -> None:
         """The label of the field that is typed in stands out."""
@@ -177,12 +182,19 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None]):
         self._say(f"{error.key}: {error.message}", error.hint)
         # `$.args.title` names the field of the same id.
         field = str(error.details.get("path", "")).removeprefix("$.args.")
-        if re.fullmatch(r"[a-z_]+", field) and (found := self.query(f"#edit #{field}")):
-            found.first(Widget).focus()
+        found = self.query(f"#edit #{field}") if re.fullmatch(r"[a-z_]+", field) else None
+        if found:
+            wrong = found.first(Widget).focus()
+            # What is wrong with a field is said below that field.
+            row = next(each for each in self.query("#edit > Horizontal") if wrong in each.children)
+            self.query_one("#edit").move_child(self.query_one("#fault"), after=row)
 
     def _say(self, told: str, hint: str = "") -> None:
         lines = [told, *([f"Hint: {hint}"] if hint else [])]
         fault = self.query_one("#fault", Static)
+        box = self.query_one("#edit")
+        if box.children[-1] is not fault:
+            box.move_child(fault, after=-1)
         fault.set_class(True, "-shown")
         fault.update(Content("\n").join(Content(neutral(each)) for each in lines))
 

@@ -12,8 +12,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.dialogs import BOX
+from tui.dialogs import BOX, Editing
 from tui.held import HeldRows
+from tui.keys import hinted
 from tui.line import Line
 from tui.table import Column, Table
 from tui.text import neutral
@@ -38,7 +39,7 @@ class Field(NamedTuple):
     fault: Callable[[str], str | None] = lambda text: None
 
 
-class Form(ModalScreen[Mapping[str, str] | None]):
+class Form(Editing[Mapping[str, str] | None]):
     """Asks for several things at once, and keeps asking while there is a fault; answers with None when given up."""
 
     DEFAULT_CSS = (
@@ -80,7 +81,7 @@ class Form(ModalScreen[Mapping[str, str] | None]):
 
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "^s takes it, tab goes on, esc closes"
+            box.border_subtitle = hinted(self.app, "{form-take} takes it, {form-next} goes on, {form-close} closes")
             if self._lines:
                 yield Static(Content("\n").join(Content(neutral(each)) for each in self._lines), markup=False)
             for each in self._fields:
@@ -96,6 +97,12 @@ class Form(ModalScreen[Mapping[str, str] | None]):
         for each in self._fields:
             named = f"#field-{each.key}"
             self._untouched[each.key] = self._text_of(named, each)
+
+    @property
+    def unsaved(self) -> bool:
+        """See Editing."""
+        fields = self._fields if self.is_mounted else ()
+        return any(self._text_of(f"#field-{each.key}", each) != self._untouched[each.key] for each in fields)
 
     def on_plaintext_refused(self, event: Plaintext.Refused) -> None:
         """A paste that is too long."""
@@ -166,7 +173,7 @@ class Choose(ModalScreen[str | None]):
         """The rows in a box."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "enter chooses, esc closes"
+            box.border_subtitle = hinted(self.app, "{row-open} chooses, {choose-close} closes")
             table: Table[Option] = Table([Column("", lambda each: each.text)])
             table.styles.height = min(len(self._options), MOST_CHOICES_SHOWN)
             yield table

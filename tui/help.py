@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 
+from tui.keys import KEYS as KEYS
+from tui.keys import hinted, plain_key
 from tui.panels import Facts
-
-KEYS = {"question_mark": "?", "slash": "/"}
 
 
 class HelpScreen(ModalScreen[None]):
@@ -21,7 +21,10 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen {
         align: center middle;
         background: transparent;
-        #keys { width: 96; max-width: 100%; height: auto; max-height: 100%; }
+        #keys {
+            width: 96; max-width: 100%; height: auto; max-height: 100%;
+            scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background;
+        }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,7 +38,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One box."""
         with VerticalScroll(id="keys"):
-            yield Facts("Keys (esc closes)", id="bindings")
+            yield Facts(hinted(self.app, "Keys ({help-close} closes)"), id="bindings")
 
     def on_mount(self) -> None:
         """Fill it."""
@@ -58,8 +61,3 @@ def keys_of(screen: Screen[Any]) -> list[tuple[str, str]]:
 def key_name(binding: Binding) -> str:
     """A key in plain letters: not every terminal's font has arrows."""
     return plain_key(binding.key)
-
-
-def plain_key(key: str) -> str:
-    """See key_name; several keys stand with commas between, as they are written in the configuration."""
-    return KEYS.get(key, key.replace("page", "page "))

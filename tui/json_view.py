@@ -13,18 +13,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
 from beetle.contracts.errors import BeetleError
 from tui.dialogs import BOX
+from tui.keys import hinted, key_for
+from tui.lines import Lines
 from tui.taking import ask_where, copy, write_lines
 from tui.text import count, fold, neutral
 
 Path = tuple[str | int, ...]
+KEYS = "{json-fold} opens a line, {report-copy} copies, {report-export} exports, {report-close} closes"
 MOST_LINES = 20_000
 """Lines that are laid out at once; a report that has more is for an export."""
 MOST_OPEN = 20
@@ -39,7 +41,7 @@ class _Row(NamedTuple):
     opens: bool
 
 
-class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
+class JsonTree(Lines, inherit_bindings=False):
     """Lines of a value: enter opens or closes the chosen one."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json--chosen"}
@@ -63,7 +65,6 @@ class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
-        self.index = 0
         self._open: set[Path] = {()}
         if isinstance(value, dict):
             self._open |= {
@@ -79,6 +80,15 @@ class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
             found = found[key]
         return found
 
+    @property
+    def line_count(self) -> int:
+        """See Lines."""
+        return len(self._rows)
+
+    def open_chosen(self) -> None:
+        """See Lines."""
+        self.action_fold()
+
     def on_mount(self) -> None:
         """Lay the lines out."""
         self._lay_out()
@@ -86,18 +96,6 @@ class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         """Texts that are open fold otherwise."""
         self._lay_out()
-
-    def action_move(self, steps: int) -> None:
-        """Some lines on."""
-        self._choose(self.index + steps)
-
-    def action_page(self, pages: int) -> None:
-        """Some pages on."""
-        self._choose(self.index + pages * max(1, self.size.height - 1))
-
-    def action_edge(self, last: int) -> None:
-        """The first line, or the last."""
-        self._choose(len(self._rows) if last else 0)
 
     def action_fold(self) -> None:
         """Open what is closed, and the other way."""
@@ -124,17 +122,13 @@ class JsonTree(ScrollView, can_focus=True, inherit_bindings=False):
         del container, viewport, width
         return max(1, len(self._rows))
 
-    def _choose(self, index: int) -> None:
-        self.index = min(max(0, index), max(0, len(self._rows) - 1))
-        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
-        self.refresh()
-
     def _lay_out(self) -> None:
         room = max(20, (self.size.width or 80) - 2)
         rows: list[_Row] = []
         for row in self._lines((), self.value, "", room):
             if len(rows) == MOST_LINES:
-                rows.append(_Row((), f"… more than {MOST_LINES:,} lines; e exports all of it", False))
+                export = key_for(self.app, "report-export")
+                rows.append(_Row((), f"… more than {MOST_LINES:,} lines; {export} exports all of it", False))
                 break
             rows.append(row)
         self._rows = rows
@@ -201,7 +195,7 @@ class ReportView(ModalScreen[None]):
         """The lines in a box."""
         with Vertical(id="box") as box:
             box.border_title = Content(neutral(self._title))
-            box.border_subtitle = "enter opens a line, y copies, e exports, esc closes"
+            box.border_subtitle = hinted(self.app, KEYS)
             yield JsonTree(self._value)
             yield Static(id="said", markup=False)
 

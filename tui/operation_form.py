@@ -11,13 +11,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import DescendantFocus
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from beetle.contracts.fields import Request
 from beetle.contracts.operations import Operation
 from beetle.contracts.schema import request_schema
-from tui.dialogs import BOX
+from tui.dialogs import BOX, Editing
+from tui.keys import hinted
 from tui.line import Line
 from tui.text import fold, neutral
 
@@ -27,6 +27,7 @@ HIDDEN = frozenset({"passphrase", "app_key"})
 WORDS: Mapping[str, bool] = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 LABEL_CELLS = 22
 TAG = "kind"
+KEYS = "enter runs it, {operation-next} goes on, {operation-close} closes"
 
 
 class Argument(NamedTuple):
@@ -158,7 +159,7 @@ def _json(argument: Argument, text: str) -> Any:
         raise Untypable(f"{argument.name}: this is no JSON") from None
 
 
-class OperationForm(ModalScreen[dict[str, str] | None]):
+class OperationForm(Editing[dict[str, str] | None]):
     """A line for each argument; answers with the texts once they can be arguments, or with None."""
 
     DEFAULT_CSS = (
@@ -178,8 +179,8 @@ class OperationForm(ModalScreen[dict[str, str] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", id="operation-close", tooltip="run nothing"),
         Binding("enter", "run", "Run", id="operation-run", tooltip="run it"),
-        Binding("down,tab", "app.focus_next", "Next", id="operation-next", tooltip="to the next argument", show=False),
-        Binding("up,shift+tab", "app.focus_previous", "Previous", id="operation-previous",
+        Binding("tab,down", "app.focus_next", "Next", id="operation-next", tooltip="to the next argument", show=False),
+        Binding("shift+tab,up", "app.focus_previous", "Previous", id="operation-previous",
                 tooltip="to the argument before", show=False),
     ]  # fmt: skip
 
@@ -195,7 +196,7 @@ class OperationForm(ModalScreen[dict[str, str] | None]):
         """What it does, the lines, and what the chosen one means."""
         with Vertical(id="box") as box:
             box.border_title = Content(self._row.name)
-            box.border_subtitle = "enter runs it, tab goes on, esc closes"
+            box.border_subtitle = hinted(self.app, KEYS)
             yield Static(Content(f"{self._row.help[:1].upper()}{self._row.help[1:]}."), markup=False)
             with VerticalScroll(id="lines", can_focus=False):
                 for each in self.arguments:
@@ -210,9 +211,15 @@ class OperationForm(ModalScreen[dict[str, str] | None]):
     def on_mount(self) -> None:
         """Say what was wrong, and put the cursor into the first line that is to be filled."""
         if not self.arguments:
-            self.query_one("#meaning", Static).update(Content("It takes no arguments: enter runs it."))
+            told = hinted(self.app, "It takes no arguments: {operation-run} runs it.")
+            self.query_one("#meaning", Static).update(Content(told))
             self.set_focus(None)
         self._tell(self._wrong)
+
+    @property
+    def unsaved(self) -> bool:
+        """See Editing."""
+        return any(each.value for each in self.query(Line))
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Say what the line is for."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.widget import Widget
 
 from tui.text import fold, neutral, padded
@@ -35,6 +35,7 @@ class Panel(Widget):
     def __init__(self, title: str, *, id: str) -> None:
         super().__init__(id=id)
         self.border_title = title
+        self._drawn: list[Content] = []
 
     def lines(self, width: int) -> list[Content]:
         """What is shown in `width` cells."""
@@ -47,7 +48,19 @@ class Panel(Widget):
 
     def render(self) -> Content:
         """The lines as one text."""
-        return Content("\n").join(self.lines(self.content_size.width))
+        self._drawn = self.lines(self.content_size.width)
+        return Content("\n").join(self._drawn)
+
+    def redraw(self) -> None:
+        """Draw the lines that have changed; all of the screen is laid out anew where their number is another."""
+        width, height = self.content_size
+        lines = self.lines(width) if width else []
+        if not lines or not len(lines) == len(self._drawn) == height:
+            self.refresh(layout=True)
+            return
+        for y, (line, before) in enumerate(zip(lines, self._drawn, strict=True)):
+            if not line.is_same(before):
+                self.refresh(Region(0, y, width, 1))
 
 
 class Facts(Panel):
@@ -60,7 +73,7 @@ class Facts(Panel):
         found = tuple((label, neutral(value)) for label, value in facts)
         if found != self._facts:
             self._facts = found
-            self.refresh(layout=True)
+            self.redraw()
 
     def lines(self, width: int) -> list[Content]:
         """See Panel."""
@@ -91,7 +104,7 @@ class Figures(Panel):
         found = tuple(figures)
         if found != self._figures:
             self._figures = found
-            self.refresh(layout=True)
+            self.redraw()
 
     def lines(self, width: int) -> list[Content]:
         """See Panel."""
@@ -129,7 +142,7 @@ class Remarks(Panel):
         found = tuple(neutral(each) for each in remarks)
         if (found, empty) != (self._remarks, self._empty):
             self._remarks, self._empty = found, empty
-            self.refresh(layout=True)
+            self.redraw()
 
     def lines(self, width: int) -> list[Content]:
         """See Panel."""

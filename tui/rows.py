@@ -29,6 +29,7 @@ class Rows(ABC, Generic[T]):
     def __init__(self, size: int = PAGE) -> None:
         self.size = size
         self._kept: OrderedDict[int, tuple[T, ...]] = OrderedDict()
+        self._current: set[int] = set()
         self._asked = 0
 
     @property
@@ -42,7 +43,7 @@ class Rows(ABC, Generic[T]):
         return sum(len(each) for each in self._kept.values())
 
     def get(self, index: int) -> T | None:
-        """The row, or None while it is not there."""
+        """The row as it was last read, or None where it has not been."""
         page = self._kept.get(index // self.size)
         place = index % self.size
         return page[place] if page is not None and place < len(page) else None
@@ -50,22 +51,26 @@ class Rows(ABC, Generic[T]):
     def missing(self, first: int, last: int) -> bool:
         """Whether rows of these are to be asked for; both ends are meant."""
         last = min(last, self.count - 1)
-        return any(page not in self._kept for page in range(max(0, first) // self.size, last // self.size + 1))
+        return any(page not in self._current for page in range(max(0, first) // self.size, last // self.size + 1))
 
     def forget(self) -> None:
-        """Nothing that is kept is current any more."""
+        """Nothing that is kept is current any more: it stands, and can be chosen, until it is read again."""
         self._asked += 1
-        self._kept.clear()
+        self._current.clear()
 
     async def load(self, first: int, last: int) -> None:
-        """Ask for what is missing of these rows. What was forgotten meanwhile is dropped when it comes.
+        """Ask for what is missing of these rows, as far as there are so many. What was forgotten meanwhile is dropped
+        when it comes.
 
         Raises:
             BeetleError: what a request was answered with; what came before it is kept.
         """
         asked = self._asked
+        if self.count:
+            # A page behind the last one would be looked for along all that lead there.
+            last = min(last, self.count - 1)
         for page in range(max(0, first) // self.size, max(0, last) // self.size + 1):
-            if page in self._kept:
+            if page in self._current:
                 self._kept.move_to_end(page)
                 continue
             if not await self._load_page(page, lambda: asked == self._asked):
@@ -78,8 +83,15 @@ class Rows(ABC, Generic[T]):
     def _keep(self, page: int, rows: tuple[T, ...]) -> None:
         self._kept[page] = rows
         self._kept.move_to_end(page)
+        self._current.add(page)
         while len(self._kept) > KEPT_PAGES:
-            self._kept.popitem(last=False)
+            self._current.discard(self._kept.popitem(last=False)[0])
+
+    def _cut(self, page: int) -> None:
+        """The list ends with this page: those behind it are no more."""
+        for each in [kept for kept in self._kept if kept > page]:
+            del self._kept[each]
+            self._current.discard(each)
 
 
 class CursorRows(Rows[T]):
@@ -127,6 +139,7 @@ class CursorRows(Rows[T]):
         if batch.next_cursor is None:
             # The list ends here now, whatever it did before.
             del self._cursors[page + 1 :]
+            self._cut(page)
             self._ended, self._reached = True, page * self.size + len(batch.rows)
             self._total = self._reached
         elif last:
@@ -151,7 +164,7 @@ class NumberedRows(Rows[T]):
     def grow(self, count: int) -> None:
         """There are that many now; the page that was the last is asked for again."""
         if count != self._count:
-            self._kept.pop(max(0, self._count - 1) // self.size, None)
+            self._current.discard(max(0, self._count - 1) // self.size)
             self._count = count
 
     async def _load_page(self, page: int, current: Callable[[], bool]) -> bool:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from textual.content import Content
+from textual.events import Click
+from textual.message import Message
 from textual.widget import Widget
 
-HINT = "left, right: another part "
+from tui.keys import hinted
 
 
 class Sections(Widget):
-    """One line; it takes no keys of its own."""
+    """One line; it takes no keys of its own. What shows the parts answers `Picked` with another one."""
 
     DEFAULT_CSS = """
     Sections { height: 1; text-wrap: nowrap; }
     """
 
-    def __init__(self, titles: Sequence[str], *, id: str | None = None) -> None:
+    class Picked(Message):
+        """A name was clicked: that part is wanted."""
+
+        def __init__(self, sections: Sections, index: int) -> None:
+            super().__init__()
+            self.sections = sections
+            self.index = index
+
+    def __init__(self, titles: Sequence[str], keys: str, *, id: str | None = None) -> None:
+        """`keys` says how to go on, as `hinted` takes it."""
         super().__init__(id=id)
         self.titles = tuple(titles)
+        self._keys = keys
         self.index = 0
 
     def choose(self, index: int) -> None:
@@ -27,10 +40,20 @@ class Sections(Widget):
         self.index = index % len(self.titles)
         self.refresh()
 
+    def on_click(self, event: Click) -> None:
+        """Tell which name is under the mouse."""
+        end = 0
+        for index, each in enumerate(self.titles):
+            end += cell_len(each) + 2
+            if event.x < end:
+                self.post_message(self.Picked(self, index))
+                return
+
     def render(self) -> Content:
         """The names, and how to go on where there is room."""
         names = Content.assemble(
             *((f" {each} ", "reverse" if number == self.index else "") for number, each in enumerate(self.titles))
         )
-        room = self.size.width - names.cell_length - len(HINT)
-        return names if room < 1 else Content.assemble(names, " " * room, (HINT, "$label"))
+        hint = f"{hinted(self.app, self._keys)} "
+        room = self.size.width - names.cell_length - len(hint)
+        return names if room < 1 else Content.assemble(names, " " * room, (hint, "$label"))

@@ -20,8 +20,6 @@ from tui.prose import BLANK, Block, fact, plain, prose, section
 from tui.text import count, neutral
 
 WITHHELD = "[withheld]"
-LOOKED_UP = ("evidence:", "procedural:")
-"""Planes whose refs the operation looks up: of the others it does not know whether the record is there."""
 SHORT_HASH = 16
 SHORT_DATE = len("2026-03-02")
 
@@ -89,7 +87,7 @@ def _citations(citations: Sequence[SkillCitation]) -> Iterator[Block]:
         text = WITHHELD if each.text is None else each.text
         if each.ref is None:
             yield plain(text, "- ")
-        elif each.resolves is False and each.ref.startswith(LOOKED_UP):
+        elif each.resolves is False:
             yield plain(f"{text} (no such record here)", "- ", target=Jump(each.ref))
         else:
             yield plain(text, "> ", target=Jump(each.ref))

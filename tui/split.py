@@ -12,7 +12,6 @@ from textual.events import Resize
 from textual.widget import Widget
 
 from tui.document import Document
-from tui.document import title as title_line
 from tui.prose import BLANK, MOST_SHOWN, Block, fact, left_out, plain
 from tui.rows import Rows
 from tui.table import Listing
@@ -26,7 +25,7 @@ STYLES = {"+": "$success", "-": "$error", "@": "$label"}
 
 
 class Detail(Document):
-    """What the chosen row holds, under a line with its title."""
+    """What the chosen row holds, under a line with its title; not to be seen while there is nothing to tell."""
 
     # The room for the bar is always taken: a page that is folded before the bar comes would lose a cell of each line.
     DEFAULT_CSS = """
@@ -36,12 +35,14 @@ class Detail(Document):
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.title = title
-        self.border_title = title_line(title)
+        self.visible = False
 
     def tell_of(self, title: str, subject: object, blocks: Iterable[Block]) -> None:
         """Show these under a title; what is the same subject read again stays where it stands."""
         self.title = neutral(title)
-        self.border_title = title_line(self.title)
+        self.entitle(title)
+        blocks = tuple(blocks)
+        self.visible = bool(blocks) or self.has_focus
         # The title stands above them: no blank line is needed before the first.
         self.show(subject, dropwhile(lambda each: each == BLANK, blocks))
 

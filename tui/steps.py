@@ -18,6 +18,7 @@ from beetle.contracts.transcript_repair import (
 )
 from tui.dialogs import Ask, Confirm, Told
 from tui.evidence import name_of
+from tui.keys import hinted
 from tui.taking import copy
 from tui.text import count
 from tui.transcript_lists import no_bound
@@ -178,14 +179,14 @@ def _no_reason(text: str) -> str | None:
 
 def impact_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
     """What a dry run says that a step would touch."""
-    yield f"{count(report.affected_turns, 'turn')}, {count(len(report.message_ids), 'message')}"
+    yield _touched(report)
     hidden = sum(each.field == "host_ref" for each in report.redactions)
     if report.host_refs or hidden:
         unseen = f" ({hidden:,} of them not for this view)" if hidden else ""
         yield f"{count(len(report.host_refs) + hidden, 'object of the host', 'objects of the host')}{unseen}"
     derived = list(dict.fromkeys(each.derived for each in report.derived_refs))
     if derived:
-        yield f"{count(len(derived), 'derived record')} came from it:"
+        yield f"{_least(report)}{count(len(derived), 'derived record')} came from it:"
         yield from (f"  {each}" for each in derived[:SHOWN_IDS])
         if len(derived) > SHOWN_IDS:
             yield f"  … and {len(derived) - SHOWN_IDS:,} more"
@@ -195,9 +196,18 @@ def impact_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
         yield "There is more of it than this profile lists."
 
 
+def _touched(report: MemoryTranscriptLifecycleReport) -> str:
+    return f"{count(report.affected_turns, 'turn')}, {_least(report)}{count(len(report.message_ids), 'message')}"
+
+
+def _least(report: MemoryTranscriptLifecycleReport) -> str:
+    """The report counts turns; of the rest it only lists, and not without end."""
+    return "at least " if report.profile_budget_applied else ""
+
+
 def outcome_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
     """What a step has done."""
-    yield f"{count(report.affected_turns, 'turn')}, {count(len(report.message_ids), 'message')}"
+    yield _touched(report)
     match report.erasure:
         case "done":
             yield "Erased: no byte of the content is left in the store."
@@ -231,4 +241,6 @@ class Receipt(Told):
     def on_mount(self) -> None:
         """Say how it is copied."""
         if self.receipt is not None:
-            self.query_one("#box").border_subtitle = "y copies the receipt, esc closes"
+            self.query_one("#box").border_subtitle = hinted(
+                self.app, "{receipt-copy} copies the receipt, {told-close} closes"
+            )

@@ -10,13 +10,14 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from beetle.contracts.errors import BeetleError
+from tui.keys import hinted
+from tui.lines import Lines
 from tui.rows import Rows
 from tui.text import neutral
 
@@ -26,6 +27,8 @@ GAP = 2
 AHEAD = 20
 """Rows above and below the seen ones that are read with them."""
 WAITING = "…"
+_Drawn = tuple[int, bool, Any] | None
+"""What a line shows: the number of a row, whether it is the chosen one, and the row once it is read."""
 
 
 class Column(NamedTuple, Generic[T]):
@@ -41,7 +44,7 @@ class Column(NamedTuple, Generic[T]):
     narrow: int = 0
 
 
-class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
+class Table(Lines, Generic[T], inherit_bindings=False):
     """The lines of a table; `Listing` puts the head above and the state below."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--chosen", "table--dim"}
@@ -104,10 +107,19 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self.columns = tuple(columns)
         self.rows: Rows[T] | None = None
-        self.index = 0
         self._dim = dim
         self._reading = False
         self._told: Any = None
+        self._drawn: dict[int, _Drawn] = {}
+
+    @property
+    def line_count(self) -> int:
+        """See Lines."""
+        return 0 if self.rows is None else self.rows.count
+
+    def open_chosen(self) -> None:
+        """See Lines."""
+        self.action_open()
 
     @property
     def room(self) -> int:
@@ -123,7 +135,7 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         """Show another list, from a row on."""
         self.rows = rows
         self.index = index
-        self._told = None
+        self._told = rows  # no row of it: that there is none is told as well
         self.scroll_to(y=0, animate=False)
         self._settle()
         self.read()
@@ -136,30 +148,19 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
 
     def read(self) -> None:
         """Read what is seen and not there."""
-        if self.rows is not None and not self._reading and self.is_attached:
+        if self.rows is None or self._reading or not self.is_attached:
+            return
+        if self._is_there(self.rows):
+            self._settle()
+        else:
             self._reading = True
             self.run_worker(self._read, group="rows", name="rows")
 
-    def go_to(self, index: int) -> None:
-        """Choose a row by its number, and bring it into sight."""
-        last = max(0, (self.rows.count if self.rows is not None else 0) - 1)
-        self.index = min(max(0, index), last)
-        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
-        self.refresh()
+    def choose(self, index: int) -> None:
+        """See Lines: the row is read, and told of."""
+        super().choose(index)
         self.read()
         self._tell()
-
-    def action_move(self, steps: int) -> None:
-        """Some rows on."""
-        self.go_to(self.index + steps)
-
-    def action_page(self, pages: int) -> None:
-        """Some pages on."""
-        self.go_to(self.index + pages * max(1, self.size.height - 1))
-
-    def action_edge(self, last: int) -> None:
-        """The first row, or the last."""
-        self.go_to(self.rows.count - 1 if last and self.rows is not None else 0)
 
     def action_open(self) -> None:
         """Tell that the chosen row is to be opened."""
@@ -183,10 +184,9 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
     async def _read(self) -> None:
         try:
             while (rows := self.rows) is not None:
-                first, last = self._seen()
-                if rows.count and not rows.missing(first, last) and not rows.missing(self.index, self.index):
+                if self._is_there(rows):
                     break
-                await rows.load(first, last)
+                await rows.load(*self._seen())
                 if rows is self.rows and rows.missing(self.index, self.index):
                     await rows.load(self.index, self.index)
                 if rows is self.rows:
@@ -203,11 +203,17 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         top = int(self.scroll_offset.y)
         return max(0, top - AHEAD), top + max(1, self.size.height) + AHEAD
 
+    def _is_there(self, rows: Rows[T]) -> bool:
+        return rows.count > 0 and not rows.missing(*self._seen()) and not rows.missing(self.index, self.index)
+
     def _settle(self) -> None:
-        count = self.rows.count if self.rows is not None else 0
-        self.index = min(self.index, max(0, count - 1))
-        self.virtual_size = Size(self.room, count)
-        self.refresh()
+        """Draw the lines that are another now: on a slow line each one counts."""
+        self.index = min(self.index, max(0, self.line_count - 1))
+        self.virtual_size = Size(self.room, self.line_count)
+        top = int(self.scroll_offset.y)
+        for y in range(self.size.height):
+            if self._drawn.get(y) != self._standing(y):
+                self.refresh_line(top + y)
         self.post_message(self.Shown())
         self._tell()
 
@@ -241,14 +247,19 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         """The head in so many cells."""
         return _joined([fitted(each.title, width, each.right) for each, width in self.widths(room)], room)
 
+    def _standing(self, y: int) -> _Drawn:
+        index = y + int(self.scroll_offset.y)
+        if self.rows is None or index >= self.rows.count:
+            return None
+        return index, index == self.index, self.rows.get(index)
+
     def render_line(self, y: int) -> Strip:
         """One line: a mark, and the row."""
-        index = y + int(self.scroll_offset.y)
+        self._drawn[y] = standing = self._standing(y)
         width = self.room
-        if self.rows is None or index >= self.rows.count:
+        if standing is None:
             return Strip.blank(width, self.rich_style)
-        row = self.rows.get(index)
-        chosen = index == self.index
+        _, chosen, row = standing
         text = ("> " if chosen else "  ") + (WAITING if row is None else self.line(row, width - 2))
         style = self.rich_style
         if row is None or (self._dim is not None and self._dim(row)):
@@ -256,14 +267,6 @@ class Table(ScrollView, Generic[T], can_focus=True, inherit_bindings=False):
         if chosen and self.has_focus:
             style += self.get_component_rich_style("table--chosen", partial=True)
         return Strip([Segment(set_cell_size(text, width), style)], width)
-
-    def on_focus(self) -> None:
-        """The chosen row is drawn otherwise."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """See on_focus."""
-        self.refresh()
 
 
 class Listing(Vertical, Generic[T]):
@@ -278,7 +281,7 @@ class Listing(Vertical, Generic[T]):
     """
 
     def __init__(self, table: Table[T], *, noun: tuple[str, str], empty: str, id: str | None = None) -> None:
-        """`noun` is what a row is called, and several; `empty` is said where there is none."""
+        """`noun` is what a row is called, and several; `empty` is said where there is none, as `hinted` takes it."""
         super().__init__(id=id)
         self.table = table
         self._noun = noun
@@ -291,6 +294,10 @@ class Listing(Vertical, Generic[T]):
         yield self.table
         yield _Foot()
 
+    def on_mount(self) -> None:
+        """What was read and noted before."""
+        self.on_table_shown()
+
     def note(self, text: str) -> None:
         """What else the foot says: a filter, a way that is gone."""
         self._note = text
@@ -299,14 +306,14 @@ class Listing(Vertical, Generic[T]):
     def on_table_shown(self) -> None:
         """Say how much there is."""
         rows = self.table.rows
-        if rows is None:
+        if rows is None or not self.is_mounted:
             return
         count = rows.count
         one, many = self._noun
-        empty = self._empty.removesuffix(".") if self._note else self._empty
+        empty = hinted(self.app, self._empty.removesuffix(".") if self._note else self._empty)
         place = f"{self.table.index + 1:,} of {count:,} {one if count == 1 else many}" if count else empty
         self.query_one(_Foot).say(f"{place}{'; ' if self._note else ''}{self._note}")
-        self.query_one(_Head).refresh()
+        self.query_one(_Head).settle()
 
     def on_table_chosen(self) -> None:
         """Another place in the list."""
@@ -317,9 +324,16 @@ class _Head(Widget):
     def __init__(self, table: Table[Any]) -> None:
         super().__init__()
         self._table = table
+        self._room = 0
+
+    def settle(self) -> None:
+        """The table may have another width now."""
+        if self._table.room != self._room:
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        text = "  " + self._table.head(max(0, self._table.room - 2))
+        self._room = self._table.room
+        text = "  " + self._table.head(max(0, self._room - 2))
         return Strip([Segment(set_cell_size(text, self.size.width), self.rich_style)], self.size.width)
 
 
@@ -339,7 +353,10 @@ def fitted(text: str, width: int, right: bool = False) -> str:
     """A neutral text in just so many cells; what is longer ends with an ellipsis."""
     long = cell_len(text)
     if long > width:
-        return set_cell_size(text, max(0, width - 1)) + "…" if width else ""
+        part = set_cell_size(text, max(0, width - 1))
+        # A wide character that would be cut in two leaves a blank, which goes behind the ellipsis.
+        part = part[:-1] if part and part[-1] != text[len(part) - 1] else part
+        return set_cell_size(f"{part}…", width) if width else ""
     return " " * (width - long) + text if right else text + " " * (width - long)
 
 

@@ -12,7 +12,8 @@ from textual.screen import Screen
 
 from beetle.contracts.errors import Conflict, InvalidRequest
 from tui.dialogs import Ask
-from tui.text import count, neutral, size
+from tui.keys import key_for
+from tui.text import count, harmless, size
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -37,10 +38,11 @@ class InTheWay(Conflict):
 
 def copy(app: App[Any], text: str) -> str:
     """Hand a text to the terminal's clipboard; answers with what to tell."""
-    plain = "\n".join(neutral(line) for line in text.split("\n"))
+    plain = "\n".join(harmless(line) for line in text.split("\n"))
     taken = len(plain.encode())
     if taken > COPY_BYTES:
-        return f"{size(taken)} are too much for a terminal's clipboard; e writes what is shown to a file"
+        export = key_for(app, "export")
+        return f"{size(taken)} are too much for a terminal's clipboard; {export} writes what is shown to a file"
     app.copy_to_clipboard(plain)
     return f"{count(len(plain), 'character')} handed to the terminal's clipboard"
 
@@ -72,7 +74,7 @@ async def write_lines(path: str, lines: Sequence[str]) -> str:
         NotWritten: the system refuses it.
     """
     file = os.path.abspath(os.path.expanduser(path.strip()))
-    data = "".join(f"{neutral(line)}\n" for line in lines).encode()
+    data = "".join(f"{harmless(line)}\n" for line in lines).encode()
     await asyncio.to_thread(_write, file, data)
     return f"{count(len(lines), 'line')} written to {file}"
 

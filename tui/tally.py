@@ -34,7 +34,7 @@ class Tallies(Panel):
         found = tuple(tallies)
         if found != self._tallies:
             self._tallies = found
-            self.refresh(layout=True)
+            self.redraw()
 
     def lines(self, width: int) -> list[Content]:
         """See Panel."""

@@ -10,11 +10,20 @@ from rich.cells import cell_len, set_cell_size
 DRIVES_A_TERMINAL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """C0, DEL and C1 controls, line separators, marks that reorder text, lone surrogates: as the command line has them."""
 
+JOINS = re.compile("[\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]")
+"""The joiner, variation selectors, and skin tones: `👩‍👧` takes two cells here and four there, in parts it is four."""
+
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def neutral(text: str) -> str:
-    """One line in which nothing can drive the terminal: what could is shown as an escape (`\\x1b`)."""
+    """One line for the screen: what could drive the terminal is shown as an escape (`\\x1b`), and what joins or varies
+    characters is left out, since terminals disagree about the cells that those take together."""
+    return text if text.isascii() and text.isprintable() else JOINS.sub("", harmless(text))
+
+
+def harmless(text: str) -> str:
+    """One line that can be copied and kept: all of it, but for what could drive a terminal, which is an escape."""
     return text if text.isascii() and text.isprintable() else DRIVES_A_TERMINAL.sub(_escape, text)
 
 

@@ -9,18 +9,6 @@ from collections.abc import Sequence
 
 from textual.theme import Theme
 
-FOOTER = {
-    "footer-background": "bar",
-    "footer-foreground": "bar-text",
-    "footer-item-background": "bar",
-    "footer-key-background": "bar",
-    "footer-key-foreground": "bar-text",
-    "footer-description-background": "bar",
-    "footer-description-foreground": "bar-text",
-}
-"""Textual's names for the last line, each with ours."""
-
-
 NATIVE = {
     "ansi-background": "ansi_default",
     "ansi-foreground": "ansi_default",
@@ -41,7 +29,6 @@ NATIVE = {
     "scrollbar-background": "ansi_default",
     "scrollbar-background-hover": "ansi_default",
     "scrollbar-background-active": "ansi_default",
-    "footer-key-background": "ansi_default",
     "link-color": "ansi_default",
     "link-color-hover": "ansi_default",
     "link-background-hover": "ansi_default",
@@ -51,8 +38,8 @@ NATIVE = {
 
 
 def _own(label: str, line: str, bar: str, bar_text: str, alarm: str, alarm_text: str) -> dict[str, str]:
-    """Our own names of colours, and the footer as a bar."""
-    own = {
+    """Our own names of colours."""
+    return {
         "label": label,
         "line": line,
         "bar": bar,
@@ -60,7 +47,6 @@ def _own(label: str, line: str, bar: str, bar_text: str, alarm: str, alarm_text:
         "alarm": alarm,
         "alarm-text": alarm_text,
     }
-    return own | {theirs: own[ours] for theirs, ours in FOOTER.items()}
 
 
 DARK = Theme(

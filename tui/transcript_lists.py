@@ -19,7 +19,7 @@ Level = Literal["conversations", "hits", "turns", "issues"]
 LEVELS: tuple[Level, ...] = ("conversations", "hits", "turns", "issues")
 ACTIONS: dict[str, tuple[Level, ...]] = {
     "view": ("conversations", "hits", "turns"),
-    "find": ("conversations", "hits", "turns"),
+    "search": ("conversations", "hits", "turns"),
     "date": ("turns",),
     "links": ("turns",),
     "step": ("hits", "turns"),
@@ -33,7 +33,7 @@ ACTIONS: dict[str, tuple[Level, ...]] = {
 KEYS: list[BindingType] = [
     Binding("v", "view", "View", id="transcripts-view", tooltip="the next view: host_ui, model_context, …"),
     Binding("d", "date", "Date", id="transcripts-date", tooltip="to the first turn at or after a time"),
-    Binding("f", "find", "Find", id="transcripts-find", tooltip="find messages by their words"),
+    Binding("f", "search", "Search", id="transcripts-search", tooltip="find messages by their words"),
     Binding("o", "links", "Links", id="transcripts-links", tooltip="what was derived from the turn; enter goes",
             show=False),
     Binding("m", "step('mask')", "Mask", id="transcripts-mask", tooltip="hide a turn's content from every view"),
@@ -97,11 +97,11 @@ def _counts_less(row: Any) -> bool:
     return isinstance(row, TurnRow) and (row.archived or row.is_gap)
 
 
-def nothing_there(level: Level, query: str) -> str:
-    """What stands in the place of an empty list."""
+def nothing_there(level: Level, query: str, search: str) -> str:
+    """What stands in the place of an empty list; `search` is the key that looks for words."""
     match level:
         case "conversations":
-            return f"No id or channel holds “{neutral(query)}”; f finds words." if query else FIRST_EMPTY
+            return f"No id or channel holds “{neutral(query)}”; {search} finds words." if query else FIRST_EMPTY
         case "hits":
             return "No message that this view shows holds these words. Masked and deleted ones are in no index."
         case _:

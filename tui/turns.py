@@ -174,10 +174,11 @@ def turn_blocks(
     turn: TranscriptTurn,
     redactions: Sequence[TranscriptRedactionReportItem],
     derived: Sequence[DerivedMemoryRef] | None,
+    links: str,
 ) -> Iterator[Block]:
     """A turn whole: messages with who said them, what hangs on it, what was withheld, and what was derived from it.
 
-    `derived` is None while that was not asked for.
+    `derived` is None while that was not asked for; `links` is the key that asks for it.
     """
     archived = ", archived" if turn.archived else ""
     yield from remark(f"number {turn.sequence}, {exactly(turn.at)}{archived}")
@@ -202,7 +203,7 @@ def turn_blocks(
     if redactions:
         yield from section(f"Withheld by this view: {len(redactions)}")
         yield from withheld_blocks(redactions)
-    yield from derived_blocks(derived)
+    yield from derived_blocks(derived, links)
 
 
 def _head(message: TranscriptMessage, turn_at: str) -> str:
@@ -277,11 +278,11 @@ def withheld_blocks(redactions: Sequence[TranscriptRedactionReportItem]) -> Iter
         yield from (plain(name if times == 1 else f"{name}, {times} times", "  - ") for name, times in things.items())
 
 
-def derived_blocks(derived: Sequence[DerivedMemoryRef] | None) -> Iterator[Block]:
+def derived_blocks(derived: Sequence[DerivedMemoryRef] | None, links: str) -> Iterator[Block]:
     """What was derived from a turn; enter on a line goes there."""
     if derived is None:
         yield BLANK
-        yield from remark("o: what was derived from this turn")
+        yield from remark(f"{links}: what was derived from this turn")
         return
     yield from section(f"Derived from it: {len(derived)}")
     if not derived:

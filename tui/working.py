@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tui.app import Console
 
 SECONDS_BETWEEN_WORDS = 1.0
+seconds: Callable[[], float] = time.monotonic
+"""The clock of what is said."""
 
 
 async def work_on(console: Console, title: str, operation: str, arguments: Any) -> Report | None:
@@ -40,7 +42,7 @@ async def long_below(console: Console, title: str, operation: str, arguments: An
     """
     dialog = Working(title)
     stops: list[Callable[[], None]] = []
-    began = time.monotonic()
+    began = seconds()
 
     def closed(done: bool | None) -> None:
         if not done:
@@ -48,7 +50,7 @@ async def long_below(console: Console, title: str, operation: str, arguments: An
                 stop()
 
     def say() -> None:
-        dialog.say(f"{count(int(time.monotonic() - began), 'second')} so far")
+        dialog.say(f"{count(int(seconds() - began), 'second')} so far")
 
     await console.push_screen(dialog, closed)
     clock = dialog.set_interval(SECONDS_BETWEEN_WORDS, say)
@@ -56,5 +58,4 @@ async def long_below(console: Console, title: str, operation: str, arguments: An
         return await console.link.long(operation, arguments, stops.append)
     finally:
         clock.stop()
-        if dialog.is_current:
-            dialog.dismiss(True)
+        dialog.end()

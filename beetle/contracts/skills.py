@@ -103,7 +103,9 @@ class RuntimeSkillDetailRequest(Request, frozen=True, kw_only=True):
 
 
 class SkillCitation(Piece, frozen=True, kw_only=True):
-    """A citation as given; `ref` when it names a record, and whether that record is there."""
+    """A citation as given; `ref` when it names a record. `resolves` says whether that record is there for the caller;
+    null where it was not looked for, as of agent skills.
+    """
 
     text: Content[str | None]
     ref: Open[str | None] = None

@@ -11,6 +11,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.runtime.caller import Caller
 from beetle.runtime.handling import Context
 from beetle.runtime.transports import Line
+from beetle.store.readers import Gone
 from beetle.store.writer import WriteTransaction
 
 
@@ -20,6 +21,7 @@ class Call(NamedTuple):
     `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
     that the transport has looked them through for values that no request may hold. `caller` is whom the transport
     takes the peer for; a device that proves itself by `auth`, or has done so on this `line`, is that device instead.
+    `gone` says whether nobody waits for the answer any more: a read that runs on for nobody is stopped.
     """
 
     operation: str
@@ -31,6 +33,7 @@ class Call(NamedTuple):
     auth: DeviceAuth | None = None
     scanned: bool = False
     line: Line | None = None
+    gone: Gone | None = None
 
 
 class Outcome(NamedTuple):

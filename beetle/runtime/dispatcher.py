@@ -136,6 +136,7 @@ class Dispatcher:
             call.caller.is_operator,
             self.profile.budgets.subscription_events,
             Holder(call.caller, None if call.line is None else call.line.proof),
+            private=context.sees_private,
         )
         report = SubscribeReport(sub=subscription.sub, topics=request.topics)
         return stamp(context, report, None), subscription
@@ -211,6 +212,7 @@ class Dispatcher:
             now=self._clock(),
             deadline=time.monotonic() + self._wait(call) / 1000,
             shared=self._shared,
+            gone=call.gone if row.effect == "read" else None,
         )
         return row, context
 
@@ -266,7 +268,7 @@ class Dispatcher:
         if handler.staged is not None:
             return self._staged(call, context, request, handler.staged, clipped)
         assert handler.read is not None
-        with self._store.read(context.deadline) as tx:
+        with self._store.read(context.deadline, context.gone) as tx:
             report = handler.read(context, request, tx)
         if isinstance(report, MemoryProjectionReport):
             self.metrics.note_projection(context.asker, report.audit, context.now)

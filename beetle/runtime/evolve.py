@@ -8,6 +8,7 @@ from beetle.contracts.refs import format_ref, parse_ref
 from beetle.memory.governance import normalised
 from beetle.runtime.handling import Context
 from beetle.store import long_term, proposals
+from beetle.store.event_log import Matter
 from beetle.store.proposals import ProposalRow, ProposalText
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
@@ -21,9 +22,14 @@ def drop(context: Context, tx: WriteTransaction, rows: Iterable[ProposalRow], wh
     for row in rows:
         proposals.close(tx, row, "dropped", why)
         told = {"proposal_id": row.proposal_id, "kind": row.kind, "reason": why}
-        tx.log(context.event("memory", "proposal_dropped", **told))
+        tx.log(context.event("memory", "proposal_dropped", matter_of(row), **told))
         closed += 1
     return closed
+
+
+def matter_of(row: ProposalRow) -> Matter:
+    """Of whose matter an event about a proposal tells."""
+    return "shared" if row.visibility == "shared" else "private"
 
 
 def drop_about(context: Context, tx: WriteTransaction, space: int, targets: Iterable[str]) -> int:

@@ -163,9 +163,15 @@ def forget(context: Context, tx: WriteTransaction, space: int, rows: Iterable[Fa
     return after
 
 
-def log_change(context: Context, tx: WriteTransaction, event: str, row: FactRow, **more: Any) -> int:
-    """The event-log row of a change to a fact: ids and numbers alone. Returns its number."""
-    return tx.log(context.event("memory", event, record_id=row.record_id, revision=row.revision, **more))
+def log_change(
+    context: Context, tx: WriteTransaction, event: str, row: FactRow, *, was: FactRow | None = None, **more: Any
+) -> int:
+    """The event-log row of a change to a fact: ids and numbers alone. Returns its number.
+
+    `was` is the record before it, where whom it may reach has changed: who knew it is told.
+    """
+    matter = "shared" if "shared" in (row.visibility, was and was.visibility) else "private"
+    return tx.log(context.event("memory", event, matter, record_id=row.record_id, revision=row.revision, **more))
 
 
 def index_rows(tx: Reading, space: int, row: FactRow) -> IndexRows:

@@ -24,6 +24,7 @@ from beetle.runtime.targets import Claim, Found, Kept
 from beetle.store import candidates, policies
 from beetle.store import private as private_store
 from beetle.store.candidates import Body, Waiting
+from beetle.store.event_log import Matter
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
@@ -256,7 +257,7 @@ def drop_citing(
 def _drop(context: Context, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
     _take_out(tx, space, row)
     subject = {"candidate_id": row.candidate_id, "target": row.target, "kind": row.kind, "waited_for": row.reason}
-    tx.log(context.event("memory", "candidate_dropped", **subject, reason=reason))
+    tx.log(context.event("memory", "candidate_dropped", matter_of(row), **subject, reason=reason))
 
 
 def _take_out(tx: WriteTransaction, space: int, row: Waiting) -> None:
@@ -290,4 +291,11 @@ def _tell(
         "waited_for": waited_for,
     }
     told = {name: value for name, value in subject.items() if value}
-    tx.log(context.event("memory", f"candidate_{verdict.outcome}", **told))
+    tx.log(context.event("memory", f"candidate_{verdict.outcome}", matter_of(claim), **told))
+
+
+def matter_of(candidate: Claim | Waiting) -> Matter:
+    """Of whose matter an event about a candidate tells."""
+    if candidate.target in ("private_garden", "soul_candidate"):
+        return "sealed"
+    return "private" if candidate.privacy in ("subject_private", "soul_private") else "shared"

@@ -19,7 +19,8 @@ from beetle.runtime.profile import Profile
 from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import Viewer, visible_kinds
-from beetle.store.event_log import Event
+from beetle.store.event_log import Event, Matter
+from beetle.store.readers import Gone
 from beetle.store.store import Store
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
@@ -57,6 +58,8 @@ class Context(NamedTuple):
     now: int
     deadline: float | None
     shared: Facilities
+    gone: Gone | None = None
+    """See Call; of what only reads."""
 
     @property
     def space_id(self) -> str:
@@ -102,9 +105,9 @@ class Context(NamedTuple):
         scope = self.scope
         return (self.caller.name, scope.owner_id, scope.agent_id, scope.channel, scope.chat_id)
 
-    def event(self, topic: str, event: str, **subject: Any) -> Event:
-        """An event of this call; the subject holds ids, kinds and counts."""
-        return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject)
+    def event(self, topic: str, event: str, matter: Matter = "shared", /, **subject: Any) -> Event:
+        """An event of this call; the subject holds ids, kinds and counts. `matter` is not logged: see Event."""
+        return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject, matter)
 
     def own_event(self, topic: str, event: str, **subject: Any) -> Event:
         """An event of the daemon's own, which belongs to no space."""

@@ -7,7 +7,15 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from beetle.contracts.control import TOPIC_CAPABILITIES as TOPIC_CAPABILITIES
-from beetle.store.event_log import Logged
+from beetle.store.event_log import Event, Logged
+
+TOLD_AS = {"memory": "lifecycle"}
+"""Topics of the event log that are followed under another name: what lives and ends in memory has none of its own."""
+
+
+def followed_as(event: Event) -> str:
+    """The topic under which a subscriber gets an event."""
+    return TOLD_AS.get(event.topic, event.topic)
 
 
 class Delivery(NamedTuple):
@@ -25,17 +33,27 @@ NUDGE = Delivery(None)
 class Subscription:
     """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped.
 
-    `holder` is what it was opened by, for whoever looks whether that still may follow.
+    `holder` is what it was opened by, for whoever looks whether that still may follow. `private` says that private
+    material may be told of; of what is sealed, nobody is told.
     """
 
     def __init__(
-        self, sub: str, topics: frozenset[str], space: str, daemon: bool, most: int, holder: Any = None
+        self,
+        sub: str,
+        topics: frozenset[str],
+        space: str,
+        daemon: bool,
+        most: int,
+        holder: Any = None,
+        *,
+        private: bool = False,
     ) -> None:
         self.sub = sub
         self.topics = topics
         self.holder = holder
         self._space = space
         self._daemon = daemon
+        self._matters = frozenset({"shared", "private"} if private else {"shared"})
         self._most = most
         self._queue: deque[Logged] = deque()
         self._dropped = 0
@@ -47,7 +65,7 @@ class Subscription:
         """Whether this subscriber may and would see an event; the daemon's own are for operators."""
         event = logged.event
         mine = self._daemon if event.space is None else event.space == self._space
-        return mine and event.topic in self.topics
+        return mine and followed_as(event) in self.topics and event.matter in self._matters
 
     def put(self, logged: Logged) -> None:
         """Queue an event, or count it."""
@@ -125,11 +143,20 @@ class Hub:
         """Subscriptions that are open now."""
         return len(self._subscriptions)
 
-    def open(self, topics: frozenset[str], space: str, daemon: bool, most: int, holder: Any = None) -> Subscription:
+    def open(
+        self,
+        topics: frozenset[str],
+        space: str,
+        daemon: bool,
+        most: int,
+        holder: Any = None,
+        *,
+        private: bool = False,
+    ) -> Subscription:
         """A new subscription; `most` bounds its queue."""
         with self._guard:
             self._count += 1
-            subscription = Subscription(f"sub-{self._count}", topics, space, daemon, most, holder)
+            subscription = Subscription(f"sub-{self._count}", topics, space, daemon, most, holder, private=private)
             self._subscriptions[subscription.sub] = subscription
         return subscription
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from beetle.contracts.codec import pack_json
 from beetle.store.transaction import Reading, Writing
 
 GENESIS = bytes(32)
+Matter = Literal["shared", "private", "sealed"]
 ChainHash = Callable[[bytes, tuple[Any, ...]], bytes]
 
 HEAD_SQL = "SELECT seq, hash FROM event_log ORDER BY seq DESC LIMIT 1"
@@ -32,7 +33,10 @@ READ_BACKWARDS_SQL = READ_SQL + "ORDER BY e.seq DESC LIMIT ?10"
 
 
 class Event(NamedTuple):
-    """What happened. `space` None is the daemon's own; `subject` holds ids, kinds and counts."""
+    """What happened. `space` None is the daemon's own; `subject` holds ids, kinds and counts.
+
+    `matter` says what it is about, for who follows events; it is no part of the row.
+    """
 
     topic: str
     event: str
@@ -40,6 +44,7 @@ class Event(NamedTuple):
     principal: str
     space: str | None
     subject: dict[str, Any]
+    matter: Matter = "shared"
 
 
 class Logged(NamedTuple):

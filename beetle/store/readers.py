@@ -16,18 +16,34 @@ from beetle.store.transaction import Reading
 
 TICK_STEPS = 20_000
 """Virtual-machine steps between two looks at the deadline: about a millisecond of work on a small board."""
+LOOK_SECONDS = 0.05
+"""How often a read looks whether somebody still waits for it."""
+
+Gone = Callable[[], bool]
+"""Whether nobody waits for a read any more; called on the read's own thread, and quick."""
 
 
 class _Reader:
-    """One connection and the deadline of the read that has it now (monotonic seconds)."""
+    """One connection; of the read that has it now, the deadline (monotonic seconds) and whether it is in vain.
+
+    What is stopped is what this connection does on its own thread: no write, and no read of another's.
+    """
 
     def __init__(self, settings: StoreSettings) -> None:
         self.connection = open_reader(settings)
         self.deadline: float | None = None
+        self.gone: Gone | None = None
+        self._look_at = 0.0
         self.connection.set_progress_handler(self._late, TICK_STEPS)
 
     def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+        now = time.monotonic()
+        if self.deadline is not None and now > self.deadline:
+            return True
+        if self.gone is None or now < self._look_at:
+            return False
+        self._look_at = now + LOOK_SECONDS
+        return self.gone()
 
 
 class Readers:
@@ -44,15 +60,16 @@ class Readers:
         self._closed = False
 
     @contextmanager
-    def reading(self, deadline: float | None = None) -> Iterator[Reading]:
+    def reading(self, deadline: float | None = None, gone: Gone | None = None) -> Iterator[Reading]:
         """A read transaction: one state of the store until the block ends.
 
         Args:
             deadline: monotonic seconds; a read that runs past it is stopped.
+            gone: whether nobody waits for it any more; then it is stopped too.
 
         Raises:
             Overloaded: every connection stayed busy until the deadline.
-            DeadlineExceeded: the deadline passed while reading.
+            DeadlineExceeded: the deadline passed while reading, or nobody waits for the answer.
             StoreReadOnly: the store was closed.
         """
         if self._closed:
@@ -63,7 +80,9 @@ class Readers:
                 what="every reader is busy", maximum=f"{self._settings.readers} at once", retry_after_ms=100
             )
         try:
-            yield from self._read(deadline)
+            if gone is not None and gone():
+                raise DeadlineExceeded(what="the read was begun", deadline_ms="given")
+            yield from self._read(deadline, gone)
         except apsw.InterruptError:
             raise DeadlineExceeded(what="the read was done", deadline_ms="given") from None
         except apsw.Error as error:
@@ -71,15 +90,15 @@ class Readers:
         finally:
             self._slots.release()
 
-    def _read(self, deadline: float | None) -> Iterator[Reading]:
+    def _read(self, deadline: float | None, gone: Gone | None) -> Iterator[Reading]:
         # Opening waits at the gate too: without a WAL, SQLite would meet the writer's lock.
         with self._gate:
             reader = self._take() if self._settings.walled else self._take_undone()
-            reader.deadline = deadline
+            reader.deadline, reader.gone = deadline, gone
             try:
                 yield from _transaction(reader.connection)
             finally:
-                reader.deadline = None
+                reader.deadline = reader.gone = None
                 self._put(reader)
 
     def _take_undone(self) -> _Reader:

@@ -160,11 +160,12 @@ def _unmark(tx: Writing, fields: Fields) -> None:
     for text in fields:
         for found in tokenizer(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
             words.update(word for word in found if isinstance(word, str))
-    suspects = _marks(tx, {word.encode() for word in words})
-    if not suspects:
+    removed = {word.encode() for word in words}
+    if not _marks(tx, removed):
         return
     tx.run(FLUSH_SQL)
-    for segment, mark, page in suspects:
+    # Looked for again: a flush may merge segments, and gives the numbers of those that are gone to the new ones.
+    for segment, mark, page in _marks(tx, removed):
         first = _first_term(tx.value(PAGE_SQL, segment << SEGMENT_BITS | page))
         if first is not None and not first.startswith(mark):
             _remark(tx, first, segment, mark)

@@ -115,8 +115,11 @@ LISTED: Mapping[SkillOrder, _Way] = {
     SkillOrder("revision", False): _Way(LIST_REVISION_SQL, (0, "")),
     SkillOrder("revision", True): _Way(LIST_REVISION_DOWN_SQL, (PAST_TIME, "")),
 }
+# Counts alone: SQLite counts a part of an index faster than it adds up its rows.
 COUNT_SQL = """
-SELECT count(*), coalesce(sum(enabled AND NOT retired), 0), coalesce(sum(NOT enabled), 0) FROM skill WHERE space = ?
+SELECT (SELECT count(*) FROM skill WHERE space = ?1),
+  (SELECT count(*) FROM skill WHERE space = ?1 AND enabled = 1 AND retired = 0),
+  (SELECT count(*) FROM skill WHERE space = ?1 AND enabled = 0)
 """
 NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, skill, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -10,13 +10,13 @@ COUNTS_SQL = """
 SELECT json_object(
   'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
   'turns', (SELECT coalesce(sum(turns), 0) FROM conversation WHERE space = ?1),
-  'messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation) WHERE c.space = ?1),
-  'masked_messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation)
-    WHERE c.space = ?1 AND m.state = 'masked'),
-  'deleted_messages', (SELECT count(*) FROM conversation c JOIN message m USING (conversation)
-    WHERE c.space = ?1 AND m.state = 'deleted'),
+  'messages', (SELECT coalesce(sum(messages), 0) FROM conversation WHERE space = ?1),
+  'masked_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)
+    WHERE c.space = ?1 AND m.state <> 'live' AND m.state = 'masked'),
+  'deleted_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)
+    WHERE c.space = ?1 AND m.state <> 'live' AND m.state = 'deleted'),
   'runtime_skills', (SELECT count(*) FROM skill WHERE space = ?1),
-  'skill_revisions', (SELECT count(*) FROM skill s JOIN skill_revision r USING (skill) WHERE s.space = ?1),
+  'skill_revisions', (SELECT coalesce(sum(revision), 0) FROM skill WHERE space = ?1),
   'derived_refs', (SELECT count(*) FROM derived_ref WHERE space = ?1),
   'facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'current'),
   'stale_facts', (SELECT count(*) FROM fact WHERE space = ?1 AND state = 'stale'),

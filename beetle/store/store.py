@@ -24,7 +24,7 @@ from beetle.store.connection import (
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.failures import translate
 from beetle.store.lock import StoreLock
-from beetle.store.readers import Readers
+from beetle.store.readers import Gone, Readers
 from beetle.store.sealed import REASON, SealedWriter, open_sealed, sealed_writer
 from beetle.store.transaction import Reading, Writing, transaction
 from beetle.store.turnstile import Turnstile
@@ -117,13 +117,13 @@ class Store:
             raise
         self.readers = Readers(settings, self.gate, self.writer.undo)
 
-    def read(self, deadline: float | None = None) -> AbstractContextManager[Reading]:
+    def read(self, deadline: float | None = None, gone: Gone | None = None) -> AbstractContextManager[Reading]:
         """A read transaction; see `Readers.reading`. It waits while the files of the store are exchanged."""
-        return self._reading(deadline)
+        return self._reading(deadline, gone)
 
     @contextmanager
-    def _reading(self, deadline: float | None) -> Generator[Reading]:
-        with self._turnstile.passing("read", deadline), self.readers.reading(deadline) as tx:
+    def _reading(self, deadline: float | None, gone: Gone | None) -> Generator[Reading]:
+        with self._turnstile.passing("read", deadline), self.readers.reading(deadline, gone) as tx:
             yield tx
 
     def write(

@@ -46,9 +46,14 @@ SELECT t.turn, a.key, a.value, m.message_id, a.visibility, a.export_allowed
 FROM turn t JOIN attr a ON a.turn = t.turn LEFT JOIN message m ON m.message = a.message
 WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, a.position
 """
-EDGES_SQL = "SELECT min(sequence), max(sequence) FROM turn WHERE conversation = ?"
-FIRST_AT_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND at >= ? ORDER BY sequence LIMIT 1"
-FIRST_IN_SQL = "SELECT min(sequence) FROM turn WHERE conversation = ? AND at BETWEEN ? AND ?"
+# Two queries: of both at once SQLite reads every turn.
+EDGES_SQL = """
+SELECT (SELECT min(sequence) FROM turn WHERE conversation = ?1),
+  (SELECT max(sequence) FROM turn WHERE conversation = ?1)
+"""
+# By their times: else SQLite goes through the turns in their order, to the first one that fits.
+FIRST_AT_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversation = ? AND at >= ?"
+FIRST_IN_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversation = ? AND at BETWEEN ? AND ?"
 
 
 def turns_forward(tx: Reading, conversation: int, first: int, last: int, limit: int) -> list[TranscriptTurn]:

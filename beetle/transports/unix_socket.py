@@ -26,7 +26,7 @@ from beetle.contracts.errors import (
     PayloadTooLarge,
 )
 from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.hub import NUDGE, Delivery, Subscription
+from beetle.runtime.hub import NUDGE, Delivery, Subscription, followed_as
 from beetle.runtime.principals import Peer, Principals
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
@@ -170,6 +170,8 @@ class _Connection:
         self._forget = forget
         self._peer = _credentials(peer)
         self.line = dispatcher.presence.lines.open(TRANSPORT)
+        self._hangup = select.poll()
+        self._hangup.register(peer, 0)
         self._reader = FrameReader(FrameLimits(budgets.frame_bytes, budgets.nesting))
         self._begun_seconds = budgets.begun_frame_seconds
         self._deadline: float | None = time.monotonic() + budgets.first_frame_seconds
@@ -290,7 +292,12 @@ class _Connection:
             auth=request.auth,
             scanned=True,
             line=self.line,
+            gone=self._gone,
         )
+
+    def _gone(self) -> bool:
+        """Whether the peer has closed, not just said its last word; for this connection's own thread."""
+        return bool(self._hangup.poll(0))
 
     def _unsubscribe(self, request: WireRequest) -> UnsubscribeReport:
         report = self._dispatcher.unsubscribe(self._call(request), self._subscriptions)
@@ -345,7 +352,7 @@ def _event(sub: str, delivery: Delivery) -> WireEvent:
         return WireEvent(sub=sub, event={"dropped": delivery.dropped})
     event = delivery.logged.event
     told = {"event": event.event, "operation": event.operation, **event.subject}
-    return WireEvent(sub=sub, topic=event.topic, event=told, seq=delivery.logged.seq)
+    return WireEvent(sub=sub, topic=followed_as(event), event=told, seq=delivery.logged.seq)
 
 
 def _decode(frame: Frame) -> WireRequest:

@@ -185,16 +185,20 @@ def test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone(over_s
             request = {"v": 1, "id": op, "op": op, "args": args, "scope": {"owner_id": over_socket.owner}}
             wire.sendall(msgpack.packb(request))
 
-        send("subscribe", {"topics": ["transcript", "skill"]})
+        send("subscribe", {"topics": ["transcript", "skill", "lifecycle"]})
         sub = read_frame(wire, unpacker)["report"]["sub"]
         over_socket.call("transcript.commit", talk(turn("t1", "another's secret")), other)
         over_socket.call("transcript.commit", talk(turn("t1", "a secret")))
         over_socket.call("memory.write", write(skill("x", content="a secret way")))
-        frames = [read_frame(wire, unpacker) for _ in range(2)]
+        over_socket.call("long_term.policy", {"action": "pause", "topic": "another's secret"}, other)
+        over_socket.call("long_term.policy", {"action": "pause", "topic": "a secret"})
+        frames = [read_frame(wire, unpacker) for _ in range(3)]
         send("unsubscribe", {"sub": sub})
         answer = read_frame(wire, unpacker)
-    assert [(each["sub"], each["topic"]) for each in frames] == [(sub, "transcript"), (sub, "skill")]
-    assert frames[0]["seq"] < frames[1]["seq"]
+    topics = ["transcript", "skill", "lifecycle"]
+    assert [(each["sub"], each["topic"]) for each in frames] == [(sub, topic) for topic in topics]
+    assert frames[0]["seq"] < frames[1]["seq"] < frames[2]["seq"]
+    assert frames[2]["event"]["event"] == "policy_pause"
     assert "secret" not in str(frames)
     assert (answer["ok"], answer["report"]["sub"]) == (True, sub)
 

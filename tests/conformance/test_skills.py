@@ -97,6 +97,29 @@ def test_citations_that_are_evidence_refs_become_derived_refs(door: Door) -> Non
     ]
 
 
+def test_a_cited_fact_is_there_for_who_may_see_it(door: Door) -> None:
+    """The own agent of a space sees its private facts, where a door is one; a deleted fact is there as a tombstone."""
+
+    def learn(content: str, privacy: str) -> str:
+        one = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": privacy,
+               "topic": content, "content": content}  # fmt: skip
+        return door.prepare("memory.write", {"kind": "candidates", "candidates": [one]})["outcomes"][0]["ref"]
+
+    shared, gone = learn("the kettle", "shared_with_subject"), learn("the teapot", "shared_with_subject")
+    private = learn("the doctor", "subject_private")
+    door.call("long_term.mutate", {"action": "delete", "ref": gone})
+    cited = [shared, gone, private, "long_term:f-0000000000000000", "agent_skill:m/s", "chunks:7"]
+    door.call("memory.write", write(skill("x", citations=cited)))
+    found = {each["ref"]: each["resolves"] for each in detail(door, "x")["citations"]}
+    assert found == {
+        shared: True, gone: True, private: door.own_agent, cited[3]: False, cited[4]: None, cited[5]: False
+    }  # fmt: skip
+    if door.own_agent:
+        assert door.call("long_term.detail", {"ref": private, "view": "model_context"})["record"]["ref"] == private
+    else:
+        door.refused("not_found", "long_term.detail", {"ref": private})
+
+
 def test_an_edit_changes_what_it_names_and_leaves_the_rest(door: Door) -> None:
     door.prepare("memory.write", write(skill("x", citations=["a book"])))
     before = detail(door, "x")

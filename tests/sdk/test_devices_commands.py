@@ -160,7 +160,7 @@ def test_log_follow_shows_what_is_logged_as_it_happens(daemon: Daemon) -> None:
     try:
         first = json.loads(following.stdout.readline())
         with daemon.client() as client:
-            # A topic that can be subscribed to, and one that cannot.
+            # A topic that can be subscribed to, and one that is told of under another name.
             made = client.write(kind="procedural", source="manual", writes=[
                 {"name": "tea", "topic": "t", "title": "t", "summary": "s", "content": "c"}])  # fmt: skip
             client.long_term_policy(action="suppress", topic="tea")

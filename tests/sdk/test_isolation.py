@@ -16,7 +16,7 @@ import pytest
 from beetle.client import Client
 from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.errors import BeetleError, Forbidden
 from beetle.contracts.operations import OPERATIONS, Operation
 from tests.conformance.cases import CONVERSATION
 from tests.conformance.doors import plain
@@ -151,6 +151,20 @@ def test_what_one_owner_has_is_in_no_answer_to_another_and_stays_as_it_is(house:
                 shown = str(plain(stranger.call(row.name, args))).replace(str(args), "")
                 assert "secret" not in shown and ANA not in shown
     assert space_of(house.ana) == before
+
+
+def test_what_an_owner_s_memory_does_is_heard_by_that_owner_s_devices_alone(house: House) -> None:
+    follower = device_of(house.daemon, house.operator, "dan", "owner-dan", ("inspect", "long_term"))
+    with follower, follower.subscribe(["lifecycle"]) as events:
+        house.ana.call("memory.write", {**FACT, "candidates": [{**FACT["candidates"][0], "content": "another secret"}]})
+        house.ana.call("long_term.policy", {"action": "pause", "topic": "of Ana's"})
+        house.ana.call("long_term.policy", {"action": "resume", "topic": "of Ana's"})
+        told = follower.call("long_term.policy", {"action": "suppress", "topic": "of Dan's"})
+        event = next(events)
+        assert (event.topic, event.event["event"]) == ("lifecycle", "policy_suppress")
+        assert told.lifecycle is not None and event.seq == told.lifecycle.event_id
+    with pytest.raises(Forbidden):
+        house.ben.subscribe(["lifecycle"])
 
 
 def test_each_owner_s_events_are_its_own(house: House) -> None:

@@ -413,8 +413,8 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         event_log_rows=facts.head.seq, event_log_head=facts.head.hash.hex(),
     )  # fmt: skip
     report = memory.restore_snapshot(snapshot_id=snapshot_id, other_store=True)
-    assert report.migrations_applied == ("0002_governance", "0003_sdk")
-    assert memory.inspect().store.schema == 3
+    assert report.migrations_applied == ("0002_governance", "0003_sdk", "0004_large_stores")
+    assert memory.inspect().store.schema == 4
     assert_clean(memory)
 
 

@@ -1,35 +1,30 @@
-"""What the pictures of the console show: a daemon with some of everything, and readings that are the same each time."""
+"""What the pictures show: a daemon with some of everything, an empty one, and one with texts that do not fit."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from msgspec.structs import replace
 
 from beetle.client import Client
-from beetle.contracts.common import Report
-from beetle.contracts.console import ConnectedPrincipal, ConsoleOverviewReport, Metrics, OperationMetrics
-from beetle.contracts.control import HelloReport
-from beetle.contracts.event_log import EventLogReadReport, EventRow
-from beetle.contracts.memory import MemoryInspectionReport
+from beetle.contracts.envelope import DeviceAuth
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, learn
 from tests.tui.skills_shown import skill, write
-from tui.source import DaemonSource
 
 MOUNTS = "BM_AGENT_SKILL_DIRS"
 FOLDER = "/tmp/beetle-workshop"
 """What the daemon's own folder, of as many characters, is called in a picture."""
-PID = 4021
-MACHINE = {"disk_total_bytes": 64_000_000_000, "disk_free_bytes": 41_500_000_000}
-OPERATOR = ConnectedPrincipal(principal="operator", transport="socket", connections=2)
-STORE = {"bytes": 417_792, "wal_bytes": 86_520}
+READ = re.compile(r"((?:live|read|LOST|waiting|daemon) )([\d:]{5,8})Z")
+"""When the console has read, by its own clock."""
+DIGEST = re.compile(r"[0-9a-f]{12,64}|(?<=[-=:])[0-9a-f]{1,11}(?=…)")
+"""Ids and hashes, whole or cut off."""
 SAID = (
     ("t1", "2026-03-02T08:12:00Z", "user", "Mara", "The pump on line 2 is loud again."),
     ("t2", "2026-03-02T08:13:00Z", "assistant", None, "Stop it and look at the strainer, please.\nIs there any foam?"),
@@ -45,27 +40,79 @@ PUMP = (
 AGENT_SKILL = "---\nname: {name}\ndescription: {described}\n---\n# {name}\n\nRead the manual of the machine first.\n"
 
 
+MIXED = (
+    "鍵は青い箱に入っています。 👩\u200d👩\u200d👧\u200d👦 🇯🇵 👍🏽 ❤\ufe0f ½ ﾊﾝｶｸ",
+    "המשאבה שקטה היום; المضخة هادئة اليوم",
+    "Z\u0337\u0322a\u0334l\u0335g\u0338o\u0337 e\u0301 กำลัง नमस्ते",
+    "\x1b[31mred\x1b[0m \x07\x9b2J \u202egnp.exe [b]no markup[/b] $x {y}",
+)
+WIDE = (*MIXED, "pump_" * 2_000, "鍵" * 5_000)
+"""Wide, joined, from right to left, combining, what drives terminals; and lines of ten thousand characters."""
+PLAIN = {number: None for number in (*range(32), *range(127, 160))}
+"""What an id or label may not hold."""
+
+
+class World(NamedTuple):
+    """A daemon, and who asks it; an operator by default."""
+
+    daemon: Daemon
+    auth: DeviceAuth | None = None
+
+
 @contextmanager
-def workshop() -> Iterator[Daemon]:
+def workshop() -> Iterator[World]:
     """A daemon that knows a workshop."""
-    with _daemon() as daemon, daemon.client() as client:
-        _talk(client)
-        _skills(client)
-        _facts(client)
-        _tools(client)
-        client.list_agent_skills()  # the scans after the first one tell what has changed since
-        client.add_device(label="Kitchen display", device_id="kitchen", capabilities=("recall", "skill"))
-        client.add_device(label="Panel of line 2", device_id="panel-2", capabilities=("recall",))
-        client.update_device(device_id="panel-2", state="suspended")
-        client.add_device(label="台所のタブレット 🍳", device_id="tablet", capabilities=("recall", "project"))
-        yield daemon
+    with _daemon() as daemon:
+        with daemon.client() as client:
+            _workshop(client)
+        yield World(daemon)
 
 
 @contextmanager
-def new_store() -> Iterator[Daemon]:
+def broken() -> Iterator[World]:
+    """The workshop, with a count that somebody has meddled with."""
+    with workshop() as world:
+        world.daemon.stop()
+        with sqlite3.connect(world.daemon.store) as store:
+            store.execute("UPDATE conversation SET turns = turns + 7 WHERE conversation_id = 'workshop'")
+        store.close()
+        world.daemon.start()
+        yield world
+
+
+@contextmanager
+def stranger() -> Iterator[World]:
+    """The workshop, seen by a device that may do little."""
+    with workshop() as world:
+        with world.daemon.client() as client:
+            key = client.rotate_device_key(device_id="tablet").appKeyOnce or ""
+        yield World(world.daemon, DeviceAuth(device_id="tablet", app_key=key))
+
+
+@contextmanager
+def new_store() -> Iterator[World]:
     """A daemon with nothing in it."""
     with _daemon(mounted=False) as daemon:
-        yield daemon
+        yield World(daemon)
+
+
+@contextmanager
+def wide_store() -> Iterator[World]:
+    """A daemon with texts that do not fit."""
+    with _daemon(mounted=False) as daemon:
+        with daemon.client() as client:
+            _wide(client)
+        yield World(daemon)
+
+
+WORLDS: Mapping[str, Callable[[], AbstractContextManager[World]]] = {
+    "full": workshop,
+    "own": workshop,
+    "broken": broken,
+    "stranger": stranger,
+    "empty": new_store,
+    "wide": wide_store,
+}
 
 
 @contextmanager
@@ -91,6 +138,18 @@ def _agent_skills(folder: Path) -> Path:
     (folder / "broken").mkdir()
     (folder / "broken" / "SKILL.md").write_text("No front matter here.\n")
     return folder
+
+
+def _workshop(client: Client) -> None:
+    _talk(client)
+    _skills(client)
+    _facts(client)
+    _tools(client)
+    client.list_agent_skills()  # the scans after the first one tell what has changed since
+    client.add_device(label="Kitchen display", device_id="kitchen", capabilities=("recall", "skill"))
+    client.add_device(label="Panel of line 2", device_id="panel-2", capabilities=("recall",))
+    client.update_device(device_id="panel-2", state="suspended")
+    client.add_device(label="台所のタブレット 🍳", device_id="tablet", capabilities=("recall", "project"))
 
 
 def _talk(client: Client) -> None:
@@ -165,66 +224,25 @@ def _tools(client: Client) -> None:
         client.write(kind="agent_tool_usage_feedback", feedback=feedback)
 
 
-class Steady(DaemonSource):
-    """A daemon's answers, with figures that never change in the place of the machine's and the process's."""
-
-    def call(self, operation: str, arguments: Any = None) -> Report:
-        """See Source."""
-        return _steady(super().call(operation, arguments))
-
-
-def _steady(report: Report) -> Report:
-    match report:
-        case HelloReport():
-            return replace(report, pid=PID, version="0.1.0")
-        case ConsoleOverviewReport(system=system, sessions=sessions, metrics=metrics):
-            assert system is not None and sessions is not None and metrics is not None
-            return replace(
-                report,
-                system=replace(system, process_rss_bytes=43_800_000, memory_limit_bytes=None),
-                sessions=replace(sessions, connected=(OPERATOR,)),
-                metrics=_asked(metrics),
-                storage=replace(report.storage, **STORE, **MACHINE),
-            )
-        case MemoryInspectionReport():
-            return replace(report, store=replace(report.store, pages=102, **STORE))
-        case EventLogReadReport():
-            return replace(report, rows=tuple(_of_pid(each) for each in report.rows))
-        case _:
-            return report
-
-
-def _asked(metrics: Metrics) -> Metrics:
-    calls = {"memory.recall": 31, "memory.write": 12}
-    asked = [OperationMetrics(operation=name, calls=number, errors={}, p50_ms=2.1, p90_ms=3.4, p99_ms=5.2, max_ms=6.0)
-             for name, number in calls.items()]  # fmt: skip
-    return replace(metrics, operations=tuple(asked))
-
-
-def _of_pid(row: EventRow) -> EventRow:
-    return replace(row, subject={**row.subject, "pid": PID}) if "pid" in row.subject else row
-
-
-BARS = "▁▂▃▄▅▆▇█"
-LATENCY = "4.2 ms"
-OFTEN = re.compile(rf"(│ (?:Writes|Recalls|Latency|RSS|WAL|Disk) .*?(?:/s|B|ms)  )( *[{BARS}](?:[ {BARS}]*[{BARS}])?)")
-TIMES = re.compile(r"[\d,]*\.\d ms: search [\d,]*\.\d, load [\d,]*\.\d, rank [\d,]*\.\d")
-TIMED = "2.1 ms: search 1.3, load 0.5, rank 0.3"
+def _wide(client: Client) -> None:
+    """In every place a text of all that is wide, narrow, or ten thousand characters long."""
+    plain = [text.translate(PLAIN)[:250] for text in WIDE]
+    turns = [
+        {"turn_id": f"t{number}", "at": f"2026-03-02T08:{number:02}:00Z", "messages": [
+            {"message_id": f"m{number}", "role": "user", "content": text, "actor": {"speaker": name}}]}
+        for number, (text, name) in enumerate(zip(WIDE, plain, strict=True), 1)
+    ]  # fmt: skip
+    for name in plain:
+        client.commit_transcript(conversation={"channel_id": name[:8], "conversation_id": name}, turns=turns)
+    for number, (text, name) in enumerate(zip(WIDE, plain, strict=True), 1):
+        texts = {"topic": name, "title": name, "summary": text[:1000], "content": f"# {text}\n\n{text}\n"}
+        write(client, skill(f"runtime_skill__{'wide-' * 12}{number}", **texts))
+        learn(client, text, name, candidate_id=f"c{number}")
+        client.add_device(label=name, device_id=f"{number} {name}", capabilities=("recall",))
 
 
 def masked(line: str, folder: str) -> str:
     """A line of the screen with what another run would show otherwise made the same, in as many cells."""
     line = line.replace(folder, FOLDER)
-    # A date of the seeded world stays; what the clock of this run says does not.
-    line = re.sub(r"\b20(?!26-03-0)\d\d-\d\d-\d\d", "2026-03-09", line)
-    # A fraction ends before its last zeros: it is made one of six digits, in the cells of the blanks behind it.
-    line = re.sub(r"(?<=2026-03-09T)[\d:.]+Z *", lambda it: "14:05:36.250000Z".ljust(len(it[0])), line)
-    line = re.sub(r"(?<=2026-03-09[ T])\d\d:\d\d(:\d\d)?(\.\d+)?", lambda it: "14:05:36.250000"[: len(it[0])], line)
-    line = re.sub(r"(?<!\d)\d\d-\d\d \d\d:\d\d:\d\d(?=  )", "03-09 14:05:36", line)
-    line = re.sub(
-        r"((?:live|read) )\d\d:\d\d(:\d\d)?Z", lambda it: it[1] + "14:05:36"[: 5 + len(it[2] or "")] + "Z", line
-    )
-    line = re.sub(r"[0-9a-f]{12,64}", lambda it: ("0123456789abcdef" * 4)[: len(it[0])], line)
-    line = re.sub(r"(│ Latency +)( *[\d.,]+ m?s)", lambda it: it[1][:-1] + LATENCY.rjust(len(it[2]) + 1), line)
-    line = TIMES.sub(lambda it: TIMED.ljust(len(it[0])), line)
-    return OFTEN.sub(lambda it: it[1] + "▅".rjust(len(it[2])), line)
+    line = READ.sub(lambda it: it[1] + "14:05:36"[: len(it[2])] + "Z", line)
+    return DIGEST.sub(lambda it: ("0123456789abcdef" * 4)[: len(it[0])], line)

@@ -10,6 +10,7 @@ from beetle.client import Client
 from beetle.contracts.envelope import DeviceAuth
 from tests.running import Daemon
 from tests.tui.showing import Shown
+from tui.screens.memory import Memory
 
 PROFILE = "profile-server-linux-dev-full"
 """One that has all parts of the area."""
@@ -62,3 +63,32 @@ async def go(shown: Shown, area: str) -> None:
 async def typed(shown: Shown, text: str) -> None:
     """Type into what has the keys."""
     await shown.press(*("space" if each == " " else each for each in text))
+
+
+def memory(shown: Shown) -> Memory:
+    """The area, which is shown."""
+    screen = shown.console.area
+    assert isinstance(screen, Memory)
+    return screen
+
+
+async def only(shown: Shown, words: str) -> None:
+    """To the facts that hold these words."""
+    await go(shown, "memory")
+    await shown.press("slash")
+    await typed(shown, words)
+    await shown.press("enter")
+    await shown.until_shown(f"holding “{words}”")
+
+
+async def part(shown: Shown, title: str) -> None:
+    """To a part of the area."""
+    await go(shown, "memory")
+    while title != memory(shown).part.TITLE:
+        await shown.press("right")
+    await shown.until(lambda: memory(shown).part.table.rows is not None)
+
+
+async def dialog(shown: Shown, kind: type) -> None:
+    """Until a dialog of that kind is shown."""
+    await shown.until(lambda: isinstance(shown.console.screen, kind))

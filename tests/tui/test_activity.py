@@ -43,6 +43,21 @@ def test_a_night_without_a_reading_fills_the_history_and_no_more() -> None:
     assert {each.writes for each in history.steps} == {1.0}
 
 
+def test_the_pace_is_what_was_done_in_the_time_that_it_took_however_young_the_step_is() -> None:
+    history = History()
+    assert history.rates == (0.0, 0.0)
+    for second in range(13):
+        history.note(STEP_SECONDS * 4 + second, reading(100 + 20 * second, 3 * second))
+        assert second == 0 or history.rates == (20.0, 3.0)
+    history.note(STEP_SECONDS * 8, reading(340, 36))
+    history.note(STEP_SECONDS * 9, reading(340, 40))
+    assert history.rates == (0.0, 4 / STEP_SECONDS), "what has ended has no pace"
+    history.note(STEP_SECONDS * 9 + 1, reading(2))
+    assert history.rates == (0.0, 0.0), "another daemon"
+    history.note(STEP_SECONDS * 9 + 3, reading(6))
+    assert history.rates[0] == 2.0
+
+
 @given(st.lists(st.tuples(st.floats(0, 300), st.integers(0, 1000)), min_size=1, max_size=30))
 def test_nothing_that_was_done_is_lost_while_it_is_kept(gaps: list[tuple[float, int]]) -> None:
     history = History()

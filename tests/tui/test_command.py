@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,8 @@ from textual.worker import WorkerFailed
 
 from tests.running import ROOT, Daemon
 from tests.tui.showing import SECONDS, Shown, at, commit, opened, running, show, turn
+from tests.tui.terminal import Terminal as RealTerminal
+from tests.tui.terminal import command_of
 from tui.app import start_check
 
 QUIET_SECONDS = 3.0
@@ -248,90 +249,57 @@ def test_starting_it_loads_no_more_of_them() -> None:
     assert loaded & heavy == set()
 
 
-class Window:
-    """A window of a tmux server of this test's own."""
-
-    def __init__(self, socket: Path) -> None:
-        self._command = ["tmux", "-f", "/dev/null", "-S", str(socket)]
-
-    def tmux(self, *words: str) -> str:
-        return subprocess.run([*self._command, *words], capture_output=True, text=True, check=True).stdout
-
-    def run(self, size: tuple[int, int], *words: str) -> None:
-        command = " ".join([*BEETLE, *words])
-        self.tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), f"{command}; echo ended with $?; cat")
-
-    def until(self, *texts: str, gone: str = "\0") -> list[str]:
-        """The lines of the screen, once it shows all of these texts, and one no longer."""
-        end = time.monotonic() + SECONDS
-        while True:
-            screen = self.tmux("capture-pane", "-p")
-            squeezed = re.sub(" +", " ", screen)  # how far apart a label and its figure stand is no matter here
-            if gone not in screen and all(each in squeezed for each in texts):
-                return screen.splitlines()
-            assert time.monotonic() < end, screen
-            select.select([], [], [], 0.05)  # tmux tells nobody that a screen has changed
-
-
 @pytest.fixture
-def window(tmp_path: Path, clean: None) -> Iterator[Window]:
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed")
-    found = Window(tmp_path / "tmux")
-    yield found
-    found.tmux("kill-server")
+def window(clean: None) -> Iterator[RealTerminal]:
+    command_of("python")
+    # A short path: a socket's may have about a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="beetle-") as folder, RealTerminal(Path(folder)) as found:
+        yield found
 
 
-def test_a_session_in_a_real_terminal(window: Window, daemon: Daemon) -> None:
-    window.run((80, 24), "--socket", daemon.socket, "tui")
-    lines = window.until(" live ", "Needs a hand", "Nothing.", "q Quit")
-    assert (max(map(len, lines)), len(lines)) == (80, 24)
+def test_a_session_in_a_real_terminal(window: RealTerminal, daemon: Daemon) -> None:
+    window.beside = (daemon.pid,)
+    window.start(*BEETLE, "--socket", daemon.socket, "tui")
+    window.until(" live ", "Needs a hand", "Nothing.", "q Quit")
+    window.calm()
+    assert (max(map(len, window.lines())), len(window.lines())) == (80, 24)
     with daemon.client() as client:
         commit(client, turn(501))
         turns = f" turns {client.inspect().counts.turns} "
     window.until(turns)
-    window.tmux("resize-window", "-x", "50", "-y", "12")
+    window.resize(50, 12)
     window.until("This terminal has 50 x 12.")
-    window.tmux("resize-window", "-x", "160", "-y", "48")
-    assert max(map(len, window.until("live, read", turns))) == 160
-    window.tmux("send-keys", "?")
+    window.resize(160, 48)
+    window.until("live, read", turns)
+    window.calm()  # a screen that is half drawn may show these already
+    assert max(map(len, window.lines())) == 160
+    window.press("question_mark")
     window.until("Keys (esc closes)")
-    window.tmux("send-keys", "Escape")
-    window.until(turns, gone="Keys (esc closes)")
-    window.tmux("send-keys", "q")
-    window.until("ended with 0")
+    window.press("escape")
+    window.until(turns, gone=["Keys (esc closes)"])
+    window.press("q")
+    assert window.ended() == 0
 
 
-def test_a_store_without_a_daemon_in_a_real_terminal(window: Window, tmp_path: Path) -> None:
+def test_a_store_without_a_daemon_in_a_real_terminal(window: RealTerminal, tmp_path: Path) -> None:
     store = str(tmp_path / "a.db")
     opened(store).close()
-    window.run((100, 30), "--store", store, "tui")
+    window.size = (100, 30)
+    window.start(*BEETLE, "--store", store, "tui")
     window.until("no daemon: this console", " no daemon", store)
-    window.tmux("send-keys", "q")
-    window.until("ended with 0")
+    window.press("q")
+    assert window.ended() == 0
     opened(store).close()
 
 
-def test_it_can_be_suspended_and_taken_up_again(window: Window, daemon: Daemon) -> None:
-    window.tmux("new-session", "-d", "-x", "80", "-y", "24", "sh -i")
-    window.tmux("send-keys", " ".join([*BEETLE, "--socket", daemon.socket, "tui"]), "Enter")
-    window.until(" live ")
-    window.tmux("send-keys", "C-z")
-    window.until("Stopped")
-    window.tmux("send-keys", "fg", "Enter")
-    window.until(" live ", "Needs a hand")
-    window.tmux("send-keys", "q")
-    window.until("Stopped")
-
-
-def test_the_store_of_a_lost_daemon_is_left_to_its_next_daemon(window: Window) -> None:
+def test_the_store_of_a_lost_daemon_is_left_to_its_next_daemon(window: RealTerminal) -> None:
     with running() as daemon:
-        window.run((80, 24), "--store", daemon.store, "tui")
+        window.start(*BEETLE, "--store", daemon.store, "tui")
         window.until(" live ", f"pid {daemon.pid},")
         daemon.kill()
         window.until("The daemon is lost", "no daemon holds", "Hint: start one with `beetle start`")
         daemon.start()
-        window.tmux("send-keys", "r")
-        window.until(" live ", f"pid {daemon.pid},", gone="LOST")
-        window.tmux("send-keys", "q")
-        window.until("ended with 0")
+        window.press("r")
+        window.until(" live ", f"pid {daemon.pid},", gone=["LOST"])
+        window.press("q")
+        assert window.ended() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import stat
@@ -223,7 +222,7 @@ def test_a_suspended_device_is_refused_until_it_is_let_in_again(daemon: Daemon, 
         await shown.until(lambda: isinstance(shown.console.screen, Devices))
         assert asks() == "device:kitchen"
         await shown.press("u")
-        await answer(shown, "y", "is refused until it is active again", "open connection")
+        await answer(shown, "y", "is refused until it is active again", "connection")
         await shown.until_shown("is suspended", "SUSPENDED: u lets it in again")
         with pytest.raises(Unauthorized):
             asks()
@@ -283,8 +282,7 @@ def test_a_revoked_device_comes_never_back_and_a_removed_one_is_gone(daemon: Dae
         await answer(shown, "y", "is refused for good")
         await shown.until_shown("Kitchen display is revoked", "REVOKED")
         await shown.press("u")
-        await answer(shown, "y")
-        await shown.until_shown("conflict: the device 'kitchen' was revoked", "Hint: ")
+        await shown.until_shown("Kitchen display (kitchen) is revoked, which is for good")
         await shown.press("d")
         await answer(shown, "y", "What it wrote stays", "device:kitchen")
         await shown.until_shown("Kitchen display (kitchen) is removed", "1 of 1 device")
@@ -480,19 +478,3 @@ def test_what_is_drawn_is_the_code_with_what_is_light_lit() -> None:
         drawn += [[SIDES[each][0] for each in line], [SIDES[each][1] for each in line]]
     assert drawn[: len(matrix)] == matrix
     assert all(all(row) for row in drawn[len(matrix) :])
-
-
-def test_a_reading_that_is_taken_away_before_it_begins_leaves_nothing_behind(daemon: Daemon, operator: Client) -> None:
-    add(operator)
-
-    async def look(shown: Shown) -> None:
-        screen = await opened_devices(shown)
-        table = screen.query_one(Table)
-        await shown.until(lambda: table.chosen is not None)
-        table.read_again()
-        assert [worker for worker in shown.console.workers if worker.name == "rows"]
-        shown.console.workers.cancel_all()  # as an end at this moment does
-        await shown.pilot.pause()
-        gc.collect()  # a coroutine that nobody awaited tells it now
-
-    show(at(daemon), look)

@@ -135,7 +135,7 @@ def test_the_first_theme_fits_the_terminal(terminal: str, theme: str) -> None:
 
 def test_keys_of_ones_own_work_and_are_shown(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        assert "x Help" in shown.lines[-1] and "n Find" in shown.lines[-1]
+        assert "x Help" in shown.lines[-1] and "n Commands" in shown.lines[-1]
         await shown.press("question_mark")
         await shown.pilot.pause()
         assert isinstance(shown.console.screen, AreaScreen), "the usual key does nothing any more"

@@ -212,7 +212,7 @@ def test_a_row_that_was_changed_is_said_to_be_broken_in_the_list_the_detail_and_
         screen = shown.console.screen
         rows = rows_of(screen)
         entries = [rows.get(index) for index in range(rows.count)]
-        screen.query_one(Table).go_to(next(n for n, each in enumerate(entries) if each and each.row.seq == 2))
+        screen.query_one(Table).choose(next(n for n, each in enumerate(entries) if each and each.row.seq == 2))
         await shown.until_shown("BROKEN: it does not follow from the row before it")
 
     show(at(daemon), look, size=(160, 48))

@@ -1,4 +1,4 @@
-"""Memory: what a person does with facts, policies, tools, what waits and what is proposed."""
+"""Memory: what a person does with facts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import pytest
 from rich.cells import cell_len
 
 from beetle.client import Client
-from beetle.contracts.common import Report
 from beetle.contracts.errors import NotFound
 from tests.running import Daemon
-from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
-from tests.tui.showing import Shown, at, opened, running, show
+from tests.tui.remembering import device, dialog, go, learn, memory, only, remembering, typed
+from tests.tui.showing import Shown, at, show
 from tui.dialogs import Confirm, Told
 from tui.form import Choose, Form
 from tui.plaintext import Plaintext
-from tui.screens.memory import Memory
 from tui.source import DaemonSource
 
 
@@ -30,33 +28,6 @@ def daemon() -> Iterator[Daemon]:
 def client(daemon: Daemon) -> Iterator[Client]:
     with daemon.client() as found:
         yield found
-
-
-def memory(shown: Shown) -> Memory:
-    screen = shown.console.area
-    assert isinstance(screen, Memory)
-    return screen
-
-
-async def only(shown: Shown, words: str) -> None:
-    """To the facts that hold these words."""
-    await go(shown, "memory")
-    await shown.press("slash")
-    await typed(shown, words)
-    await shown.press("enter")
-    await shown.until_shown(f"holding “{words}”")
-
-
-async def part(shown: Shown, title: str) -> None:
-    """To a part of the area."""
-    await go(shown, "memory")
-    while title != memory(shown).part.TITLE:
-        await shown.press("right")
-    await shown.until(lambda: memory(shown).part.table.rows is not None)
-
-
-async def dialog(shown: Shown, kind: type) -> None:
-    await shown.until(lambda: isinstance(shown.console.screen, kind))
 
 
 def test_a_fact_is_found_by_words_and_shown_with_what_it_comes_from(daemon: Daemon, client: Client) -> None:
@@ -256,174 +227,6 @@ def test_a_kind_is_chosen_and_whom_a_fact_may_reach(daemon: Daemon, client: Clie
     show(at(daemon), look)
     with pytest.raises(NotFound):
         client.get_long_term(ref=ref)  # the operator is not the space's own agent
-
-
-def test_what_another_client_learns_is_listed_with_the_next_reading(daemon: Daemon, client: Client) -> None:
-    async def look(shown: Shown) -> None:
-        await go(shown, "memory")
-        learn(client, "The newest fact of all.", "newest")
-        await shown.press("r")
-        await shown.until_shown("The newest fact of all.")
-
-    show(at(daemon), look)
-
-
-class Counting(DaemonSource):
-    """A source that counts how often policies are listed."""
-
-    listed = 0
-
-    def call(self, operation: str, arguments: object = None) -> Report:
-        self.listed += operation == "long_term.policy" and arguments == {"action": "list"}
-        return super().call(operation, arguments)
-
-
-def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
-    source = Counting(daemon.client())
-
-    async def look(shown: Shown) -> None:
-        await part(shown, "Policies")
-        await shown.until_shown("No policy holds", "A policy acts on what is asked to be remembered")
-        await shown.press("x")
-        await shown.until_shown("Suppress what may be remembered")
-        await shown.press("ctrl+s")
-        await shown.until_shown("give a kind or a topic")
-        await typed(shown, "nonsense")
-        await shown.press("ctrl+s")
-        await shown.until_shown("one of profile, preference")
-        await shown.press("ctrl+u", "tab")
-        await typed(shown, "health")
-        await shown.press("ctrl+s")
-        await shown.until_shown("suppress: done", "> suppress", "suppress health")
-        await shown.press("a")
-        await shown.until_shown("Pause what may be remembered")
-        await shown.press("ctrl+s")
-        await shown.until_shown("pause: done", "1 of 2 policies")
-        assert {each.action for each in client.long_term_policy(action="list").policies} == {"pause", "suppress"}
-        for left in ("1 of 1 policy", "No policy holds"):
-            await shown.press("d")
-            await shown.until_shown("Lift (resume)?")
-            await shown.press("y")
-            await shown.until_shown("resume: done", left)
-        listed = source.listed
-        await shown.press("r", "r")
-        await shown.until_shown("live, read")
-        assert source.listed == listed, "listing is a write: it is asked only when others hold"
-
-    show(source, look)
-    assert client.long_term_policy(action="list").policies == ()
-
-
-def test_tools_are_shown_with_what_experience_says_of_them(daemon: Daemon, client: Client) -> None:
-    tools = [
-        {"tool_id": "valve.open", "title": "Open a valve", "schema_fingerprint": "s1", "risk_tags": ["water"]},
-        {"tool_id": "pump.stop", "title": "Stop the pump", "schema_fingerprint": "s2"},
-    ]
-    client.upsert_agent_tool_registry(registry_id="bench-tools", fingerprint="f1", tools=tools)
-    used = {"tool_id": "valve.open", "schema_fingerprint": "s1", "outcome": "succeeded", "summary": "opened"}
-    for number in range(3):
-        feedback = {"registry_ref": {"registry_id": "bench-tools", "fingerprint": "f1"}, "turn_id": f"t{number}",
-                    "observations": [used], "reuse_outcome": "succeeded"}  # fmt: skip
-        client.write(kind="agent_tool_usage_feedback", feedback=feedback)
-
-    async def look(shown: Shown) -> None:
-        await part(shown, "Tools")
-        await shown.until_shown("bench-tools", "2 tools, 1 with experience", "valve.open: Open a valve", "risk water")
-        await shown.until_shown("score 0.80", "Succeeded in 3 of its last 3 uses")
-        await shown.press("d")
-        await shown.until_shown("Delete the registry?", "What was observed of its tools stays")
-        await shown.press("y")
-        await shown.until_shown("deleted: bench-tools", "No tool registry", "A host registers its tools")
-
-    show(at(daemon), look, size=(80, 40))
-
-
-def test_what_waits_is_told_with_what_it_waits_for(daemon: Daemon, client: Client) -> None:
-    wanted = {"candidate_id": "boast", "authority": "assistant_claimed", "target": "long_term",
-              "privacy": "shared_with_subject", "content": "The assistant is good."}  # fmt: skip
-    client.write(kind="candidates", candidates=[wanted])
-
-    async def look(shown: Shown) -> None:
-        await part(shown, "Waiting")
-        await shown.until_shown("No job is open", "for somebody else than the assistant to say so (needs_assertion)")
-        await shown.until_shown("deferred: needs_assertion", "none is configured")
-        await shown.press("m")
-        await shown.until_shown("Maintain?")
-        await shown.press("y")
-        await shown.until_shown("Hint:")
-        assert not isinstance(shown.console.screen, Confirm)
-
-    show(at(daemon), look, size=(80, 40))
-
-
-def test_a_proposal_is_looked_at_and_submitted_or_withdrawn(daemon: Daemon, client: Client) -> None:
-    refs = [learn(client, f"The kiln reaches {number} degrees.", f"kiln {number}") for number in (900, 1200)]
-    proposals = [
-        {"kind": "fact_correct", "target": ref, "change": {"content": "The kiln is cold."}, "rationale": f"seen {ref}"}
-        for ref in refs
-    ]
-    client.propose(proposals=proposals)
-
-    async def look(shown: Shown) -> None:
-        await part(shown, "Proposals")
-        await shown.until_shown("1 of 2 proposals", "Submitting it now makes the change: corrected.")
-        await shown.until_shown("-The kiln reaches 1200 degrees.", "+The kiln is cold.")
-        await shown.press("b")
-        await shown.until_shown("Submit the proposal?", "makes the change")
-        await shown.press("y")
-        await shown.until_shown("fact_correct: submitted, corrected.", "Revision: 2")
-        await shown.press("escape")
-        await shown.until_shown("1 of 1 proposal", f"seen {refs[0]}"[:30])
-        await shown.press("w")
-        await shown.until_shown("Withdraw the proposal?")
-        await shown.press("y")
-        await shown.until_shown("fact_correct: dropped")
-        await shown.press("escape", "v")
-        await shown.until_shown("; submitted", "the text of a closed proposal is erased")
-        await shown.press("b")
-        await shown.until_shown("this proposal is submitted, not open")
-
-    show(at(daemon), look, size=(80, 40))
-    assert [client.get_long_term(ref=ref).record.content for ref in refs] == [
-        "The kiln reaches 900 degrees.",
-        "The kiln is cold.",
-    ]
-
-
-def test_an_empty_store_says_in_each_part_what_would_be_there(tmp_path) -> None:
-    said = {
-        "Facts": "Facts are what holds beside what was said.",
-        "Policies": "A policy acts on what is asked to be remembered",
-        "Tools": "A host registers its tools in short",
-        "Waiting": "A candidate waits when governance puts it off",
-        "Proposals": "An agent proposes changes to skills and facts",
-    }
-
-    async def look(shown: Shown) -> None:
-        await go(shown, "memory")
-        for title, text in said.items():
-            await shown.until(lambda title=title: title == memory(shown).part.TITLE)
-            await shown.until_shown(text)
-            for key in ("d", "c", "m", "f", "w", "enter"):
-                await shown.press(key)
-                await shown.press("escape")
-            await shown.press("right")
-
-    show(opened(str(tmp_path / "own.db"), PROFILE), look)
-
-
-def test_a_part_that_the_profile_hides_says_so_and_the_others_go_on() -> None:
-    with running() as other:
-
-        async def look(shown: Shown) -> None:
-            await go(shown, "memory")
-            await shown.press("left")
-            await shown.until_shown("capability_hidden", "Could not read")
-            await shown.press("right")
-            await shown.until_shown("Facts are what holds")
-            await shown.until(lambda: "Could not read" not in shown.text)
-
-        show(at(other), look)
 
 
 def test_a_caller_without_the_capability_is_told_its_key(daemon: Daemon, client: Client) -> None:

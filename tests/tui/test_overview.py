@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from beetle.client import Client
 from beetle.contracts.common import Report
 from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.maintain import JobCount
 from beetle.contracts.memory import IdentityState, MemoryInspectionReport
 from tests.running import Daemon
 from tests.tui.showing import PROFILE, Shown, at, commit, opened, running, show, turn
@@ -318,10 +319,18 @@ def test_little_room_and_little_memory_want_a_hand(daemon: Daemon) -> None:
 def test_what_waits_and_what_a_verification_found_want_a_hand(daemon: Daemon) -> None:
     seen = report(daemon)
     found = inspected(seen)
-    seen = seen._replace(inspected=replace(found, counts=replace(found.counts, waiting_candidates=3)))
-    assert list(remarks(seen, ("pages 7: torn",))) == [
-        Remark("the last verification found 1 fault", "log"),
-        Remark("3 candidates wait to be judged", "memory"),
+    # More jobs than the report lists one by one, and one that is done.
+    counted = (
+        JobCount(kind="maintain", state="waiting", reason=None, count=70),
+        JobCount(kind="maintain", state="leased", reason=None, count=1),
+        JobCount(kind="maintain", state="done", reason=None, count=5),
+    )
+    waits = replace(found.counts, waiting_candidates=3)
+    inspected_now = replace(found, counts=waits, deferred=replace(found.deferred, jobs=counted))
+    assert list(remarks(seen._replace(inspected=inspected_now), ("pages 7: torn",))) == [
+        Remark("the last verification found 1 fault", "log", "report"),
+        Remark("71 jobs deferred", "memory", "Waiting"),
+        Remark("3 candidates wait to be judged", "memory", "Waiting"),
     ]
 
 

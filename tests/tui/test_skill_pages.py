@@ -49,11 +49,12 @@ def test_a_word_says_whether_recall_uses_it(enabled: bool, retired: bool, word: 
 
 
 def test_only_records_that_were_looked_up_are_called_missing() -> None:
-    cited = ("evidence:local/c/t", "long_term:1")
-    citations = tuple(SkillCitation(text=each, ref=each, resolves=False) for each in cited)
+    cited = {"evidence:local/c/t": False, "long_term:f-1": False, "long_term:f-2": True, "agent_skill:m/s": None}
+    citations = tuple(SkillCitation(text=each, ref=each, resolves=found) for each, found in cited.items())
     blocks = list(skill_page(replace(SKILL, citations=citations)))
-    assert [each for each in lines(blocks) if each.startswith(("- evidence", "> long"))] == [
-        "- evidence:local/c/t (no such record here)", "> long_term:1"
+    assert [each for each in lines(blocks) if any(ref in each for ref in cited)] == [
+        "- evidence:local/c/t (no such record here)", "- long_term:f-1 (no such record here)", "> long_term:f-2",
+        "> agent_skill:m/s",
     ]  # fmt: skip
     assert [each.target for each in blocks if isinstance(each.target, Jump)] == [Jump(each) for each in cited]
 

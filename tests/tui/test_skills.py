@@ -269,8 +269,8 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]
 
 def test_a_person_reads_the_mounted_skills_and_what_is_wrong_with_them(mounted: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        await to_skills(shown, "No runtime skills yet.")
-        await shown.press("right")
+        await shown.until_shown("live, read", "1 finding in the mounted agent skills")
+        await shown.press("2")
         await shown.until_shown("1 of 2 skills; 1 finding", "rotate", "Rotate the pages of", "1 file beside SKILL")
         for key in "iodhs":
             assert not any(each.binding.key == key for each in shown.console.screen.active_bindings.values()), (

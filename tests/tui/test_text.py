@@ -9,13 +9,27 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from beetle.transports.cli import text as command_line
-from tui.text import count, fold, neutral, padded, size
+from tui.text import JOINS, count, fold, harmless, neutral, padded, size
 
 
 def test_what_drives_a_terminal_is_what_the_command_line_says() -> None:
     for code in range(sys.maxunicode + 1):
         character = chr(code)
-        assert neutral(character) == command_line.neutral(character), hex(code)
+        assert harmless(character) == command_line.neutral(character), hex(code)
+        assert neutral(character) == ("" if JOINS.match(character) else harmless(character)), hex(code)
+
+
+def test_what_terminals_measure_otherwise_is_shown_in_its_parts() -> None:
+    for text in (
+        "👩\u200d👩\u200d👧\u200d👦",
+        "👍\U0001f3fd",
+        "❤\ufe0f",
+        "🏳\ufe0f\u200d🌈",
+        "1\ufe0f\u20e3",
+        "क\u094d\u200dष",
+    ):
+        assert cell_len(neutral(text)) == sum(map(cell_len, neutral(text))), text
+        assert harmless(text) == text
 
 
 @given(st.text().map(neutral), st.integers(1, 40))

@@ -1,12 +1,10 @@
-"""What a person does in the transcripts area, at a real daemon on a real store."""
+"""What a person reads in the transcripts area, at a real daemon on a real store."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +14,25 @@ from beetle.client import Client
 from beetle.contracts.common import Report
 from beetle.contracts.transcript import TranscriptRedactionReportItem
 from tests.running import Daemon
-from tests.tui.showing import Shown, at, opened, running, show
+from tests.tui.showing import Shown, at, running, show
+from tests.tui.talking import (
+    WORKSHOP,
+    area,
+    begin,
+    message,
+    open_workshop,
+    pumps,
+    say,
+    spoken,
+    type_in,
+    write_skill,
+)
 from tui.evidence import TURNS_READ
 from tui.rows import KEPT_PAGES
-from tui.screens.transcripts import Transcripts
 from tui.source import DaemonSource
 from tui.split import Detail
-from tui.steps import Receipt
 from tui.turns import read_time, withheld_blocks
 
-WORKSHOP = {"conversation_id": "workshop"}
 SIZES = ((60, 16), (80, 24), (160, 48))
 
 
@@ -39,53 +46,6 @@ def daemon() -> Iterator[Daemon]:
 def client(daemon: Daemon) -> Iterator[Client]:
     with daemon.client() as found:
         yield found
-
-
-def message(name: str, text: str, role: str = "user", **more: Any) -> dict[str, Any]:
-    return {"message_id": name, "role": role, "content": text, **more}
-
-
-def spoken(number: int, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A turn of its day of March."""
-    return {"turn_id": f"t{number}", "at": f"2026-03-{number:02}T08:12:00Z", "messages": list(messages), **more}
-
-
-def say(client: Client, *turns: dict[str, Any], conversation: dict[str, str] = WORKSHOP) -> None:
-    client.commit_transcript(conversation=conversation, turns=list(turns))
-
-
-def pumps(client: Client, count: int = 5) -> None:
-    said = (f"Pump {number} is loud." for number in range(1, count + 1))
-    say(client, *(spoken(number, message(f"m{number}", text)) for number, text in enumerate(said, 1)))
-
-
-def contents(client: Client, view: str = "host_ui") -> dict[str, str]:
-    """What each message says, or the reason why it does not."""
-    seen = client.replay_transcript(conversation=WORKSHOP, view=view)
-    messages = [each for turn in seen.turns for each in turn.messages]
-    return {each.message_id: each.content or each.redacted.reason for each in messages}  # type: ignore[union-attr]
-
-
-def area(shown: Shown) -> Transcripts:
-    assert isinstance(shown.console.screen, Transcripts)
-    return shown.console.screen
-
-
-async def begin(shown: Shown) -> None:
-    await shown.until_shown("live")
-    await shown.press("4")
-    await shown.until(lambda: isinstance(shown.console.screen, Transcripts) and shown.console.screen.filled)
-
-
-async def open_workshop(shown: Shown) -> None:
-    await begin(shown)
-    await shown.until_shown("local/workshop")
-    await shown.press("enter")
-    await shown.until_shown("local/workshop, view host_ui", "─ Turn t")
-
-
-async def type_in(shown: Shown, text: str) -> None:
-    await shown.press(*text, "enter")
 
 
 def test_a_person_opens_a_conversation_and_reads_its_latest_turn(daemon: Daemon, client: Client) -> None:
@@ -149,115 +109,6 @@ def test_a_person_goes_round_the_views_and_sees_why_each_thing_is_withheld(daemo
     show(at(daemon), look, size=(100, 40))
 
 
-def test_a_person_masks_a_turn_and_recall_forgets_it(daemon: Daemon, client: Client) -> None:
-    pumps(client)
-
-    def found() -> list[str]:
-        return [hit.message_id or "" for hit in client.recall(query="pump 3 loud", planes=["evidence"]).hits]
-
-    assert "m3" in found()
-
-    async def look(shown: Shown) -> None:
-        await open_workshop(shown)
-        await shown.press("g", "j", "j")
-        await shown.until_shown("3 of 5 turns", "─ Turn t3", "m Mask")
-        await shown.press("m")
-        await shown.until_shown("Turn t3 of local/workshop", "1 turn, 1 message", "No derived record came from it.")
-        await shown.press("enter")
-        await shown.until_shown("Say why")
-        assert contents(client)["m3"] == "Pump 3 is loud."
-        await type_in(shown, "a slip")
-        await shown.until_shown("Mask: done", "Row of the event log")
-        assert "m3" not in found()
-        await shown.press("escape")
-        await shown.until_shown("[masked]", "masked: it is masked", "u Unmask")
-        assert "m Mask" not in shown.lines[-1]
-        await shown.press("u")
-        await shown.until_shown("┌─ Unmask")
-        await type_in(shown, "no slip")
-        await shown.until_shown("Unmask: done")
-        await shown.press("escape")
-        await shown.until(lambda: "[masked]" not in shown.text)
-        assert "m3" in found()
-
-    show(at(daemon), look, size=(120, 40))
-
-
-def test_a_person_deletes_a_turn_with_its_impact_before_and_its_receipt_after(daemon: Daemon, client: Client) -> None:
-    pumps(client)
-    write_skill(client)
-
-    async def look(shown: Shown) -> None:
-        await open_workshop(shown)
-        await shown.press("x")
-        await shown.until_shown(
-            "┌─ Delete for good", "1 derived record came from it:", "procedural:runtime_skill__quiet"
-        )
-        await type_in(shown, "asked to")
-        await shown.until_shown("Delete for good?", "y does it")
-        assert contents(client)["m5"] == "Pump 5 is loud."
-        await shown.press("y")
-        await shown.until_shown("Delete for good: done", "Erased: no byte of the content is left", "beetle-receipt-1.")
-        assert isinstance(shown.console.screen, Receipt)
-        receipt = shown.console.screen.receipt
-        checked = client.verify_store(receipt=receipt).receipt
-        assert checked is not None and checked.valid
-        await shown.press("y")
-        await shown.until_shown("handed to the terminal's clipboard")
-        assert shown.console.clipboard == receipt
-        await shown.press("escape")
-        await shown.until_shown("[raw_deleted]", "deleted for good")
-
-    show(at(daemon), look, size=(120, 40))
-    assert contents(client)["m5"] == "raw_deleted"
-
-
-def test_a_person_who_does_not_say_yes_changes_nothing(daemon: Daemon, client: Client) -> None:
-    pumps(client)
-
-    async def look(shown: Shown) -> None:
-        await open_workshop(shown)
-        await shown.press("x")
-        await shown.until_shown("┌─ Delete for good")
-        await shown.press("escape")
-        await shown.until(lambda: isinstance(shown.console.screen, Transcripts))
-        await shown.press("x")
-        await shown.until_shown("┌─ Delete for good")
-        await type_in(shown, "perhaps")
-        await shown.until_shown("Delete for good?")
-        await shown.press("n")
-        await shown.until(lambda: isinstance(shown.console.screen, Transcripts))
-
-    before = client.inspect().event_log.rows
-    show(at(daemon), look)
-    assert contents(client)["m5"] == "Pump 5 is loud."
-    assert client.inspect().event_log.rows == before
-
-
-def test_a_person_archives_the_turns_before_a_day(daemon: Daemon, client: Client) -> None:
-    pumps(client)
-
-    async def look(shown: Shown) -> None:
-        await begin(shown)
-        await shown.until_shown("> local/workshop")
-        await shown.press("a")
-        await shown.until_shown("Archive: which turns?")
-        await type_in(shown, "soon")
-        await shown.until_shown("That is no time")
-        await shown.press(*["backspace"] * 4)
-        await type_in(shown, "2026-03-04")
-        await shown.until_shown("Every turn of local/workshop before 2026-03-04 00:00 UTC", "3 turns, 3 messages")
-        await type_in(shown, "old")
-        await shown.until_shown("Archive?")
-        await shown.press("y")
-        await shown.until_shown("Archive: done", "3 turns")
-        await shown.press("escape")
-
-    show(at(daemon), look)
-    seen = client.replay_transcript(conversation=WORKSHOP, view="host_ui")
-    assert [turn.archived for turn in seen.turns] == [True, True, True, False, False]
-
-
 def test_a_person_jumps_to_a_date(daemon: Daemon, client: Client) -> None:
     pumps(client, 25)
 
@@ -284,7 +135,7 @@ def test_a_person_finds_words_and_opens_the_turn_that_holds_them(daemon: Daemon,
     async def look(shown: Shown) -> None:
         await begin(shown)
         await shown.press("f")
-        await shown.until_shown("Find messages")
+        await shown.until_shown("Search messages")
         await type_in(shown, "leaking valve")
         await shown.until_shown("“leaking valve” everywhere, as host_ui finds it", "local/attic", "The valve leaks.")
         await shown.press("enter")
@@ -294,7 +145,7 @@ def test_a_person_finds_words_and_opens_the_turn_that_holds_them(daemon: Daemon,
         await shown.press("j", "enter")
         await shown.until_shown("local/workshop, view host_ui", "25 of 25 turns")
         await shown.press("slash")
-        await shown.until_shown("Find messages in local/workshop")
+        await shown.until_shown("Search messages in local/workshop")
         await shown.press(*["backspace"] * 20)
         await type_in(shown, "pump 4")
         await shown.until_shown("“pump 4” in local/workshop", "Pump 4 is loud.")
@@ -346,14 +197,6 @@ def test_the_filter_is_the_daemons_own_and_esc_clears_it(daemon: Daemon, client:
         await shown.until_shown("130 of 130 conversations", "local/room-0")
 
     show(at(daemon), look)
-
-
-def write_skill(client: Client) -> None:
-    skill = {
-        "name": "runtime_skill__quiet", "title": "Quiet a pump", "topic": "pumps", "summary": "When one is loud",
-        "content": "1. Stop it.", "citations": ["evidence:local/workshop/t5/m5"],
-    }  # fmt: skip
-    client.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]})
 
 
 def test_what_was_derived_leads_to_the_skill_and_a_citation_leads_back(daemon: Daemon, client: Client) -> None:
@@ -536,55 +379,6 @@ def test_a_caller_sees_through_the_views_that_it_is_allowed(daemon: Daemon, clie
         await shown.until_shown("view operator_audit", "[digest_only]")
 
     as_principal(daemon, 'capabilities = ["inspect", "transcript"]\nviews = ["operator_audit"]', look)
-
-
-def test_a_person_finds_what_is_broken_and_mends_what_loses_nothing(daemon: Daemon, client: Client) -> None:
-    pumps(client)
-    client.close()
-    daemon.stop()
-    with sqlite3.connect(daemon.store) as store:
-        store.execute("UPDATE conversation SET turns = turns + 7")
-    store.close()
-    daemon.start()
-
-    async def look(shown: Shown) -> None:
-        await begin(shown)
-        await shown.until_shown("> local/workshop")
-        await shown.press("p")
-        await shown.until_shown("Repair of all conversations: 1 finding, 1 can be mended", "counts disagree", "m Mend")
-        await shown.press("m")
-        await shown.until_shown("Mend what loses nothing?", "recounted: 1")
-        await shown.press("y")
-        await shown.until_shown("Mend: done", "beetle-receipt-1.")
-        await shown.press("escape")
-        await shown.until_shown("Nothing of all conversations is broken.", "> local/workshop")
-        await shown.press("p")
-        await shown.until_shown("Nothing of all conversations is broken.")
-
-    show(at(daemon), look)
-
-
-def test_a_store_of_this_process_is_read_and_masked_like_a_daemons(tmp_path: Path) -> None:
-    source = opened(str(tmp_path / "own.db"))
-    turns = [spoken(1, message("m1", "Pump 1 is loud."))]
-    source.call("transcript.commit", {"conversation": WORKSHOP, "turns": turns})
-
-    async def look(shown: Shown) -> None:
-        await shown.until_shown("no daemon")
-        await shown.press("4")
-        await shown.until_shown("> local/workshop")
-        await shown.press("enter")
-        await shown.until_shown("Pump 1 is loud.", "─ Turn t1")
-        await shown.press("x")
-        await shown.until_shown("┌─ Delete for good")
-        await type_in(shown, "a test")
-        await shown.until_shown("Delete for good?")
-        await shown.press("y")
-        await shown.until_shown("Delete for good: done")
-        await shown.press("escape")
-        await shown.until_shown("[raw_deleted]")
-
-    show(source, look)
 
 
 def test_y_copies_the_ref_and_in_the_turn_its_text(daemon: Daemon, client: Client) -> None:

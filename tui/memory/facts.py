@@ -53,7 +53,8 @@ class Facts(Section[LongTermRecord]):
     EMPTY = "No such fact"
     HOW = (
         "Facts are what holds beside what was said. They come from candidates and extractions that are accepted, or "
-        "from the model that reads what was said (memory.maintain).\n\nv shows stale, superseded and deleted ones too."
+        "from the model that reads what was said (memory.maintain).\n\n"
+        "{fact-state} shows stale, superseded and deleted ones too."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "reword('correct')", "Fix", id="fact-correct", tooltip="say the fact better: a new revision"),
@@ -298,7 +299,8 @@ def fact_parts(seen: LongTermDetailReport) -> Iterator[Block]:
     """The detail of a fact."""
     record = seen.record
     yield from written(_words(record)) if record.content is not None else remark(_words(record))
-    yield from section(f"Comes from ({len(seen.derived_refs)} of {record.evidence})")
+    shown = f" ({len(seen.derived_refs)} of {record.evidence})" if record.evidence else ""
+    yield from section(f"Comes from{shown}")
     for each in seen.derived_refs:
         yield value(each.relation, each.evidence, each.evidence)
     if not seen.derived_refs:

@@ -41,7 +41,8 @@ class Proposals(Section[ProposalSummary]):
     EMPTY = "No such proposal"
     HOW = (
         "An agent proposes changes to skills and facts (evolve.propose). Nothing of it happens before somebody who may "
-        "submits it: b submits, w withdraws. v shows those that are decided."
+        "submits it: {proposal-submit} submits, {proposal-withdraw} withdraws. {proposal-state} "
+        "shows those that are decided."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "decide('submit')", "Submit", id="proposal-submit", tooltip="make the proposed change"),

@@ -18,6 +18,7 @@ from beetle.contracts.memory import MemoryCapabilityCatalog
 from tui.area import AreaScreen
 from tui.dialogs import Confirm, Told
 from tui.document import Document
+from tui.keys import hinted
 from tui.prose import Block
 from tui.rows import Rows
 from tui.split import Detail, Split, remark
@@ -37,7 +38,7 @@ class Section(Vertical, Generic[T]):
     EMPTY: ClassVar[str]
     """Said below a list with nothing in it."""
     HOW: ClassVar[str]
-    """What would be there, and how it comes: in the place of a row's detail."""
+    """What would be there, and how it comes: in the place of a row's detail; as `hinted` takes it."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="section-back", tooltip="from the detail back to the list", show=False),
     ]
@@ -76,7 +77,7 @@ class Section(Vertical, Generic[T]):
 
     def nothing_chosen(self) -> Iterable[Block]:
         """In the place of a row's detail, where the list is empty."""
-        return remark(self.HOW)
+        return remark(hinted(self.app, self.HOW))
 
     def faint(self, row: T) -> bool:
         """Whether a row counts less than others."""
@@ -176,10 +177,6 @@ class Section(Vertical, Generic[T]):
     def on_table_opened(self) -> None:
         """The keys go to the detail."""
         self.detail.focus()
-
-    def on_table_failed(self, event: Table.Failed) -> None:
-        """Say so; what was read stays."""
-        self.area.tell(event.error)
 
     def action_back(self) -> None:
         """To the list."""

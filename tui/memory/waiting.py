@@ -65,6 +65,9 @@ class Waiting(Section[OpenJob]):
         if before is not None and before.deferred.open_jobs != self._report.deferred.open_jobs:
             self.table.show(await self.rows(), self.table.index)
         await super().load(catalog)
+        every = sum(each.count for each in self._report.deferred.jobs if each.state in ("leased", "waiting"))
+        listed = len(self._report.deferred.open_jobs)
+        self.listing.note(f"the next {listed:,} of {every:,}" if every > listed else "")
 
     async def rows(self) -> HeldRows[OpenJob]:
         """See Section."""

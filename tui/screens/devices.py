@@ -27,6 +27,7 @@ from tui.dialogs import Ask, Confirm
 from tui.filter import FilterBar
 from tui.form import Field, Form
 from tui.held import HeldRows
+from tui.keys import hinted, key_for
 from tui.prose import Block, section
 from tui.rows import PAGE
 from tui.split import Detail, Split, remark, value
@@ -34,6 +35,7 @@ from tui.table import Column, Listing, Table
 from tui.text import count
 
 NEVER = "never"
+LOOK_SECONDS = 5.0
 ORDERS: tuple[tuple[str, Callable[[Device], Any], bool], ...] = (
     ("added", lambda each: 0, False),
     ("label", lambda each: each.label.casefold(), False),
@@ -48,13 +50,16 @@ NEEDS: Mapping[str, str] = {
 """What each key asks the daemon: who may not ask has no such key."""
 HOW = (
     "A device speaks to the daemon with a key of its own, and may do what it was granted, no more.\n\n"
-    "`a` asks what it is called and what it may do, and shows its key once, as text and as a QR code."
+    "`{device-add}` asks what it is called and what it may do, and shows its key once, as text and as a QR code."
 )
 """In the place of a device, where there is none."""
 
 
 class Devices(AreaScreen):
-    """The devices of the daemon, or of the caller's owner. A daemon knows 1,024 at most, so all of them are read."""
+    """The devices of the daemon, or of the caller's owner. A daemon knows 1,024 at most, so all of them are read.
+
+    That a device connects raises no event: while it is in sight it also looks by itself, and draws only what is other.
+    """
 
     AUTO_FOCUS: ClassVar[str | None] = "Table"
     SCROLLS: ClassVar[bool] = False
@@ -85,13 +90,19 @@ class Devices(AreaScreen):
         """The list, the chosen device, the filter."""
         table: Table[Device] = Table(COLUMNS, id="device-table", dim=lambda each: each.state != "active")
         with Split():
-            yield Listing(table, noun=("device", "devices"), empty="No device: a adds one, and shows its key once.")
+            yield Listing(
+                table, noun=("device", "devices"), empty="No device: {device-add} adds one, and shows its key once."
+            )
             yield Detail("Device", id="device-detail")
         yield FilterBar("part of an id, label, state, owner or capability")
 
     def on_mount(self) -> None:
-        """The one list that there is."""
-        self._table.show(self._rows)
+        """Begin to look by itself."""
+        self.look_each(LOOK_SECONDS, self._look)
+
+    async def _look(self) -> bool:
+        """Whether a reading says something else than what is shown."""
+        return self.filled and self.link.socket is not None and await self._read_all() != self._all
 
     async def load(self) -> None:
         """See AreaScreen."""
@@ -100,6 +111,10 @@ class Devices(AreaScreen):
         if allowed != self._allowed:
             self._allowed = allowed
             self.refresh_bindings()
+        self._all = await self._read_all()
+        self._arrange()
+
+    async def _read_all(self) -> tuple[Device, ...]:
         found: list[Device] = []
         cursor: str | None = None
         while True:
@@ -108,9 +123,7 @@ class Devices(AreaScreen):
             found += page.devices
             cursor = page.next_cursor
             if cursor is None:
-                break
-        self._all = tuple(found)
-        self._arrange()
+                return tuple(found)
 
     def _arrange(self) -> None:
         """Filter and order what was read; the chosen device stays the chosen one."""
@@ -120,10 +133,12 @@ class Devices(AreaScreen):
         shown = [each for each in self._all if all(word in _found_by(each) for word in self._words)]
         shown.sort(key=key, reverse=falling)
         self._rows.hold(shown)
+        if self._table.rows is None:  # before it was read nobody knows whether there is any
+            self._table.show(self._rows)
         place = next((n for n, each in enumerate(shown) if each.device_id == wanted), self._table.index)
         if place < len(shown) and shown[place].device_id == self._wanted:
             self._wanted = None
-        self._table.go_to(place)
+        self._table.choose(place)
         if not shown:
             self._show_none()
         hidden = len(self._all) - len(shown)
@@ -147,10 +162,12 @@ class Devices(AreaScreen):
         if device is None:
             self._show_none()
         else:
-            self.query_one(Detail).tell_of(device.label, device.device_id, device_blocks(device))
+            self.query_one(Detail).tell_of(
+                device.label, device.device_id, device_blocks(device, key_for(self.app, "device-suspend"))
+            )
 
     def _show_none(self) -> None:
-        self.query_one(Detail).tell_of("Device", None, () if self._all else remark(HOW))
+        self.query_one(Detail).tell_of("Device", None, () if self._all else remark(hinted(self.app, HOW)))
 
     def on_table_opened(self) -> None:
         """The keys go to the detail."""
@@ -185,24 +202,29 @@ class Devices(AreaScreen):
 
     def action_suspend(self) -> None:
         """Suspend it, or let it in again."""
-        self._with_chosen(self._suspend)
+        self._with_chosen(self._suspend, revoked=False)
 
     def action_rotate(self) -> None:
         """Give it another key."""
-        self._with_chosen(self._rotate)
+        self._with_chosen(self._rotate, revoked=False)
 
     def action_revoke(self) -> None:
         """Shut it out for good."""
-        self._with_chosen(self._revoke)
+        self._with_chosen(self._revoke, revoked=False)
 
     def action_remove(self) -> None:
         """Forget it."""
         self._with_chosen(self._remove)
 
-    def _with_chosen(self, step: Callable[[Device], Awaitable[None]]) -> None:
+    def _with_chosen(self, step: Callable[[Device], Awaitable[None]], revoked: bool = True) -> None:
+        """Take a step with the chosen device; `revoked` says whether there is such a step for one that is revoked."""
         device = self._table.chosen
         if device is None:
-            self.tell("no device is chosen: a adds one")
+            self.tell(hinted(self.app, "no device is chosen: {device-add} adds one"))
+            return
+        if device.state == "revoked" and not revoked:
+            told = "is revoked, which is for good: {device-remove} removes it, {device-add} adds it anew"
+            self.tell(f"{device.label} ({device.device_id}) {hinted(self.app, told)}")
             return
         self._begin(partial(step, device))
 
@@ -252,7 +274,9 @@ class Devices(AreaScreen):
         self._wanted = device.device_id
         self.outdate()
         if report.appKeyOnce is None:
-            self.tell(f"{device.device_id} is there, and its key was told in an earlier answer: o gives it another")
+            rotate = key_for(self.app, "device-rotate")
+            told = "its key was told in an earlier answer"
+            self.tell(f"{device.device_id} is there, and {told}: {rotate} gives it another")
             return
         credentials = Credentials(device.device_id, report.appKeyOnce)
         await self.app.push_screen_wait(KeyShown(title, device.label, credentials, device.appKeyFingerprint))
@@ -278,7 +302,7 @@ class Devices(AreaScreen):
         lines = [
             f"{device.label} ({device.device_id}) is refused until it is active again.",
             _connections_end(device),
-            "Its key stays. u lets it in again.",
+            hinted(self.app, "Its key stays. {device-suspend} lets it in again."),
         ]
         if await self.app.push_screen_wait(Confirm("Suspend the device?", lines)):
             await self._change(device, f"{device.label} is suspended", state="suspended")
@@ -299,7 +323,8 @@ class Devices(AreaScreen):
         lines = [
             f"{device.label} ({device.device_id}) is refused for good: no key and no state brings it back.",
             _connections_end(device),
-            "What it wrote stays, under its name. u suspends a device so that it can come back.",
+            "What it wrote stays, under its name.",
+            hinted(self.app, "{device-suspend} suspends a device so that it can come back."),
         ]
         if await self.app.push_screen_wait(Confirm("Revoke the device?", lines)):
             await self._change(device, f"{device.label} is revoked", state="revoked")
@@ -340,12 +365,11 @@ def as_plain(device: Device) -> dict[str, Any]:
     return {name: getattr(device, name) for name in device.__struct_fields__}
 
 
-def device_blocks(device: Device) -> Iterator[Block]:
-    """A device whole."""
+def device_blocks(device: Device, suspend: str) -> Iterator[Block]:
+    """A device whole; `suspend` is the key that lets one in again."""
     yield value("Id", device.device_id)
-    yield value(
-        "State", {"active": "active", "suspended": "SUSPENDED: u lets it in again"}.get(device.state, "REVOKED")
-    )
+    suspended = f"SUSPENDED: {suspend} lets it in again"
+    yield value("State", {"active": "active", "suspended": suspended}.get(device.state, "REVOKED"))
     yield value("Last seen", _moment(device.last_seen))
     yield value("Connections", f"{device.connections} open now")
     yield value("Owner", f"{device.owner_id}, agent {device.agent_id}")
@@ -372,6 +396,8 @@ def _moment(text: str | None) -> str:
 
 
 def _connections_end(device: Device) -> str:
+    if not device.connections:
+        return "It has no connection open now."
     open_now = count(device.connections, "open connection")
     return f"{open_now} of it {'is' if device.connections == 1 else 'are'} refused from the next request on."
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.event_log import EventRow
 from tui.area import AreaScreen
 from tui.filter import FilterBar
+from tui.json_view import ReportView
+from tui.keys import hinted, key_for
 from tui.log_filter import LogFilter, read_filter
 from tui.log_rows import Entry, LogRows, read_log
 from tui.prose import Block, section
@@ -25,6 +29,7 @@ from tui.text import count
 COMMON = frozenset({"owner_id", "agent_id", "channel_id"})
 """What nearly every subject holds: it stands last."""
 FIRST_ROWS = 40
+FAULTS_TOLD = 3
 NEWER = 100
 """Newer rows that are counted; more are told as more."""
 
@@ -42,6 +47,7 @@ class Log(AreaScreen):
                 show=False),
         Binding("s", "sort", "Order", id="log-sort", tooltip="the newest rows first, or the oldest"),
         Binding("v", "verify", "Verify", id="log-verify", tooltip="walk the whole chain and the store; may take long"),
+        Binding("f", "report", "Faults", id="log-report", tooltip="all that the last verification found", show=False),
         Binding("escape", "back", "Back", id="log-back", tooltip="from the detail back to the list", show=False),
     ]  # fmt: skip
 
@@ -49,7 +55,11 @@ class Log(AreaScreen):
         super().__init__()
         self.faults: tuple[str, ...] = ()
         """What the last walk over the whole store found."""
+        self._verified: StoreVerifyReport | None = None
+        self._verified_at = ""
         self._rows: LogRows | None = None
+        self._goal: int | None = None
+        """The row that the next reading is to show."""
         self._newer = ""
 
     def compose_area(self) -> ComposeResult:
@@ -57,13 +67,19 @@ class Log(AreaScreen):
         table: Table[Entry] = Table(COLUMNS, id="log-table")
         with Split():
             yield Listing(
-                table, noun=("row", "rows"), empty="No row: each change and each refusal leaves one; / filters them."
+                table,
+                noun=("row", "rows"),
+                empty="No row: each change and each refusal leaves one; {filter} filters them.",
             )
             yield Detail("Row", id="log-detail")
         yield FilterBar("topic:device op:device.add by:operator since:2h until:2026-11-21T10:00Z")
 
     async def load(self) -> None:
         """See AreaScreen."""
+        goal, self._goal = self._goal, None
+        if goal is not None:
+            await self._go_to_row(goal)
+            return
         rows = self._rows
         if rows is None:
             await self._begin(LogFilter(), True)
@@ -76,19 +92,25 @@ class Log(AreaScreen):
             if rows.newest_first and self._table.index == 0:
                 await self._begin(rows.wanted, True, instead_of=rows)
                 return
-            self._newer = f"{'over ' if newer.has_more else ''}{len(newer.rows):,} newer: n"
+            self._newer = (
+                f"{'over ' if newer.has_more else ''}{len(newer.rows):,} newer: {key_for(self.app, 'log-newest')}"
+            )
         self._tell_state(rows)
 
-    async def _begin(self, wanted: LogFilter, newest_first: bool, instead_of: LogRows | None = None) -> None:
-        """A list that ends with the log as it is now; on the screen the one before stays until this one is read.
+    async def _begin(
+        self, wanted: LogFilter, newest_first: bool, instead_of: LogRows | None = None, end: int | None = None
+    ) -> None:
+        """A list that ends with the log as it is now, or at the row `end`; on the screen the one before stays until
+        this one is read.
 
         With `instead_of` it is only shown when that one is still there: a person may have asked for another meanwhile.
 
         Raises:
             BeetleError: it cannot be read, and the one before stays.
         """
-        head = (await read_log(self.link, wanted, newest_first=True, limit=1)).head
-        rows = LogRows(self.link, wanted, newest_first, head)
+        if end is None:
+            end = (await read_log(self.link, wanted, newest_first=True, limit=1)).head
+        rows = LogRows(self.link, wanted, newest_first, end)
         rows.on_progress = lambda: self._tell_state(rows)
         await rows.load(0, FIRST_ROWS)
         if instead_of is not None and instead_of is not self._rows:
@@ -101,7 +123,15 @@ class Log(AreaScreen):
 
     def _tell_state(self, rows: LogRows) -> None:
         """What the foot says beside the place: what is newer, whether what was read follows."""
-        self.query_one(Listing).note("; ".join(each for each in (self._newer, rows.state) if each))
+        self.query_one(Listing).note("; ".join(each for each in (self._newer, rows.state, self._verdict()) if each))
+
+    def _verdict(self) -> str:
+        """What the last verification came to, in few words."""
+        if self._verified is None:
+            return ""
+        if self._verified.clean:
+            return f"verified {self._verified_at}, clean"
+        return f"NOT CLEAN {self._verified_at}: {key_for(self.app, 'log-report')}"
 
     @property
     def _table(self) -> Table[Entry]:
@@ -122,10 +152,6 @@ class Log(AreaScreen):
     def on_table_opened(self) -> None:
         """The keys go to the detail."""
         self.query_one(Detail).focus()
-
-    def on_table_failed(self, event: Table.Failed) -> None:
-        """What was read so far stays."""
-        self.tell(event.error)
 
     def action_back(self) -> None:
         """The keys go to the list, and what was told goes."""
@@ -171,13 +197,48 @@ class Log(AreaScreen):
         report = cast("StoreVerifyReport | None", await self.console.work("Verify the store", "store.verify"))
         if report is None:
             return
+        self._verified, self._verified_at = report, f"{datetime.now(UTC):%H:%MZ}"
+        if self._rows is not None:
+            self._tell_state(self._rows)
         self.faults = tuple(f"{each.check} {each.subject}: {each.problem}" for each in report.findings)
         looked = ", ".join(f"{name} {number:,}" for name, number in sorted(report.checked.items()))
         if report.clean:
             self.tell(f"Verified, and clean: {looked}")
         else:
-            found = "; ".join(self.faults[:3])
-            self.tell(f"NOT CLEAN: {count(len(self.faults), 'fault')}: {found}. Looked at: {looked}")
+            more = f"; {key_for(self.app, 'log-report')} shows all" if len(self.faults) > FAULTS_TOLD else ""
+            found = "; ".join(self.faults[:FAULTS_TOLD])
+            self.tell(f"NOT CLEAN: {count(len(self.faults), 'fault')}: {found}{more}. Looked at: {looked}")
+
+    def action_report(self) -> None:
+        """All that the last verification found, to be read, copied and written to a file."""
+        if self._verified is None:
+            self.tell(hinted(self.app, "nothing was verified yet in this console: {log-verify} does"))
+        else:
+            self.app.push_screen(ReportView("store.verify", to_plain(self._verified)))
+
+    def open_place(self, place: str) -> None:
+        """See AreaScreen: `report`, or the number of a row."""
+        if place == "report":
+            self.action_report()
+        else:
+            self._goal = int(place)
+            self.read_now()
+
+    async def _go_to_row(self, seq: int) -> None:
+        """Show the list from the row behind it on, and choose it.
+
+        Raises:
+            BeetleError: it cannot be read.
+        """
+        await self._begin(LogFilter() if self._rows is None else self._rows.wanted, True, end=seq + 1)
+        rows = self._rows
+        assert rows is not None
+        places = range(min(rows.count, FIRST_ROWS))
+        at = next((at for at in places if (entry := rows.get(at)) is not None and entry.row.seq == seq), None)
+        if at is None:
+            self.tell(f"row {seq:,} is not shown to this caller, or not by this filter")
+        else:
+            self._table.choose(at)
 
     def copied(self) -> str | None:
         """The chosen row as JSON."""
@@ -199,9 +260,9 @@ def as_plain(row: EventRow) -> dict[str, Any]:
 
 
 def subject_text(row: EventRow) -> str:
-    """What a row is about, on one line."""
-    told = sorted(row.subject.items(), key=lambda each: (each[0] in COMMON, each[0]))
-    return " ".join(f"{name}={_short(held)}" for name, held in told)
+    """What a row is about, on one line: what it names first; what there is none of is left out."""
+    told = sorted(row.subject.items(), key=lambda each: (each[0] in COMMON, not each[0].endswith("_id"), each[0]))
+    return " ".join(f"{name}={_short(held)}" for name, held in told if held is not None)
 
 
 def _short(value: object) -> str:
@@ -233,8 +294,7 @@ COLUMNS = (
     Column[Entry]("Row", lambda each: f"{each.row.seq:,}", 9, right=True),
     Column[Entry]("Chain", lambda each: "BROKEN" if each.broken else "ok", 6),
     Column[Entry]("At (UTC)", _when, 14, narrow=48),
-    Column[Entry]("Topic", lambda each: each.row.topic, 11),
-    Column[Entry]("Event", lambda each: each.row.event, 14),
+    Column[Entry]("Event", lambda each: f"{each.row.topic} {each.row.event}", 22),
     Column[Entry]("Principal", lambda each: each.row.principal, 14, narrow=90),
     Column[Entry]("Subject", lambda each: subject_text(each.row), narrow=76),
 )

@@ -32,7 +32,7 @@ class Memory(AreaScreen):
     def __init__(self) -> None:
         super().__init__()
         self.parts = [part() for part in self.PARTS]
-        self.sections = Sections([part.TITLE for part in self.PARTS])
+        self.sections = Sections([part.TITLE for part in self.PARTS], "{memory-previous}, {memory-next}: another part")
 
     @property
     def part(self) -> Section[Any]:
@@ -66,6 +66,14 @@ class Memory(AreaScreen):
         self.part.table.focus()
         self.refresh_bindings()
         self.read_now()
+
+    def open_place(self, place: str) -> None:
+        """See AreaScreen: the part of that title."""
+        self.show_part(next(number for number, part in enumerate(self.parts) if place == part.TITLE))
+
+    def on_sections_picked(self, event: Sections.Picked) -> None:
+        """That part."""
+        self.show_part(event.index)
 
     def action_part(self, steps: int) -> None:
         """The next part, or the one before."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from textual.app import ComposeResult
 from textual.containers import ItemGrid
-from textual.timer import Timer
 
 from beetle.contracts.console import ConsoleOverviewReport, SessionOverview, StorageState
 from beetle.contracts.control import HelloReport
@@ -18,7 +17,6 @@ from beetle.contracts.event_log import EventLogReadReport
 from beetle.contracts.memory import MemoryInspectionReport, PlaneCounts, StoreState
 from tui.activity import STEP_SECONDS, Activity, History, activity_lines, asked_by_others, reading_of
 from tui.area import AreaScreen
-from tui.link import Joined
 from tui.panels import Facts, Remarks
 from tui.screens.log import Log
 from tui.tally import Tallies, Tally
@@ -30,6 +28,10 @@ CHECKED_ROWS = 20
 FULL = 0.9
 """The share of a ceiling, or of a disk, from which on somebody should know."""
 LOW_DISK_BYTES = 200_000_000
+OPEN_STATES = ("leased", "waiting")
+"""Of the jobs that are not done."""
+seconds: Callable[[], float] = time.monotonic
+"""The clock of the bars, and of how long an answer takes."""
 
 
 class Seen(NamedTuple):
@@ -42,10 +44,12 @@ class Seen(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """What a person should know or do something about, and the name of the area where that is done."""
+    """What a person should know or do something about, and where that is done: the name of an area, and a place of it
+    as its `open_place` knows it."""
 
     text: str
     area: str = ""
+    place: str = ""
 
 
 class Overview(AreaScreen):
@@ -66,7 +70,7 @@ class Overview(AreaScreen):
         self._others: tuple[tuple[str, int], ...] = ()
         self._calm = True
         self._readable: frozenset[str] = frozenset()
-        self._pulse: Timer | None = None
+        self._remarks: tuple[Remark, ...] = ()
 
     def compose_area(self) -> ComposeResult:
         """Who answers, and what is in it; what happens, and what needs a hand."""
@@ -79,7 +83,7 @@ class Overview(AreaScreen):
 
     def on_mount(self) -> None:
         """Begin to look by itself."""
-        self._pulse = self.set_interval(STEP_SECONDS, self._look)
+        self.look_each(STEP_SECONDS, self._look)
 
     async def load(self) -> None:
         """See AreaScreen. A caller sees what it may; who may see neither overview nor store is told why."""
@@ -104,23 +108,17 @@ class Overview(AreaScreen):
         return Seen(told, overview, inspected, log)
 
     async def _measure(self) -> ConsoleOverviewReport:
-        began = time.monotonic()
+        began = seconds()
         seen = cast(ConsoleOverviewReport, await self.link.call("console.overview"))
-        now = time.monotonic()
+        now = seconds()
         self.history.note(now, reading_of(seen, (now - began) * 1000))
         return seen
 
-    async def _look(self) -> None:
-        """A reading that is shown only when something was asked since the one before, and once when that has ended."""
-        if not self.is_current or not isinstance(self.link.state, Joined) or "console.overview" not in self._readable:
-            return
-        try:
-            busy = asked_by_others(await self._measure()) != self._others
-            told = busy or self.history.calm != self._calm
-        except BeetleError:
-            told = True  # the reading that follows tells why
-        if told and self.is_current:
-            self.read_soon()
+    async def _look(self) -> bool:
+        """Take a reading; whether it is to be shown: something was asked since the one before, or that has ended."""
+        if "console.overview" not in self._readable:
+            return False
+        return asked_by_others(await self._measure()) != self._others or self.history.calm != self._calm
 
     def _show(self, seen: Seen) -> None:
         overview, inspected = seen.overview, seen.inspected
@@ -137,9 +135,12 @@ class Overview(AreaScreen):
             self.query_one("#memory", Tallies).show(
                 tallies(counts, rows if inspected is None else inspected.event_log.rows)
             )
-        self.query_one("#findings", Remarks).show(
-            (self._worded(each) for each in remarks(seen, self._verdict())), "Nothing."
-        )
+        self._remarks = tuple(remarks(seen, self._verdict()))
+        self.query_one("#findings", Remarks).show((self._worded(each) for each in self._remarks), "Nothing.")
+
+    def way_to(self, name: str) -> str:
+        """See AreaScreen: the key that a remark names leads to what it is about."""
+        return next((each.place for each in self._remarks if each.area == name), "")
 
     def _verdict(self) -> Sequence[str]:
         """What the last walk over the whole store found, when the log area has made one."""
@@ -147,7 +148,11 @@ class Overview(AreaScreen):
 
     def _worded(self, remark: Remark) -> str:
         area = next((each for each in self.console.areas if each.name == remark.area), None)
-        return remark.text if area is None else f"{remark.text}: press {area.key} ({area.title})"
+        return (
+            remark.text
+            if area is None
+            else f"{remark.text}: press {self.console.key_for(area.name, area.key)} ({area.title})"
+        )
 
     def _runs(self, seen: Seen) -> Iterator[tuple[str, str]]:
         told, overview, inspected = seen.told, seen.overview, seen.inspected
@@ -219,10 +224,10 @@ def tallies(counts: PlaneCounts, log_rows: int | None) -> Iterator[Tally]:
 def remarks(seen: Seen, faults: Collection[str] = ()) -> Iterator[Remark]:
     """What a person should know or do something about, as the reports say it; `faults` are a verification's."""
     if faults:
-        yield Remark(f"the last verification found {count(len(faults), 'fault')}", "log")
+        yield Remark(f"the last verification found {count(len(faults), 'fault')}", "log", "report")
     if seen.log is not None and seen.log.broken:
         rows = ", ".join(f"{each:,}" for each in seen.log.broken)
-        yield Remark(f"the event log is broken at row {rows}", "log")
+        yield Remark(f"the event log is broken at row {rows}", "log", f"{seen.log.broken[0]}")
     if seen.inspected is not None:
         yield from _inspected(seen.inspected)
     if seen.overview is not None:
@@ -231,7 +236,7 @@ def remarks(seen: Seen, faults: Collection[str] = ()) -> Iterator[Remark]:
 
 def _inspected(seen: MemoryInspectionReport) -> Iterator[Remark]:
     store = seen.store
-    yield from (Remark(each) for each in seen.operator.findings)
+    yield from (Remark(each, "log") for each in seen.operator.findings)
     if seen.runtime.mode != "normal":
         task = "" if seen.runtime.task is None else f", while {seen.runtime.task} runs"
         yield Remark(f"the runtime is in the mode {seen.runtime.mode}{task}")
@@ -239,27 +244,28 @@ def _inspected(seen: MemoryInspectionReport) -> Iterator[Remark]:
     if identity is not None and identity.state != "usable":
         yield Remark(f"{identity.problem or identity.state}: {identity.advice or 'see beetle doctor'}")
     if store.pending_erasures:
-        yield Remark(f"{count(store.pending_erasures, 'erasure')} pending: a reader still holds the old content")
+        yield Remark(f"{count(store.pending_erasures, 'erasure')} pending: a reader still holds the old content", "log")
     if store.ceiling_bytes and store.bytes >= store.ceiling_bytes:
         yield Remark("the store is at its ceiling: it takes nothing more until something is deleted", "transcripts")
     elif store.ceiling_bytes and store.bytes >= FULL * store.ceiling_bytes:
         share = store.bytes / store.ceiling_bytes
         yield Remark(f"the store is {share:.0%} full: at its ceiling it takes nothing more", "transcripts")
     if seen.agent_skills.findings:
-        yield Remark(f"{count(seen.agent_skills.findings, 'finding')} in the mounted agent skills", "skills")
-    jobs = len(seen.deferred.open_jobs)
+        yield Remark(f"{count(seen.agent_skills.findings, 'finding')} in the mounted agent skills", "skills", "agent")
+    # The report lists no more than the next of them, and counts all.
+    jobs = sum(each.count for each in seen.deferred.jobs if each.state in OPEN_STATES)
     if jobs:
-        yield Remark(f"{count(jobs, 'job')} deferred", "memory")
+        yield Remark(f"{count(jobs, 'job')} deferred", "memory", "Waiting")
     if seen.counts.waiting_candidates:
         waiting = count(seen.counts.waiting_candidates, "candidate waits", "candidates wait")
-        yield Remark(f"{waiting} to be judged", "memory")
+        yield Remark(f"{waiting} to be judged", "memory", "Waiting")
 
 
 def _machine(seen: ConsoleOverviewReport) -> Iterator[Remark]:
     storage, system = seen.storage, seen.system
     free, total = storage.disk_free_bytes, storage.disk_total_bytes
     if free is not None and total and (free < LOW_DISK_BYTES or free < (1 - FULL) / 2 * total):
-        yield Remark(f"{size(free)} are left on the store's disk, of {size(total)}")
+        yield Remark(f"{size(free)} are left on the store's disk, of {size(total)}", "transcripts")
     if system is not None and system.memory_limit_bytes and system.process_rss_bytes is not None:
         share = system.process_rss_bytes / system.memory_limit_bytes
         if share >= FULL:

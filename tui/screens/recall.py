@@ -37,6 +37,7 @@ from tui.bench.shown import Tried, block_blocks, foot, hit_blocks, search_blocks
 from tui.dialogs import Ask
 from tui.document import Document
 from tui.held import HeldRows
+from tui.keys import hinted
 from tui.line import Line
 from tui.memory.section import NOT_SHOWN, day
 from tui.sections import Sections
@@ -45,9 +46,9 @@ from tui.table import Column, Listing, Table
 
 MOST_QUERY = 8_192
 HOW = (
-    "/ types a query. It is answered as an agent's would be: the hits in their order, with what ranked them, and the "
-    "block that memory.project makes of it for a model.\n\nThe switches above choose planes, time, sizes and pressure: "
-    "x goes there, space changes one."
+    "{recall-query} types a query. It is answered as an agent's would be: the hits in their order, with what ranked "
+    "them, and the block that memory.project makes of it for a model.\n\nThe switches above choose planes, time, sizes "
+    "and pressure: {recall-switches} goes there, {switch-change} changes one."
 )
 PARTS = ("Hits", "Block")
 
@@ -95,7 +96,7 @@ class Recall(AreaScreen):
         self.tried: Tried | None = None
         self._outdated = False
         self.switches = Switches(id="switches")
-        self.sections = Sections(PARTS, id="recall-parts")
+        self.sections = Sections(PARTS, "{recall-previous}, {recall-next}: another part", id="recall-parts")
         self.table: Table[RecallHit] = Table(
             [
                 Column("Score", lambda hit: f"{hit.score:.3f}", 5, right=True),
@@ -113,7 +114,7 @@ class Recall(AreaScreen):
         """The query, the switches, and what came of it."""
         with Horizontal(id="asked"):
             yield Static("Query", id="query-mark", markup=False)
-            yield Line(hint="press / and type a question", most=MOST_QUERY, id="query")
+            yield Line(hint=hinted(self.app, "press {recall-query} and type a question"), most=MOST_QUERY, id="query")
         yield self.switches
         yield self.sections
         with Container(id="bench"):
@@ -124,7 +125,7 @@ class Recall(AreaScreen):
 
     def on_mount(self) -> None:
         """Nothing has been asked yet."""
-        self.detail.tell_of("Hit", None, remark(HOW))
+        self.detail.tell_of("Hit", None, remark(hinted(self.app, HOW)))
         self.block.tell_of("Block", None, remark("The block of a query is shown here."))
         self._arrange()
 
@@ -171,7 +172,7 @@ class Recall(AreaScreen):
             super().outdate()
         elif not self._outdated:
             self._outdated = True
-            self.hits.note("memory has changed since: r runs it again")
+            self.hits.note(hinted(self.app, "memory has changed since: {refresh} runs it again"))
 
     def ask_for(self, query: str) -> None:
         """Run a query, or nothing for a blank one."""
@@ -227,6 +228,10 @@ class Recall(AreaScreen):
                 self.action_pressure()
             case _:
                 self._switch(cast(Plane, event.name))
+
+    def on_sections_picked(self, event: Sections.Picked) -> None:
+        """The hits, or the block."""
+        self._show_part(event.index)
 
     def action_query(self) -> None:
         """Type."""

@@ -26,8 +26,9 @@ from beetle.contracts.skills import (
 from tui.area import AreaScreen
 from tui.dialogs import Confirm
 from tui.diff import DiffScreen
-from tui.document import Document, title
+from tui.document import Document
 from tui.filter import FilterBar
+from tui.keys import hinted
 from tui.link import Lost
 from tui.prose import Block, plain
 from tui.rows import Batch
@@ -46,6 +47,7 @@ from tui.skill_pages import (
 from tui.split import Split
 from tui.steps import Receipt
 from tui.table import Table
+from tui.taking import lines_within
 from tui.text import count
 
 QUERY_CHARACTERS = 256
@@ -96,7 +98,7 @@ class Skills(AreaScreen):
 
     def compose_area(self) -> ComposeResult:
         """Which list, the list, and what is chosen in it."""
-        yield Sections(("Runtime skills", "Agent skills"))
+        yield Sections(("Runtime skills", "Agent skills"), "{skill-side*}: another part")
         with Split():
             yield self._runtime
             yield self._agent
@@ -177,11 +179,6 @@ class Skills(AreaScreen):
         event.stop()
         self.query_one(Document).focus()
 
-    def on_table_failed(self, event: Table.Failed) -> None:
-        """Rows that were gone to could not be read; that the daemon is lost is said above."""
-        if not isinstance(self.link.state, Lost):
-            self.tell(event.error)
-
     def on_document_followed(self, event: Document.Followed) -> None:
         """To the evidence, or to what a revision changed."""
         match event.target:
@@ -219,10 +216,10 @@ class Skills(AreaScreen):
             return
         self._wanted = self._shown = None
         if isinstance(row, AgentSkillSummary):
-            document.border_title = title(row.name)
+            document.entitle(row.name)
             document.show(row.ref, agent_page(row, self._findings, self._mounts))
         else:
-            document.border_title = ""
+            document.entitle("")
             document.show(None, self._empty_page())
 
     def _empty_page(self) -> Iterator[Block]:
@@ -255,7 +252,7 @@ class Skills(AreaScreen):
             return
         if not _alike(report, self._shown):
             self._shown = report
-            document.border_title = title(short_name(report))
+            document.entitle(short_name(report))
             document.show(report.ref, skill_page(report))
         if self._goal is not None:
             document.go_to(self._goal)
@@ -263,12 +260,24 @@ class Skills(AreaScreen):
 
     def action_side(self) -> None:
         """The other list."""
-        self._turn_to(self._agent if self._shelf is self._runtime else self._runtime)
+        self._show_shelf(self._agent if self._shelf is self._runtime else self._runtime)
+
+    def on_sections_picked(self, event: Sections.Picked) -> None:
+        """That list."""
+        self._show_shelf((self._runtime, self._agent)[event.index])
+
+    def _show_shelf(self, shelf: Shelf[Any]) -> None:
+        self._turn_to(shelf)
         if self._shelf.table.rows is None:
             self.read_now()
         else:
             self._choose(self._shelf.table.chosen)
             self.read_soon()
+
+    def open_place(self, place: str) -> None:
+        """See AreaScreen: the agent skills are `agent`."""
+        if place == "agent" and self._shelf is not self._agent:
+            self.action_side()
 
     def _turn_to(self, shelf: Shelf[Any]) -> None:
         if shelf is self._shelf:
@@ -332,7 +341,7 @@ class Skills(AreaScreen):
             raise NotFound(kind="skill", name=str(known), listing="it may have been deleted, or unmounted")
         if aim != known and aim.segments[1].isdecimal():
             self._goal = Revised(int(aim.segments[1]))
-        table.go_to(at)
+        table.choose(at)
         self._choose(table.chosen)
         self.query_one(Document).focus()
 
@@ -406,7 +415,7 @@ class Skills(AreaScreen):
         if report is None:
             return
         self._changed = report
-        proof = "; v shows the receipt" if report.receipt else ""
+        proof = hinted(self.app, "; {skill-receipt} shows the receipt") if report.receipt else ""
         self.tell(f"{_outcome(report)}{proof}")
         self.outdate()
 
@@ -427,9 +436,11 @@ class Skills(AreaScreen):
         return None if chosen is None else chosen.ref
 
     def shown_lines(self) -> list[str]:
-        """The page of the chosen skill, all of it; without one what is on the screen."""
-        texts = self.query_one(Document).texts
-        return texts if self._shelf.table.chosen is not None else super().shown_lines()
+        """The rows in sight, and the page of the chosen skill, all of it; in the page the page alone."""
+        document = self.query_one(Document)
+        if document.has_focus:
+            return document.texts
+        return [*lines_within(self, self._shelf.region), "", *document.texts]
 
 
 def _outcome(report: RuntimeSkillMutationReport) -> str:

@@ -41,6 +41,7 @@ from tui.evidence import (
     turn_rows,
 )
 from tui.filter import FilterBar
+from tui.keys import key_for
 from tui.link import Lost
 from tui.rows import NumberedRows
 from tui.split import Detail, Split, remark
@@ -94,7 +95,7 @@ class Transcripts(AreaScreen):
         #lists { height: 1fr; }
         Listing { display: none; }
         Listing.-current { display: block; }
-        #nothing { display: none; height: auto; padding: 1 2; color: $label; }
+        #nothing { display: none; height: auto; padding: 1; color: $label; }
         #nothing.-shown { display: block; }
         Detail { display: none; }
         .-turns > Detail { display: block; }
@@ -224,26 +225,24 @@ class Transcripts(AreaScreen):
         """In the place of an empty list, how it comes to hold something."""
         rows = self.table(self.level).rows
         empty = rows is not None and rows.count == 0 and self.filled
-        words = nothing_there(self.level, self.query_one(FilterBar).text) if empty else ""
+        words = self._nothing_words() if empty else ""
         nothing = self.query_one("#nothing", Static)
         if nothing.content != words:  # an update has all of the screen laid out anew
             nothing.set_class(bool(words), "-shown")
             nothing.update(words)
 
+    def _nothing_words(self) -> str:
+        return nothing_there(self.level, self.query_one(FilterBar).text, key_for(self.app, "transcripts-search"))
+
     def on_table_shown(self) -> None:
         """The list may have become empty, or no longer be."""
         self._show_nothing()
-
-    def on_table_failed(self, event: Table.Failed) -> None:
-        """A page could not be read; of a lost daemon the banner tells."""
-        if not isinstance(self.link.state, Lost):
-            self.tell(event.error)
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Show the turn, and what can be done with it."""
         if self.level == "turns" and event.table is self.table("turns") and isinstance(event.row, TurnRow):
             self._show_turn(event.row.sequence)
-            if event.row.states != self._states:  # the footer is made anew, which takes longer than all else
+            if event.row.states != self._states:  # the keys that there are depend on it
                 self._states = event.row.states
                 self.refresh_bindings()
 
@@ -291,7 +290,7 @@ class Transcripts(AreaScreen):
         self._turn = self._derived = None
         self.table("turns").show(turn_rows(self.link, where, self.view, last), index)
         self._go_to("turns")
-        self.call_after_refresh(self.table("turns").go_to, index)
+        self.call_after_refresh(self.table("turns").choose, index)
 
     @work(group="turn", exclusive=True)
     async def _show_turn(self, sequence: int) -> None:
@@ -316,7 +315,7 @@ class Transcripts(AreaScreen):
         self._paint_turn(self._turn)
 
     def _paint_turn(self, turn: TranscriptTurn) -> None:
-        blocks = turn_blocks(turn, self._redactions, self._derived)
+        blocks = turn_blocks(turn, self._redactions, self._derived, key_for(self.app, "transcripts-links"))
         self.query_one(Detail).tell_of(f"Turn {turn.turn_id}", (self._where, turn.turn_id), blocks)
 
     def action_back(self) -> None:
@@ -374,7 +373,7 @@ class Transcripts(AreaScreen):
             self.tell(error)
             return
         if page.turns:
-            self.table("turns").go_to(page.turns[0].sequence - 1)
+            self.table("turns").choose(page.turns[0].sequence - 1)
         else:
             self.tell(f"No turn of {name_of(where)} is at or after {text}.")
 
@@ -383,16 +382,16 @@ class Transcripts(AreaScreen):
         if self.level == "conversations":
             super().action_filter()
         else:
-            self.action_find()
+            self.action_search()
 
     @work(group="ask", exclusive=True)
-    async def action_find(self) -> None:
+    async def action_search(self) -> None:
         """Ask for words, and show the messages that hold them: of a conversation, or of all."""
         where = self._where if self.level == "turns" else None
         if self.level == "hits" and self._search is not None:
             where = self._search.where
         before = self._search.query if self._search is not None else ""
-        title = "Find messages" if where is None else f"Find messages in {name_of(where)}"
+        title = "Search messages" if where is None else f"Search messages in {name_of(where)}"
         query = await self.app.push_screen_wait(Ask(title, value=before, hint="words to look for", fault=no_words))
         if query is None:
             return

@@ -96,7 +96,8 @@ def _propose(context: Context, tx: WriteTransaction, space: int, each: Proposal,
         )
     else:
         proposals.add(tx, space, row, text)
-        tx.log(context.event("memory", "proposal_made", proposal_id=row.proposal_id, kind=row.kind))
+        made = {"proposal_id": row.proposal_id, "kind": row.kind}
+        tx.log(context.event("memory", "proposal_made", evolve.matter_of(row), **made))
     return ProposalOutcome(
         proposal_id=row.proposal_id,
         outcome="proposed" if known is None else "unchanged",
@@ -230,7 +231,7 @@ def _decide(context: Context, tx: WriteTransaction, proposal_id: str, request: E
     state = "refused" if done.outcome == "rejected" else "submitted"
     proposals.record(tx, row, state, done.word, done.ref)
     told = {"proposal_id": proposal_id, "kind": row.kind, "outcome": done.word}
-    tx.log(context.event("memory", f"proposal_{state}", **told))
+    tx.log(context.event("memory", f"proposal_{state}", evolve.matter_of(row), **told))
     return SubmitOutcome(
         proposal_id=proposal_id,
         kind=row.kind,  # type: ignore[arg-type] - the contract's own words

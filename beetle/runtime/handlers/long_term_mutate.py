@@ -179,7 +179,7 @@ def _carry_out(context: Context, tx: WriteTransaction, space: int, request: Long
         seq = tx.logged[-1].seq
     else:
         after = _restate(context, tx, space, request, step)
-        seq = facts.log_change(context, tx, f"fact_{step.outcome}", after)
+        seq = facts.log_change(context, tx, f"fact_{step.outcome}", after, was=row)
     if row.state == "current" and (after.state, after.topic_mac) != ("current", row.topic_mac):
         judge_again(context, tx, space, row)
     return Done(seq, after, [*digests, *long_term.digests_of(tx, after.fact)])

@@ -30,7 +30,7 @@ from beetle.memory.digest import keyed
 from beetle.runtime import evolve, governance, procedural, receipts
 from beetle.runtime.cursor import make_cursor, read_cursor
 from beetle.runtime.handling import Apply, Context
-from beetle.store import evidence, skills
+from beetle.store import evidence, long_term, skills
 from beetle.store.skills import RevisionRow, SkillRow
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
@@ -118,7 +118,7 @@ def detail(context: Context, request: RuntimeSkillDetailRequest, tx: Reading) ->
         created_at=format_us(skill.created_at),
         updated_at=format_us(skill.updated_at),
         ref=format_ref("procedural", skill.name),
-        citations=tuple(_citation(tx, space, text) for text in current.citations),
+        citations=tuple(_citation(context, tx, space, text) for text in current.citations),
         lineage=tuple(_lineage(each) for each in history),
         strategy_diffs=tuple(_diff(a, b) for a, b in pairwise(history)),
         derived_refs=tuple(
@@ -129,17 +129,27 @@ def detail(context: Context, request: RuntimeSkillDetailRequest, tx: Reading) ->
     )
 
 
-def _citation(tx: Reading, space: int | None, text: str) -> SkillCitation:
+def _citation(context: Context, tx: Reading, space: int, text: str) -> SkillCitation:
     cited = parse_ref(text)
     if cited is None:
         return SkillCitation(text=text)
-    return SkillCitation(text=text, ref=str(cited), resolves=_resolves(tx, space, cited))
+    return SkillCitation(text=text, ref=str(cited), resolves=_resolves(context, tx, space, cited))
 
 
-def _resolves(tx: Reading, space: int | None, cited: Ref) -> bool:
-    if cited.plane == "evidence":
-        return skills.turn_of_ref(tx, space, cited.segments) is not None
-    return cited.plane == "procedural" and skills.find_skill(tx, space, cited.segments[0]) is not None
+def _resolves(context: Context, tx: Reading, space: int, cited: Ref) -> bool | None:
+    """Whether the record is there for this caller, as a tombstone too; None where only a look at files would tell."""
+    match cited.plane:
+        case "evidence":
+            return skills.turn_of_ref(tx, space, cited.segments) is not None
+        case "procedural":
+            return skills.find_skill(tx, space, cited.segments[0]) is not None
+        case "long_term":
+            fact = long_term.find_fact(tx, space, cited.segments[0])
+            return fact is not None and (fact.visibility == "shared" or context.sees_private)
+        case "agent_skill":
+            return None
+        case _:
+            return False  # this build keeps nothing in the other planes
 
 
 def _lineage(each: RevisionRow) -> SkillRevision:

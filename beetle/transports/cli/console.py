@@ -53,12 +53,17 @@ def run_tui(typed: Namespace) -> int:
     check_terminal(os.environ)
     try:
         from tui.app import Console
+        from tui.charset import charset_of
         from tui.keys import check_keys
         from tui.source import DaemonSource, StoreSource
     except ModuleNotFoundError as error:
         raise NoConsole(package=error.name) from None
     config = read_configuration(typed)
-    looks = {"theme": chosen_theme(typed, config, os.environ), "keys": config.console.keys}
+    looks = {
+        "theme": chosen_theme(typed, config, os.environ),
+        "keys": config.console.keys,
+        "charset": charset_of(_environment()),
+    }
     check_keys(config.console.keys)
     session = open_session(typed, "memory.inspect")
     if session.client is not None:
@@ -106,6 +111,17 @@ def check_terminal(env: Mapping[str, str]) -> None:
             raise NoTerminal(reason=f"{name} is none")
     if env.get("TERM", "") in ("", "dumb", "unknown"):
         raise NoTerminal(reason=f"TERM={env.get('TERM', '')} can only print lines", hint="set TERM, e.g. TERM=vt100")
+
+
+def _environment() -> Mapping[str, str]:
+    """The environment as this process was given it: where the locale is C, Python puts another one into its own."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read()
+    except OSError:
+        return os.environ
+    pairs = (each.partition("=") for each in os.fsdecode(given).split("\0"))
+    return {name: value for name, _, value in pairs}
 
 
 def _find_again(typed: Namespace) -> DaemonSource:
