@@ -179,13 +179,17 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         try:
             return await self.link.call(operation, arguments)
         except BeetleError as error:
-            self.tell(error)
+            self._tell_unless_lost(error)
             return None
 
     def on_table_failed(self, event: Table.Failed) -> None:
-        """Rows could not be read, and what was read stays; that the daemon is lost is said above."""
+        """Rows could not be read, and what was read stays."""
+        self._tell_unless_lost(event.error)
+
+    def _tell_unless_lost(self, error: BeetleError) -> None:
+        """Of a lost daemon the banner tells, which goes when it is found again."""
         if not isinstance(self.link.state, Lost):
-            self.tell(event.error)
+            self.tell(error)
 
     def open_ref(self, ref: str) -> None:
         """Show what a ref names, when it is of this area: `Console.go` has switched to it."""

@@ -154,13 +154,14 @@ class Document(Lines, inherit_bindings=False):
         """One line; the chosen one reversed while the keys work here."""
         at = y + int(self.scroll_offset.y)
         width = self.scrollable_content_region.width
+        blank = self.visual_style.rich_style  # rich_style is worked out anew from all that is around it
         if at >= len(self._rows):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, blank)
         content = self._rows[at].content
         if at == self.index and self.has_focus:
             content = content.pad_right(max(0, width - content.cell_length)).stylize("reverse")
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False)
-        return strips[0].adjust_cell_length(width, self.rich_style) if strips else Strip.blank(width, self.rich_style)
+        return strips[0].adjust_cell_length(width, blank) if strips else Strip.blank(width, blank)
 
     def _fold(self) -> None:
         """Fold anew, once there is room at all; the chosen line stays in the block that it is of."""

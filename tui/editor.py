@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, NamedTuple, cast
 
@@ -10,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from beetle.contracts.common import Report
@@ -24,6 +22,11 @@ from tui.plaintext import Plaintext
 from tui.text import count, neutral
 
 MOST_DIFF_LINES = 12
+WORDS = {
+    "title": "The title", "topic": "The topic", "summary": "The summary", "procedure": "The procedure",
+    "edit_reason": "The reason",
+}  # fmt: skip
+"""What each field is called, by its id, which is also its name in the request."""
 
 Asking = Callable[[str, dict[str, object]], Awaitable[Report]]
 
@@ -136,6 +139,10 @@ class SkillEditor(Editing[RuntimeSkillMutationReport | None]):
             if not changes:
                 self._say("Nothing is changed.")
                 return
+            given = {**changes, "edit_reason": self.query_one("#edit_reason", Line).value}
+            if (empty := next((name for name, text in given.items() if not text.strip()), None)) is not None:
+                self._say_of(empty, f"{WORDS[empty]} must not be empty.")
+                return
             report = await self._sent(changes)
             if report is not None:
                 self.dismiss(report)
@@ -179,15 +186,20 @@ class SkillEditor(Editing[RuntimeSkillMutationReport | None]):
         return {name: text for name, text in now.items() if text != before[name]}
 
     def _say_error(self, error: BeetleError) -> None:
-        self._say(f"{error.key}: {error.message}", error.hint)
         # `$.args.title` names the field of the same id.
         field = str(error.details.get("path", "")).removeprefix("$.args.")
-        found = self.query(f"#edit #{field}") if re.fullmatch(r"[a-z_]+", field) else None
-        if found:
-            wrong = found.first(Widget).focus()
-            # What is wrong with a field is said below that field.
-            row = next(each for each in self.query("#edit > Horizontal") if wrong in each.children)
-            self.query_one("#edit").move_child(self.query_one("#fault"), after=row)
+        told = f"{error.key}: {error.message}"
+        if field in WORDS:
+            self._say_of(field, told, error.hint)
+        else:
+            self._say(told, error.hint)
+
+    def _say_of(self, field: str, told: str, hint: str = "") -> None:
+        """Say what is wrong with a field below that field, and go there."""
+        self._say(told, hint)
+        wrong = self.query_one(f"#{field}").focus()
+        row = next(each for each in self.query("#edit > Horizontal") if wrong in each.children)
+        self.query_one("#edit").move_child(self.query_one("#fault"), after=row)
 
     def _say(self, told: str, hint: str = "") -> None:
         lines = [told, *([f"Hint: {hint}"] if hint else [])]

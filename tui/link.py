@@ -168,6 +168,7 @@ class Link:
         else:
             self._source.close()
             self._calls.end()
+            self._source.closed()
 
     def _set(self, state: State) -> None:
         self.state = state

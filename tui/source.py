@@ -64,7 +64,11 @@ class Source(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End it; a call in another thread ends with an error."""
+        """Begin to end it, and do not wait; a call in another thread ends with an error."""
+
+    @abstractmethod
+    def closed(self) -> None:
+        """Wait until it has ended, though no longer than a moment."""
 
 
 class DaemonSource(Source):
@@ -72,6 +76,7 @@ class DaemonSource(Source):
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._closing: threading.Thread | None = None
         self.socket = client.path
 
     def call(self, operation: str, arguments: Any = None) -> Report:
@@ -97,9 +102,13 @@ class DaemonSource(Source):
     def close(self) -> None:
         """See Source."""
         # A call that is just connecting holds the client for as long as a connection may take.
-        closing = threading.Thread(target=self._client.close, name="beetle-console-close", daemon=True)
-        closing.start()
-        closing.join(CLOSE_SECONDS)
+        self._closing = threading.Thread(target=self._client.close, name="beetle-console-close", daemon=True)
+        self._closing.start()
+
+    def closed(self) -> None:
+        """See Source."""
+        if self._closing is not None:
+            self._closing.join(CLOSE_SECONDS)
 
 
 class StoreSource(Source):
@@ -123,3 +132,6 @@ class StoreSource(Source):
     def close(self) -> None:
         """See Source."""
         self._embedded.release()
+
+    def closed(self) -> None:
+        """See Source: it has."""

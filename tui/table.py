@@ -257,11 +257,11 @@ class Table(Lines, Generic[T], inherit_bindings=False):
         """One line: a mark, and the row."""
         self._drawn[y] = standing = self._standing(y)
         width = self.room
+        style = self.visual_style.rich_style  # rich_style is worked out anew from all that is around it
         if standing is None:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, style)
         _, chosen, row = standing
         text = ("> " if chosen else "  ") + (WAITING if row is None else self.line(row, width - 2))
-        style = self.rich_style
         if row is None or (self._dim is not None and self._dim(row)):
             style += self.get_component_rich_style("table--dim", partial=True)
         if chosen and self.has_focus:

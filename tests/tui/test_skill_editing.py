@@ -65,11 +65,12 @@ def test_what_is_wrong_with_an_edit_is_said_at_its_field(daemon: Daemon) -> None
         title = editor.query_one("#title", Line)
         title.value = "   "
         await shown.press("ctrl+s")
-        await shown.until_shown("invalid_request: ", "$.args.")
-        await give(shown, editor, "a test")
-        await shown.until_shown("$.args.title")
+        await shown.until_shown("The title must not be empty.")
         await shown.until(lambda: editor.focused is title)
         title.value = "Better"
+        await shown.press("ctrl+s")
+        await shown.until_shown("The reason must not be empty.")
+        await shown.until(lambda: editor.focused is editor.query_one("#edit_reason"))
         await give(shown, editor, "a test")
         await shown.until_shown("pump revised, revision 2")
 

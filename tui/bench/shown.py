@@ -138,7 +138,8 @@ def _budget(block: MemoryProjectionReport, plain: bool) -> Iterator[Block]:
     for each in block.sections:
         share = each.characters / each.budget if each.budget else float(each.characters > 0)
         left = f", {each.omitted:,} left out" if each.omitted else ""
-        used = f"{each.characters:,} of {each.budget:,}; {count(each.items, 'item')}{left}"
+        lent = ", with room that others left" if each.characters > each.budget else ""
+        used = f"{each.characters:,} of {each.budget:,}{lent}; {count(each.items, 'item')}{left}"
         yield value(each.name, f"{bar(share, plain)}  {used}")
     yield value("Pressure", audit.pressure)
     yield value("Planes", ", ".join(audit.source_planes) or "none")
