@@ -27,7 +27,7 @@ WAITING_SQL = """
 SELECT reason, count(*), sum(at >= ?2 - ?3), sum(at < ?2 - ?3 AND at >= ?2 - 7 * ?3), sum(at < ?2 - 7 * ?3), min(at)
 FROM candidate
 WHERE space = ?1 AND target NOT IN ('private_garden', 'soul_candidate')
-  AND (privacy IN ('public_runtime', 'shared_with_subject') OR (?4 AND privacy = 'subject_private'))
+  AND (?4 OR privacy IN ('public_runtime', 'shared_with_subject'))
 GROUP BY reason ORDER BY reason
 """
 DECIDED_SQL = """

@@ -43,7 +43,8 @@ class RecoveryRules(ContinuityRules):
         self.write_skill("ann", "owner", "door", 5, False)
         self.propose("ann", "agent", "c1", "fact_correct", 0, 4, 5)
         self.propose("ann", "owner", "x", "skill_edit", 0, 4, 9)
-        self.add_device("panel", ["recall"])
+        self.add_device("panel", ["recall", "console"])
+        self.device_asks("panel")
         self.register_tools("ann", "kitchen", {"kettle": "s1"}, "global")
         used = [("kettle", "s1", "succeeded")]
         self.observe("ann", "owner", "c1", "kitchen", "global", used, 0, "turn")

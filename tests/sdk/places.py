@@ -18,7 +18,7 @@ from beetle.runtime.caller import Caller
 from beetle.runtime.dispatcher import Call
 from beetle.runtime.principals import OPERATOR_CAPABILITIES
 from tests.sdk.recorded import Recorded, Step, filled
-from tests.store.conftest import PROFILE, files_of
+from tests.store.conftest import PROFILE, copy_at_rest
 
 Plain = dict[str, Any]
 
@@ -164,12 +164,7 @@ class Place:
         """After a close, or from a copy of the files as they stood while the store was open."""
         if crash:
             here, self.lives = self.path, self.lives + 1
-            self.path.parent.mkdir()
-            for file in files_of(here):
-                if file.name.endswith((".lock", "-shm")):
-                    continue
-                copy = shutil.copytree if file.is_dir() else shutil.copy
-                copy(file, self.path.parent / file.name)
+            copy_at_rest(self.opened.store, here, self.path)
         self.opened.store.close()
         self.opened = self._open()
         assert not self.opened.store.open_report.created

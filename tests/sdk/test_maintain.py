@@ -650,10 +650,11 @@ def test_a_governance_report_counts_no_private_candidate_for_who_may_not_see_it(
         candidates=[
             {**made, "target": "long_term", "privacy": "subject_private"},
             {**made, "target": "private_garden", "privacy": "subject_private"},
+            {**made, "target": "long_term", "privacy": "soul_private"},
             {**made, "target": "long_term", "privacy": "shared_with_subject"},
         ],
     )
     stranger = runtime(store, caller(views=("host_ui",)))
     assert [each.count for each in stranger.governance_report().deferred.waiting] == [1]
     assert sum(each.count for each in stranger.governance_report().decisions) == 1
-    assert [each.count for each in memory.governance_report().deferred.waiting] == [2]
+    assert [each.count for each in memory.governance_report().deferred.waiting] == [3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,6 +112,22 @@ def assert_clean(memory: MemoryRuntime) -> None:
 def files_of(path: str | Path) -> list[Path]:
     """The database and every file that SQLite may have put beside it."""
     return sorted(p for p in Path(path).parent.iterdir() if p.name.startswith(Path(path).name))
+
+
+def copy_at_rest(store: Store, path: str | Path, copy: str | Path) -> None:
+    """Copy a store's files as a crash would leave them now; `copy` is the new database, in a folder of its own.
+
+    On the writer's thread, which so writes nothing meanwhile: it clears up after an erasure that nobody waits for.
+    """
+
+    def run(_: object) -> None:
+        Path(copy).parent.mkdir()
+        for file in files_of(path):
+            if not file.name.endswith((".lock", "-shm")):
+                copied = shutil.copytree if file.is_dir() else shutil.copy
+                copied(file, Path(copy).parent / file.name)
+
+    store.writer.apart(run)
 
 
 def bytes_of(path: str | Path) -> bytes:

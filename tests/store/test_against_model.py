@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import Conflict, NotFound
-from tests.store.conftest import AT, DISK_BACKENDS, assert_clean, files_of, open_runtime
+from tests.store.conftest import AT, DISK_BACKENDS, assert_clean, copy_at_rest, open_runtime, store_of
 
 OWNERS = ("ann", "bob")
 CONVERSATIONS = ("c1", "c2")
@@ -180,10 +180,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if crash:
             self.lives += 1
             copy = self.folder / str(self.lives) / "store.db"
-            copy.parent.mkdir()
-            for file in files_of(path):
-                if not file.name.endswith((".lock", "-shm")):
-                    shutil.copy(file, copy.parent / file.name)
+            copy_at_rest(store_of(self.memory), path, copy)
             path = copy
         self.memory.close()
         self.memory = open_runtime(path, self.backend)
