@@ -239,9 +239,9 @@ def test_what_is_wrong_with_a_field_of_a_skill_is_said_below_that_field(daemon: 
         await shown.press("tab")
         await typed(shown, "tidier")
         await shown.press("tab", "ctrl+u", "ctrl+k", "ctrl+s")
-        await shown.until_shown("invalid_request", "title")
+        await shown.until_shown("The title must not be empty.")
         at_title = next(n for n, line in enumerate(shown.lines) if line.startswith("│ Title"))
-        assert "invalid_request" in shown.lines[at_title + 1]
+        assert "must not be empty" in shown.lines[at_title + 1]
         await typed(shown, "New aim")
         await shown.press("ctrl+s")
         await shown.until_shown("revision 2")
