@@ -33,12 +33,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 async def recalled(shown: Shown, query: str) -> Recall:
     """Ask a query at the bench."""
     await go(shown, "recall")
@@ -153,7 +147,7 @@ def test_all_that_a_verification_found_can_be_read_and_its_verdict_stays(daemon:
         await shown.press("f")
         await shown.until_shown("nothing was verified yet")
         await shown.press("v")
-        await shown.until_shown("Verified, and clean", "verified 2")
+        await shown.until_shown("Verified, and clean", "Z, clean")
         await shown.press("escape", "f")
         await shown.until(lambda: isinstance(shown.console.screen, ReportView))
         await shown.until_shown('"clean": true')

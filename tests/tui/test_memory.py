@@ -24,12 +24,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 def test_a_fact_is_found_by_words_and_shown_with_what_it_comes_from(daemon: Daemon, client: Client) -> None:
     ref = learn(client, "The gasket is made of cork.", "gasket", evidence_refs=["evidence:local/workshop/t0/m0"])
 

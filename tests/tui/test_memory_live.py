@@ -18,12 +18,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 def test_a_fact_that_another_client_learns_corrects_and_deletes_is_shown_by_itself(
     daemon: Daemon, client: Client
 ) -> None:

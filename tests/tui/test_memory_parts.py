@@ -21,12 +21,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 class Counting(DaemonSource):
     """A source that counts how often policies are listed."""
 

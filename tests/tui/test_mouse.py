@@ -29,12 +29,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 async def click(shown: Shown, widget: Widget, x: int, y: int, times: int = 1) -> None:
     await shown.pilot.click(widget, offset=(x, y), times=times)
     await shown.pilot.pause()

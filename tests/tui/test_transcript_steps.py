@@ -32,12 +32,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 def test_a_person_masks_a_turn_and_recall_forgets_it(daemon: Daemon, client: Client) -> None:
     pumps(client)
 

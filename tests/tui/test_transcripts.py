@@ -42,12 +42,6 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as found:
-        yield found
-
-
 def test_a_person_opens_a_conversation_and_reads_its_latest_turn(daemon: Daemon, client: Client) -> None:
     actor = {"speaker": "Mara", "subject_id": "pump-2", "agent_id": "agent-main", "trigger": "radio"}
     ticket = {"kind": "ticket", "ref_id": "T-7", "relation": "about", "label": "Loud pump"}
