@@ -18,10 +18,12 @@ from msgspec import MsgspecError, Struct, to_builtins
 
 from beetle.contracts.codec import UNSET, Raw, check_values, pack, unpack, unpack_any
 from beetle.contracts.common import Report, WireScope
+from beetle.contracts.control import SubscribeReport
 from beetle.contracts.envelope import PROTOCOL, DeviceAuth, RequestId, WireError, WireEvent
 from beetle.contracts.errors import ERRORS, STATUS, BeetleError, Internal, InvalidFrame, InvalidRequest
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME
+from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, Step, Tell
 
 T = TypeVar("T")
 
@@ -67,6 +69,18 @@ class _Received(Struct):
     error: WireError | None = None
     repeated: bool = False
     sub: str | None = None
+    event: Raw = Raw(b"\x80")
+
+
+class _Said(Struct):
+    """The event of a frame that says how far a call is; others have other fields."""
+
+    event: str = ""
+    step: str = ""
+    number: int = 0
+    steps: int = 0
+    done: int = 0
+    of: int = 0
 
 
 class Client(OperationMethods):
@@ -120,8 +134,11 @@ class Client(OperationMethods):
         scope: WireScope | None = None,
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
+        tell: Tell | None = None,
     ) -> Report:
         """Run any operation; the report's type is the table's, and a bare `Report` for what only the daemon knows.
+
+        To be told by `tell` costs a subscription to `lifecycle`; a caller that may not follow that is told nothing.
 
         Raises:
             BeetleError: what the daemon answered.
@@ -139,7 +156,7 @@ class Client(OperationMethods):
         if not self._guard.acquire(timeout=self._timeout):
             raise TimeoutError("the call of another thread has not ended")
         try:
-            answer = self._patiently(lambda: self._once(request.id, data, end), end)
+            answer = self._patiently(lambda: self._once(request.id, data, end, tell), end)
         finally:
             self._guard.release()
         self._told.repeated = answer.repeated
@@ -231,20 +248,36 @@ class Client(OperationMethods):
                 raise ClientClosed(self.path)
             wait = min(wait * 2, LONGEST_WAIT_S)
 
-    def _once(self, request_id: int, data: bytes, end: float) -> _Received:
+    def _once(self, request_id: int, data: bytes, end: float, tell: Tell | None) -> _Received:
         if self._wire is None and not self._closed.is_set():
             self._wire = _Wire(self.path, end)
         # Looked at once the wire is where `close` finds it: either it shuts the wire, or this sees that it was called.
         if self._wire is None or self._closed.is_set():
             raise ClientClosed(self.path)
         try:
-            answer = self._wire.ask(request_id, data, end)
+            if tell is None:
+                answer = self._wire.ask(request_id, data, end)
+            else:
+                answer = self._followed(self._wire, request_id, data, end, tell)
         except BaseException:
             # Interrupted anywhere, the next call must not meet half a request or an answer that is not its own.
             self._drop()
             raise
         if answer.id is None:
             self._drop()
+        return answer
+
+    def _followed(self, wire: _Wire, request_id: int, data: bytes, end: float, tell: Tell) -> _Received:
+        """Ask, and follow meanwhile on the same connection how far it is."""
+        begin = self._request("subscribe", {"topics": [PROGRESS_TOPIC]}, None)
+        begun = wire.ask(begin.id, _packed(begin), end)
+        if begun.id is None or begun.error is not None:
+            return begun if begun.id is None else wire.ask(request_id, data, end)
+        answer = wire.ask(request_id, data, end, tell)
+        if answer.id is not None:
+            sub = _decoded(begun.report, SubscribeReport, self.path).sub
+            stop = self._request("unsubscribe", {"sub": sub}, None)
+            wire.ask(stop.id, _packed(stop), end)
         return answer
 
     def _drop(self) -> None:
@@ -318,8 +351,11 @@ class _Wire:
         self._start = 0
         self._unpacker = msgpack.Unpacker(max_buffer_size=0)
 
-    def ask(self, request_id: int, data: bytes, end: float) -> _Received:
-        """Send a request and wait for its answer, or for one without an id: that is about the connection itself."""
+    def ask(self, request_id: int, data: bytes, end: float, tell: Tell | None = None) -> _Received:
+        """Send a request and wait for its answer, or for one without an id: that is about the connection itself.
+
+        `tell` is told of what comes meanwhile for a subscription of this connection.
+        """
         try:
             self._socket.settimeout(_left(end))
             self._socket.sendall(data)
@@ -327,6 +363,10 @@ class _Wire:
             pass  # the daemon closed meanwhile; what it said before is still there to be read
         while True:
             answer = _decoded(self.receive(end), _Received, self.path)
+            if answer.sub is not None:
+                if tell is not None:
+                    _tell(tell, _decoded(answer.event, _Said, self.path))
+                continue
             if answer.id is None or answer.id == request_id:
                 return answer
 
@@ -358,6 +398,11 @@ class _Wire:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _tell(tell: Tell, said: _Said) -> None:
+    if said.event == PROGRESS:
+        tell(Step(said.step, said.number, said.steps, said.done, said.of))
 
 
 def _left(end: float) -> float:

@@ -14,6 +14,7 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
 from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
+from beetle.contracts.progress import Tell
 from beetle.contracts.store import StoreOpenReport
 from beetle.memory.chain import chain_hash
 from beetle.runtime.caller import Caller
@@ -231,9 +232,14 @@ class Embedded:
         scope: WireScope | None,
         idempotency_key: str | None,
         deadline_ms: int | None,
+        tell: Tell | None = None,
     ) -> Outcome:
-        """Through all five steps, as the identity the store was opened for. What closes the runtime frees its store."""
-        call = Call(operation, arguments, self._caller, scope or self._scope, idempotency_key, deadline_ms)
+        """Through all five steps, as the identity the store was opened for. What closes the runtime frees its store.
+
+        Args:
+            tell: is told how far the work is, on the thread that does it.
+        """
+        call = Call(operation, arguments, self._caller, scope or self._scope, idempotency_key, deadline_ms, tell=tell)
         try:
             return self._opened.dispatcher.dispatch(call)
         finally:

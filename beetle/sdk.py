@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
 from beetle.contracts.lifecycle import MemoryCloseReport
 from beetle.contracts.methods import OperationMethods
+from beetle.contracts.progress import Tell
 from beetle.contracts.store import StoreOpenReport
 from beetle.contracts.tool_registries import ToolRegistryUpsertRequest
 
@@ -87,8 +88,9 @@ class MemoryRuntime(OperationMethods):
         scope: WireScope | None = None,
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
+        tell: Tell | None = None,
     ) -> Report:
-        return self._opened.call(operation, arguments, scope, idempotency_key, deadline_ms).report
+        return self._opened.call(operation, arguments, scope, idempotency_key, deadline_ms, tell).report
 
     def close(self, reason: str = "the runtime was closed") -> MemoryCloseReport | None:
         """Commit what is queued, fold the write-ahead log into the store, and free it. A second call says so.

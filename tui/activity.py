@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import sub
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -15,6 +15,9 @@ from beetle.contracts.operations import BY_NAME
 from tui.panels import GAP, LABEL, LABEL_CELLS, Panel
 from tui.table import fitted
 from tui.text import fold, size
+
+if TYPE_CHECKING:
+    from tui.app import Console
 
 STEP_SECONDS = 5.0
 """What one bar stands for."""
@@ -236,8 +239,7 @@ class Activity(Panel):
             return [Content.styled(part, LABEL) for part in fold(self._absent, width)]
         head = LABEL_CELLS + 2 * len(GAP) + VALUE_CELLS
         noted = width - head - NOTE_CELLS - len(GAP) >= len(BARS)
-        # A terminal that is left to its own sixteen colours, or has none, may be left to a font without bars as well.
-        plain = self.app.current_theme.ansi
+        plain = cast("Console", self.app).plain
         cells = min(MOST_BARS, width - head - (NOTE_CELLS + len(GAP) if noted else 0))
         return [
             Content.assemble(

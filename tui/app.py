@@ -173,6 +173,11 @@ class Console(App[None], inherit_bindings=False):
         """The area that is shown, below whatever dialog."""
         return cast("AreaScreen", self.screen_stack[0])
 
+    @property
+    def plain(self) -> bool:
+        """Whether to draw in ASCII: where a terminal has but its own colours, or none, its font may lack bars too."""
+        return self.current_theme.ansi or self.no_color
+
     def go(self, ref: str) -> None:
         """Show what a ref names, in the area of its plane; where no area has that plane, say so."""
         name = AREA_OF_PLANE.get(ref.partition(":")[0])

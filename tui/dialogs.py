@@ -168,9 +168,10 @@ class Working(ModalScreen[bool]):
             box.border_subtitle = hinted(self.app, "{working-stop} calls it off")
             yield Static("…", id="far", markup=False)
 
-    def say(self, text: str) -> None:
+    def say(self, lines: Iterable[str]) -> None:
         """How far it is."""
-        self.query_one("#far", Static).update(Content(neutral(text)))
+        if self.is_mounted:
+            self.query_one("#far", Static).update(Content("\n".join(neutral(line) for line in lines)))
 
     def end(self) -> None:
         """It is done: close, below another dialog once that has closed."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, ServicesUnavailable
+from beetle.contracts.progress import Step, Tell
 from tui.messages import Changed, LinkChanged
 from tui.source import Source
 
@@ -116,11 +117,13 @@ class Link:
         operation: str,
         arguments: Any = None,
         on_started: Callable[[Callable[[], None]], None] | None = None,
+        on_step: Callable[[Step], None] | None = None,
     ) -> Report:
         """Run one operation that may take long, beside all others, over a connection of its own.
 
         `on_started` is handed what calls it off. That closes the connection and ends the waiting; what the daemon has
         begun by then it may still finish. A store of this process works on to the end, before its next call.
+        `on_step` is told how far the work is.
 
         Raises:
             BeetleError: what it answered, or why nobody does.
@@ -134,7 +137,8 @@ class Link:
         if on_started is not None:
             on_started(lambda: None if off.done() else off.set_result(None))
         try:
-            answer = work.begin(operation, arguments)
+            tell = None if on_step is None else partial(work.tell, self._app, on_step)
+            answer = work.begin(operation, arguments, tell)
             await asyncio.wait({answer, off}, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
                 raise Cancelled
@@ -262,12 +266,18 @@ class _LongWork:
         self._own: Source | None = None
         self._ended = False
 
-    def begin(self, operation: str, arguments: Any) -> asyncio.Future[Report]:
+    def begin(self, operation: str, arguments: Any, tell: Tell | None) -> asyncio.Future[Report]:
         """What it answers or raises, once it has."""
-        answer = self._calls.run(lambda: self._run(operation, arguments))
+        answer = self._calls.run(lambda: self._run(operation, arguments, tell))
         # Nobody may wait for it any more when it fails, and asyncio would say so on the terminal.
         answer.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
         return answer
+
+    def tell(self, app: App[Any], on_step: Callable[[Step], None], step: Step) -> None:
+        """Say how far it is, from its own thread, unless nobody waits for it any more."""
+        with self._guard:
+            if not self._ended:
+                app.call_later(on_step, step)
 
     def end(self) -> None:
         """Close what it runs on: it ends, if it has not."""
@@ -278,16 +288,16 @@ class _LongWork:
         if self._source.socket is not None:
             self._calls.end()
 
-    def _run(self, operation: str, arguments: Any) -> Report:
+    def _run(self, operation: str, arguments: Any, tell: Tell | None) -> Report:
         own = self._source.another()
         if own is None:
-            return self._source.call(operation, arguments)
+            return self._source.call(operation, arguments, tell)
         with self._guard:
             self._own = own
             ended = self._ended
         if ended:
             own.close()
-        return own.call(operation, arguments)
+        return own.call(operation, arguments, tell)
 
 
 class _Calls:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from beetle.contracts.common import Report
 from beetle.contracts.control import Topic
 from beetle.contracts.errors import Forbidden
+from beetle.contracts.progress import PROGRESS_TOPIC, Tell
 
 if TYPE_CHECKING:
     from beetle.client import Client, Events
@@ -37,8 +38,11 @@ class Source(ABC):
     """The daemon's socket; None where there is no daemon."""
 
     @abstractmethod
-    def call(self, operation: str, arguments: Any = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
         """Run one operation; `arguments` is a request struct or a mapping of its fields.
+
+        Args:
+            tell: is told how far it is, on any thread, where this caller may be told.
 
         Raises:
             BeetleError: what it answered.
@@ -74,30 +78,37 @@ class Source(ABC):
 class DaemonSource(Source):
     """A daemon, over its socket."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, may_be_told: bool = False) -> None:
+        """`may_be_told` says that this caller may be told how far its work is; to follow events finds it out."""
         self._client = client
+        self._may_be_told = may_be_told
         self._closing: threading.Thread | None = None
         self.socket = client.path
 
-    def call(self, operation: str, arguments: Any = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
         """See Source."""
-        return self._client.call(operation, arguments)
+        # Asked for without the right to it, it would be one refusal more in the event log.
+        return self._client.call(operation, arguments, tell=tell if self._may_be_told else None)
 
     def follow(self) -> Events:
         """See Source."""
         try:
-            return self._client.subscribe(TOPICS)
+            events = self._client.subscribe(TOPICS)
         except Forbidden:
             # One topic that a caller may not follow refuses them all, and the refusal names only the first.
             catalog = self._client.capabilities().capabilities
             allowed = [topic for topic, needed in TOPICS.items() if needed in catalog and catalog[needed].visible]
             if not allowed:
                 raise
-            return self._client.subscribe(allowed)
+            events = self._client.subscribe(allowed)
+            self._may_be_told = PROGRESS_TOPIC in allowed
+        else:
+            self._may_be_told = True
+        return events
 
     def another(self) -> DaemonSource:
         """See Source."""
-        return DaemonSource(self._client.another(LONG_SECONDS))
+        return DaemonSource(self._client.another(LONG_SECONDS), may_be_told=self._may_be_told)
 
     def close(self) -> None:
         """See Source."""
@@ -119,9 +130,9 @@ class StoreSource(Source):
     def __init__(self, embedded: Embedded) -> None:
         self._embedded = embedded
 
-    def call(self, operation: str, arguments: Any = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
         """See Source."""
-        return self._embedded.call(operation, {} if arguments is None else arguments, None, None, None).report
+        return self._embedded.call(operation, {} if arguments is None else arguments, None, None, None, tell).report
 
     def follow(self) -> None:
         """See Source."""

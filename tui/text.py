@@ -13,6 +13,9 @@ DRIVES_A_TERMINAL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 JOINS = re.compile("[\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]")
 """The joiner, variation selectors, and skin tones: `👩‍👧` takes two cells here and four there, in parts it is four."""
 
+BAR_CELLS = 16
+FULL, FREE = "█", "░"
+FULL_PLAIN, FREE_PLAIN = "#", "."
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -76,3 +79,11 @@ def size(amount: int) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 turn`, `1,204 turns`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def bar(share: float, plain: bool, cells: int = BAR_CELLS) -> str:
+    """A share of 1 as a bar; anything above nothing is seen, and only all of it fills the bar."""
+    share = min(max(share, 0.0), 1.0)
+    full = cells if share == 1 else min(cells - 1, max(int(share * cells), share > 0))
+    filled, free = (FULL_PLAIN, FREE_PLAIN) if plain else (FULL, FREE)
+    return filled * full + free * (cells - full)

@@ -1,4 +1,4 @@
-"""Work that takes long: a dialog that says how long it has been, and that calls it off."""
+"""Work that takes long: a dialog that says how far it is and how long it has been, and that calls it off."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
+from beetle.contracts.progress import Step
 from tui.dialogs import Working
 from tui.link import Cancelled
-from tui.text import count
+from tui.text import bar, count, neutral
 
 if TYPE_CHECKING:
     from tui.app import Console
@@ -43,6 +44,7 @@ async def long_below(console: Console, title: str, operation: str, arguments: An
     dialog = Working(title)
     stops: list[Callable[[], None]] = []
     began = seconds()
+    at: list[Step] = []
 
     def closed(done: bool | None) -> None:
         if not done:
@@ -50,12 +52,28 @@ async def long_below(console: Console, title: str, operation: str, arguments: An
                 stop()
 
     def say() -> None:
-        dialog.say(f"{count(int(seconds() - began), 'second')} so far")
+        passed = f"{count(int(seconds() - began), 'second')} so far"
+        dialog.say([*(line for step in at for line in told(step, console.plain)), passed])
+
+    def stepped(step: Step) -> None:
+        at[:] = [step]
+        say()
 
     await console.push_screen(dialog, closed)
     clock = dialog.set_interval(SECONDS_BETWEEN_WORDS, say)
     try:
-        return await console.link.long(operation, arguments, stops.append)
+        return await console.link.long(operation, arguments, stops.append, stepped)
     finally:
         clock.stop()
         dialog.end()
+
+
+def told(step: Step, plain: bool) -> list[str]:
+    """Where work is: its step, and a bar of what is done of that where it can be counted."""
+    lines = [f"Step {step.number} of {step.steps}: {neutral(step.name).replace('_', ' ')}"]
+    if step.of:
+        share = min(step.done / step.of, 1.0)
+        lines.append(f"{bar(share, plain)}  {share:.0%}  {step.done:,} of {step.of:,}")
+    else:
+        lines.append(f"{step.done:,} so far" if step.done else "")
+    return lines

@@ -59,6 +59,8 @@ class WireEvent(Struct, frozen=True, kw_only=True):
     """One event frame of a subscription; `seq` is the event-log row.
 
     `event` holds ids and kinds. A slow reader gets one frame without topic and seq, whose event is `{dropped: N}`.
+    How far a call is, which stands in no log, comes without seq: `{event: "progress", operation, id, step, number,
+    steps, done, of}`, with the request's id, in the `number`th of its `steps`, `of` 0 where nobody can count.
     """
 
     v: int = PROTOCOL

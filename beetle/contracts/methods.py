@@ -28,6 +28,7 @@ from beetle.contracts import (
 from beetle.contracts import maintain as maintenance
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.operations import BY_NAME
+from beetle.contracts.progress import Tell
 
 R = TypeVar("R", bound=Report)
 
@@ -47,6 +48,7 @@ class OperationMethods(ABC):
         scope: WireScope | None = None,
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
+        tell: Tell | None = None,
     ) -> Report:
         """Run any operation by its name; `arguments` is a request struct or a mapping of its fields.
 
@@ -54,6 +56,7 @@ class OperationMethods(ABC):
             scope: where to work; the runtime's or client's own when left out.
             idempotency_key: the same key with the same request answers the first report again.
             deadline_ms: give up when the work has not begun by then.
+            tell: is told while it runs how far it is, if it is one of those that take long.
         """
 
     def _ask(self, operation: str, kind: type[R], request: Any, fields: dict[str, Any]) -> R:

@@ -8,6 +8,7 @@ from beetle.contracts import codec
 from beetle.contracts.common import Lifecycle, Report, WireScope
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.progress import Tell
 from beetle.runtime.caller import Caller
 from beetle.runtime.handling import Context
 from beetle.runtime.transports import Line
@@ -21,7 +22,8 @@ class Call(NamedTuple):
     `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
     that the transport has looked them through for values that no request may hold. `caller` is whom the transport
     takes the peer for; a device that proves itself by `auth`, or has done so on this `line`, is that device instead.
-    `gone` says whether nobody waits for the answer any more: a read that runs on for nobody is stopped.
+    `gone` says whether nobody waits for the answer any more: a read that runs on for nobody is stopped. `tell` is told
+    how far the work is, on the thread that does it.
     """
 
     operation: str
@@ -34,6 +36,7 @@ class Call(NamedTuple):
     scanned: bool = False
     line: Line | None = None
     gone: Gone | None = None
+    tell: Tell | None = None
 
 
 class Outcome(NamedTuple):

@@ -53,6 +53,7 @@ from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import reveal
 from beetle.store.event_log import Logged
+from beetle.store.progress import Progress
 from beetle.store.store import Store
 from beetle.store.writer import WriteTransaction
 
@@ -212,6 +213,7 @@ class Dispatcher:
             now=self._clock(),
             deadline=time.monotonic() + self._wait(call) / 1000,
             shared=self._shared,
+            progress=Progress(call.tell),
             gone=call.gone if row.effect == "read" else None,
         )
         return row, context

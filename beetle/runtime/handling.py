@@ -20,6 +20,7 @@ from beetle.runtime.skill_mounts import AgentSkills
 from beetle.runtime.surroundings import Surroundings
 from beetle.runtime.views import Viewer, visible_kinds
 from beetle.store.event_log import Event, Matter
+from beetle.store.progress import Progress
 from beetle.store.readers import Gone
 from beetle.store.store import Store
 from beetle.store.transaction import Reading
@@ -58,6 +59,7 @@ class Context(NamedTuple):
     now: int
     deadline: float | None
     shared: Facilities
+    progress: Progress
     gone: Gone | None = None
     """See Call; of what only reads."""
 

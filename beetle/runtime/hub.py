@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from beetle.contracts.control import TOPIC_CAPABILITIES as TOPIC_CAPABILITIES
+from beetle.contracts.progress import Step
 from beetle.store.event_log import Event, Logged
 
 TOLD_AS = {"memory": "lifecycle"}
@@ -18,13 +19,22 @@ def followed_as(event: Event) -> str:
     return TOLD_AS.get(event.topic, event.topic)
 
 
+class Progressed(NamedTuple):
+    """How far a call is. It is no event of the log, and has no number."""
+
+    operation: str
+    request: int | str
+    step: Step
+
+
 class Delivery(NamedTuple):
-    """What a subscription hands over: one event, or how many a slow reader lost. Without either it is only to be looked
-    at again whether the subscriber still may follow.
+    """What a subscription hands over: one event, how far a call is, or how many events a slow reader lost. Without any
+    of them it is only to be looked at again whether the subscriber still may follow.
     """
 
     logged: Logged | None
     dropped: int = 0
+    progressed: Progressed | None = None
 
 
 NUDGE = Delivery(None)
@@ -57,6 +67,7 @@ class Subscription:
         self._most = most
         self._queue: deque[Logged] = deque()
         self._dropped = 0
+        self._progressed: Progressed | None = None
         self._ready = threading.Condition()
         self._closed = False
         self._nudged = False
@@ -76,6 +87,12 @@ class Subscription:
                 self._queue.append(logged)
             self._ready.notify()
 
+    def tell(self, progressed: Progressed) -> None:
+        """Say how far a call is; what was said before and not taken yet is worth nothing any more."""
+        with self._ready:
+            self._progressed = progressed
+            self._ready.notify()
+
     def nudge(self) -> None:
         """Wake who waits in `take`: somebody's rights have changed."""
         with self._ready:
@@ -88,7 +105,7 @@ class Subscription:
         What was dropped is told once, behind the events that were queued before it.
         """
         with self._ready:
-            while not self._queue and not self._dropped and not self._closed and not self._nudged:
+            while not (self._queue or self._dropped or self._progressed or self._closed or self._nudged):
                 self._ready.wait()
             if self._closed:
                 return None
@@ -97,6 +114,9 @@ class Subscription:
                 return NUDGE
             if self._queue:
                 return Delivery(self._queue.popleft())
+            if self._progressed is not None:
+                progressed, self._progressed = self._progressed, None
+                return Delivery(None, progressed=progressed)
             dropped, self._dropped = self._dropped, 0
             return Delivery(None, dropped)
 

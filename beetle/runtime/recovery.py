@@ -22,6 +22,7 @@ from beetle.runtime.handlers.transcript import INDEXED
 from beetle.runtime.handlers.transcript_repair import repair_safe
 from beetle.runtime.handling import Context
 from beetle.store import exchange, jobs, long_term, recall_index, recover, repair, skills, snapshot
+from beetle.store.progress import Progress
 from beetle.store.recall_index import Entry, Fields
 from beetle.store.recover import IndexedText
 from beetle.store.store import free_bytes
@@ -39,6 +40,7 @@ MERGE_PAGES = 200
 SAVES_A = 4
 """The file is made anew when a fourth of it is free, and at least so many pages are."""
 FREE_PAGES = 256
+MESSAGES, FACTS, FILLING = "indexed_messages", "indexed_facts", "recall_index_fill"
 PLANES = ("evidence", "procedural", "long_term")
 
 CITED_FROM_ELSEWHERE: frozenset[IssueKind] = frozenset({"missing_source_turn", "missing_source_message"})
@@ -56,11 +58,13 @@ class Done(NamedTuple):
 
 def run(context: Context) -> tuple[RecoverStep, ...]:
     """Every step in its order. One that fails is told of, and the rest run; a runtime that closes stops them all."""
+    context.progress.plan(PLAN)
     return tuple(_step(context, name, work) for name, work in STEPS.items())
 
 
 def _step(context: Context, name: StepName, work: Callable[[Context], Done]) -> RecoverStep:
     begun = time.monotonic()
+    context.progress.step(name)
     error: str | None = None
     if context.shared.lifecycle.stopping:
         done = Done(reason="stopped", failed=True)
@@ -112,10 +116,12 @@ def _recall_index(context: Context) -> Done:
     else:
         taken = _take_out(context)
     added = left = 0
+    context.progress.step(FILLING)
     for plane in PLANES:
         for more, beyond in _fill(context, plane):
             added += more
             left += beyond
+            context.progress.at(added)
     with store.read() as tx:
         rebuilding = recover.is_rebuilding(tx)
     if rebuilding and not context.shared.lifecycle.stopping:
@@ -134,9 +140,12 @@ def _is_whole(context: Context) -> bool:
         if error.key != "store_corrupt":
             raise
         return False
-    return not _altered(context, recover.indexed_messages, _is_sound_message) and not (
-        _altered(context, recover.indexed_bodies, _is_sound_body) or _unremovable(context)
-    )
+    with store.read() as tx:
+        context.progress.step(MESSAGES, of=recover.last_message(tx))
+    if _altered(context, recover.indexed_messages, _is_sound_message):
+        return False
+    context.progress.step(FACTS)
+    return not (_altered(context, recover.indexed_bodies, _is_sound_body) or _unremovable(context))
 
 
 def _altered(
@@ -148,6 +157,7 @@ def _altered(
     after = 0
     while True:
         context.shared.lifecycle.check()
+        context.progress.at(after)
         with context.shared.store.read() as tx:
             found = page(tx, after, LOOK)
         if not found:
@@ -207,18 +217,17 @@ def _take_out(context: Context) -> int:
     return sum(store.write(partial(write, page=page), grows=False) for page in _extra(context))
 
 
-def _fill(context: Context, plane: str) -> list[tuple[int, int]]:
+def _fill(context: Context, plane: str) -> Iterator[tuple[int, int]]:
     """Add what the index lacks of a plane: how many rows were added, and records left out, by write."""
     store = context.shared.store
-    done: list[tuple[int, int]] = []
     after = 0
     while True:
         context.shared.lifecycle.check()
         with store.read() as tx:
             keys = recover.missing(tx, plane, after, PIECE)
         if not keys:
-            return done
-        done.append(store.write(partial(_add, context, plane, keys), grows=False))
+            return
+        yield store.write(partial(_add, context, plane, keys), grows=False)
         after = keys[-1]
 
 
@@ -296,7 +305,8 @@ def _transcripts(context: Context) -> Done:
             return Done(mended, left, "damaged_records_left_out" if left else None)
         space, name = found
         scope = context.scope._replace(owner_id=name.removeprefix("space:"))
-        inside = context._replace(scope=scope, now=shared.surroundings.clock())
+        # Its steps are not this call's, and nobody is told of them.
+        inside = context._replace(scope=scope, now=shared.surroundings.clock(), progress=Progress())
         while True:
             shared.lifecycle.check()
             report = shared.store.write(repair_safe(inside, MemoryTranscriptRepairSafeRequest()), grows=False)
@@ -381,3 +391,6 @@ STEPS: dict[StepName, Callable[[Context], Done]] = {
     "optimize": _optimize,
     "vacuum": _vacuum,
 }
+PARTS = {"recall_index": (MESSAGES, FACTS, FILLING)}
+PLAN = tuple(part for name in STEPS for part in (name, *PARTS.get(name, ())))
+"""The steps as they are told while they run: bringing the index in step takes longest, and is several of them."""

@@ -11,6 +11,7 @@ from beetle.contracts.refs import format_ref, parse_ref
 from beetle.contracts.transcript_repair import IssueKind, Mended, Problem, TranscriptRepairIssue
 from beetle.memory.digest import content_digest, parts_digest
 from beetle.store import recall_index, repair
+from beetle.store.progress import Progress
 from beetle.store.repair import ConversationKey, Counts, Link, Record
 from beetle.store.transaction import Reading
 
@@ -83,24 +84,39 @@ class Issue(NamedTuple):
         )
 
 
-def issues(tx: Reading, key: bytes, space: int, only: int | None, indexed: tuple[str, ...]) -> Iterator[Issue]:
+STEPS = ("derived_refs", "messages")
+"""Of looking for issues."""
+
+
+def issues(
+    tx: Reading, key: bytes, space: int, only: int | None, indexed: tuple[str, ...], progress: Progress
+) -> Iterator[Issue]:
     """Every issue of a space, or of one conversation and the links to it, in no particular order.
 
     Args:
         key: the store's.
         indexed: the visibilities that the recall index holds.
+        progress: was given a plan of `STEPS`.
     """
     held = repair.conversations(tx, space, only)
     names = {(each.channel_id, each.conversation_id) for each in held}
-    for link in list(repair.links(tx, space)):
+    links = list(repair.links(tx, space))
+    progress.step("derived_refs", of=len(links))
+    for number, link in enumerate(links):
+        progress.at(number)
         if only is None or _about(link) & names:
             yield from link_issues(tx, space, link)
+    progress.step("messages", of=sum(where.messages for where in held))
+    looked = 0
     for where in held:
         yield from counts_issues(where, repair.counts(tx, where.conversation))
         yield from _stray(tx, space, where)
         yield from _twice(tx, where)
         for _, group in groupby(repair.records(tx, where.conversation), lambda each: (each.sequence, each.turn)):
-            yield from _turn(tx, key, space, where, list(group), indexed)
+            turn = list(group)
+            yield from _turn(tx, key, space, where, turn, indexed)
+            looked += len(turn)
+            progress.at(looked)
 
 
 def _about(link: Link) -> set[tuple[str, str]]:

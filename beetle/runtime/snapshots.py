@@ -23,6 +23,8 @@ from beetle.contracts.errors import BeetleError, NotFound, SchemaMismatch, Stora
 from beetle.contracts.snapshots import SnapshotFault, SnapshotInfo
 from beetle.memory.chain import chain_hash
 from beetle.store import exchange, snapshot
+from beetle.store.progress import Progress
+from beetle.store.snapshot import GoOn
 from beetle.store.store import Store, free_bytes
 
 MAGIC = b"beetle-snapshot 1\n"
@@ -91,11 +93,12 @@ def path_of(store: Store, snapshot_id: str) -> str:
     return os.path.join(folder_of(store), f"{snapshot_id}.beetle-snapshot")
 
 
-def create(store: Store, making: Making, go_on: Callable[[], None]) -> tuple[Header, int]:
+def create(store: Store, making: Making, go_on: GoOn, progress: Progress) -> tuple[Header, int]:
     """Make a snapshot of a store that is in use; its header, and how often the copy began again.
 
     Args:
-        go_on: called between two steps; what it raises ends the work and leaves nothing behind.
+        go_on: what it raises ends the work and leaves nothing behind.
+        progress: is told the steps `copy` and `compress`.
 
     Raises:
         StorageFull, StoreReadOnly: the folder has no room, or takes no file.
@@ -106,12 +109,14 @@ def create(store: Store, making: Making, go_on: Callable[[], None]) -> tuple[Hea
         os.makedirs(folder, mode=0o700, exist_ok=True)
         sweep(store)
         _need(folder, 2 * _store_bytes(store) + SPARE_BYTES)
+        progress.step("copy")
         copied = snapshot.back_up(store.settings, store.gate, stem + ".copy", go_on)
         facts = snapshot.examine(stem + ".copy")
         if facts is None:
             raise StoreCorrupt(path=folder, reason="the copy is no whole store")
         with open(stem + ".copy", "rb") as source, _new_file(stem + ".part") as target:
             target.write(bytes(PAYLOAD_AT))
+            progress.step("compress")
             size, digest = _compress(source, target, go_on)
             header = Header(
                 snapshot_id=making.snapshot_id,
@@ -185,7 +190,7 @@ def look(path: str, snapshot_id: str) -> Kept:
     return Kept(snapshot_id, path, size, header, fault)
 
 
-def unpack(found: Kept, target: str, go_on: Callable[[], None]) -> SnapshotFault | None:
+def unpack(found: Kept, target: str, go_on: GoOn) -> SnapshotFault | None:
     """Write the store inside a snapshot to a new file, and put it on disk; what is wrong with the payload, or None.
 
     Raises:
@@ -210,7 +215,7 @@ def unpack(found: Kept, target: str, go_on: Callable[[], None]) -> SnapshotFault
                         return "too_large"
                     file.write(out)
                     data = inflate.unconsumed_tail
-                    go_on()
+                    go_on(written, header.store_bytes)
             whole = inflate.eof and not inflate.unused_data and written == header.store_bytes
             file.flush()
             os.fsync(file.fileno())
@@ -228,11 +233,14 @@ class Looked(NamedTuple):
     checked: dict[str, int]
 
 
-def examine(store: Store, device: str | None, header: Header, copy: str, stopped: Callable[[], bool]) -> Looked:
+def examine(
+    store: Store, device: str | None, header: Header, copy: str, stopped: Callable[[], bool], progress: Progress
+) -> Looked:
     """Whether what came out of a snapshot is the store that its header tells of, and one of this store and device.
 
     Args:
         device: by what this store knows its device identity again.
+        progress: is told the steps `pages` and `event_log`.
     """
     faults: list[SnapshotFault] = []
     checked = {"bytes": header.store_bytes}
@@ -240,7 +248,7 @@ def examine(store: Store, device: str | None, header: Header, copy: str, stopped
         facts = snapshot.examine(copy)
         if facts is None:
             return Looked(["not_a_store"], checked)
-        looked = snapshot.check(copy, chain_hash, stopped)
+        looked = snapshot.check(copy, chain_hash, stopped, progress)
     except SchemaMismatch:
         return Looked(["newer_schema"], checked)
     except StoreCorrupt:
@@ -353,14 +361,16 @@ def _remove(*paths: str) -> None:
             os.unlink(path)
 
 
-def _compress(source: BinaryIO, target: BinaryIO, go_on: Callable[[], None]) -> tuple[int, str]:
+def _compress(source: BinaryIO, target: BinaryIO, go_on: GoOn) -> tuple[int, str]:
     """Bytes and SHA-256 of what was written."""
     deflate, digest, size = zlib.compressobj(LEVEL), hashlib.sha256(), 0
+    read, whole = 0, os.fstat(source.fileno()).st_size
     while data := source.read(CHUNK):
         out = deflate.compress(data)
         digest.update(out)
         size += target.write(out)
-        go_on()
+        read += len(data)
+        go_on(read, whole)
     out = deflate.flush()
     digest.update(out)
     return size + target.write(out), digest.hexdigest()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from beetle.contracts.codec import pack_json
+from beetle.store.progress import EVERY
 from beetle.store.transaction import Reading, Writing
 
 GENESIS = bytes(32)
@@ -129,11 +130,19 @@ def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash
     return Head(seq, digest), Logged(seq, at, event)
 
 
-def first_break(tx: Reading, chain_hash: ChainHash) -> tuple[int, int | None]:
-    """Walk the chain: rows checked, and the number of the first row that does not follow, or None."""
+def first_break(
+    tx: Reading, chain_hash: ChainHash, at: Callable[[int], None] = lambda rows: None
+) -> tuple[int, int | None]:
+    """Walk the chain: rows checked, and the number of the first row that does not follow, or None.
+
+    Args:
+        at: is told from time to time how many rows were checked.
+    """
     previous, expected, rows = GENESIS, 1, 0
     for *fields, digest in tx.rows(WALK_SQL):
         rows += 1
+        if not rows % EVERY:
+            at(rows)
         if fields[0] != expected or chain_hash(previous, tuple(fields)) != digest:
             return rows, expected
         previous, expected = digest, expected + 1

@@ -78,6 +78,7 @@ PLACE_OF_MESSAGE_SQL = """
 SELECT c.conversation, c.channel_id, c.conversation_id, c.space
 FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ?
 """
+LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
 SPACE_OF_SKILL_SQL = "SELECT space FROM skill WHERE skill = ?"
 SPACE_OF_FACT_SQL = "SELECT space FROM fact WHERE fact = ?"
 SPENT_KEYS_SQL = """
@@ -180,6 +181,11 @@ def place_of_message(tx: Reading, message: int) -> tuple[int, str, str, int] | N
     """(conversation, channel_id, conversation_id, space) of a message."""
     found = tx.row(PLACE_OF_MESSAGE_SQL, message)
     return None if found is None else (found[0], found[1], found[2], found[3])
+
+
+def last_message(tx: Reading) -> int:
+    """The highest key of a message; 0 without one."""
+    return tx.value(LAST_MESSAGE_SQL)
 
 
 def space_of_skill(tx: Reading, skill: int) -> int | None:

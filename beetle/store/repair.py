@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from beetle.store.transaction import Reading, Row, Writing
 
-CONVERSATIONS_SQL = "SELECT conversation, channel_id, conversation_id FROM conversation WHERE space = ?"
+CONVERSATIONS_SQL = "SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ?"
 CONVERSATION_SQL = """
-SELECT conversation, channel_id, conversation_id FROM conversation WHERE space = ? AND conversation = ?
+SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ? AND conversation = ?
 """
 COUNTS_SQL = """
 SELECT turns, last_sequence, messages, first_at, last_at,
@@ -85,11 +85,12 @@ LINK_TURN_SQL = "UPDATE derived_ref SET turn = ? WHERE derived_ref = ?"
 
 
 class ConversationKey(NamedTuple):
-    """A conversation of the space that is looked through."""
+    """A conversation of the space that is looked through; `messages` is what it says of itself."""
 
     conversation: int
     channel_id: str
     conversation_id: str
+    messages: int
 
 
 class Counts(NamedTuple):

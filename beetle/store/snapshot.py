@@ -19,11 +19,14 @@ from beetle.store.connection import (
 )
 from beetle.store.event_log import ChainHash, Head, first_break, read_head
 from beetle.store.failures import translate
+from beetle.store.progress import Progress
 from beetle.store.scrub import scrubbing
 from beetle.store.store import GET_META_SQL
 from beetle.store.transaction import Reading, Writing, transaction
 from beetle.store.transports import TransportRow, set_transport
 
+GoOn = Callable[[int, int], None]
+"""Called between two pieces of long work with how much is done, and of how much; may end it by raising."""
 PAGES_PER_STEP = 256
 """A MiB: a few milliseconds of work between two looks at whether to go on."""
 RESTARTS = 3
@@ -75,9 +78,7 @@ class Facts(NamedTuple):
     head: Head
 
 
-def back_up(
-    settings: StoreSettings, gate: AbstractContextManager[Any], target: str, go_on: Callable[[], None]
-) -> Copied:
+def back_up(settings: StoreSettings, gate: AbstractContextManager[Any], target: str, go_on: GoOn) -> Copied:
     """Copy a store to a new file while it is in use; the file is complete when this returns, and not yet on disk.
 
     With a write-ahead log one read transaction is held from the first page to the last: the copy is of one moment,
@@ -86,7 +87,7 @@ def back_up(
 
     Args:
         gate: what keeps readers and the writer apart where there is no write-ahead log.
-        go_on: called between two steps; what it raises ends the copy.
+        go_on: called between two steps with the pages copied and those there are; what it raises ends the copy.
 
     Raises:
         BeetleError: the typed error of what SQLite answered.
@@ -118,7 +119,7 @@ def back_up(
                 close_connection(connection)
 
 
-def _step_through(copy: apsw.Backup, gate: AbstractContextManager[Any], go_on: Callable[[], None]) -> int:
+def _step_through(copy: apsw.Backup, gate: AbstractContextManager[Any], go_on: GoOn) -> int:
     """Copy page by page; how often SQLite began again."""
     restarts = done = 0
     while not copy.done:
@@ -126,11 +127,11 @@ def _step_through(copy: apsw.Backup, gate: AbstractContextManager[Any], go_on: C
             copy.step(PAGES_PER_STEP)
             while restarts >= RESTARTS and not copy.done:
                 copy.step(PAGES_PER_STEP)
-                go_on()
+                go_on(copy.page_count - copy.remaining, copy.page_count)
         reached = copy.page_count - copy.remaining
         restarts += reached <= done and not copy.done
         done = reached
-        go_on()
+        go_on(done, copy.page_count)
     return restarts
 
 
@@ -229,8 +230,8 @@ class Checked(NamedTuple):
     chain_sound: bool
 
 
-def check(path: str, chain_hash: ChainHash, stopped: Callable[[], bool]) -> Checked:
-    """Read every page of a copy, and walk its event log.
+def check(path: str, chain_hash: ChainHash, stopped: Callable[[], bool], progress: Progress) -> Checked:
+    """Read every page of a copy, and walk its event log: the steps `pages` and `event_log`.
 
     Raises:
         StoreCorrupt: SQLite cannot read it.
@@ -238,7 +239,9 @@ def check(path: str, chain_hash: ChainHash, stopped: Callable[[], bool]) -> Chec
     """
     with _reading(path) as tx:
         tx.connection.set_progress_handler(stopped, TICK_STEPS)
+        progress.step("pages")
         tx.row(TOUCH_INDEX_SQL)
         said = [row[0] for row in tx.rows(QUICK_CHECK_SQL)]
-        rows, broken = first_break(tx, chain_hash)
+        progress.step("event_log", of=read_head(tx).seq)
+        rows, broken = first_break(tx, chain_hash, progress.at)
         return Checked(tx.value("PRAGMA page_count"), said == ["ok"], rows, broken is None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import apsw
 
-from beetle.store.event_log import ChainHash, first_break
+from beetle.store.event_log import ChainHash, first_break, read_head
+from beetle.store.progress import EVERY, Progress
 from beetle.store.transaction import Reading
 
 
@@ -82,6 +83,7 @@ FACT_DERIVED_SQL = """
 SELECT d.derived_ref, d.derived FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact
 WHERE d.fact IS NOT NULL AND d.derived IS NOT 'long_term:' || f.record_id LIMIT 100
 """
+INDEX_ROWS_SQL = "SELECT count(*) FROM recall_index_docsize"
 INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 EXPECTED_SQL = """
 SELECT message << 4 AS row FROM message WHERE state = 'live' AND visibility IN ('shared', 'private')
@@ -103,21 +105,30 @@ WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
 """
 
 
-def verify(tx: Reading, chain_hash: ChainHash, pages: bool) -> tuple[dict[str, int], list[Finding]]:
-    """Rows that each check looked at, and what they found."""
+def verify(tx: Reading, chain_hash: ChainHash, pages: bool, progress: Progress) -> tuple[dict[str, int], list[Finding]]:
+    """Rows that each check looked at, and what they found. `progress` was given a plan of `steps_of`."""
     checked: dict[str, int] = json.loads(tx.value(COUNTS_SQL))
-    rows, broken = first_break(tx, chain_hash)
+    progress.step("event_log", of=read_head(tx).seq)
+    rows, broken = first_break(tx, chain_hash, progress.at)
     checked["event_log"] = rows
     findings = [] if broken is None else [Finding("event_log", f"row {broken}", "the hash chain is broken here")]
-    for check in (_bodies, _counters, _skills, _facts, _derived_refs):
+    for name, check in CHECKS.items():
+        progress.step(name)
         findings.extend(check(tx))
-    entries, missing = _index(tx)
+    progress.step("recall_index", of=tx.value(INDEX_ROWS_SQL))
+    entries, missing = _index(tx, progress)
     checked["recall_index"] = entries
     findings.extend(missing)
     if pages:
         checked["pages"] = tx.value("PRAGMA page_count")
+        progress.step("pages")
         findings.extend(_pages(tx))
     return checked, findings
+
+
+def steps_of(pages: bool) -> tuple[str, ...]:
+    """The steps of `verify`, in their order."""
+    return ("event_log", *CHECKS, "recall_index", *(("pages",) if pages else ()))
 
 
 def _pages(tx: Reading) -> Iterator[Finding]:
@@ -167,13 +178,15 @@ def _derived_refs(tx: Reading) -> Iterator[Finding]:
         yield Finding("derived_refs", f"row {ref}", f"is of another record than it says ({derived})")
 
 
-def _index(tx: Reading) -> tuple[int, list[Finding]]:
+def _index(tx: Reading, progress: Progress) -> tuple[int, list[Finding]]:
     """Compare the rows that the index holds with those that it should, both in order of their number."""
     indexed, expected = tx.rows(INDEXED_SQL), tx.rows(EXPECTED_SQL)
     findings: list[Finding] = []
     entries = 0
     left, right = next(indexed, None), next(expected, None)
     while (left is not None or right is not None) and len(findings) < 100:
+        if not entries % EVERY:
+            progress.at(entries)
         if right is None or (left is not None and left[0] < right[0]):
             assert left is not None
             findings.append(Finding("recall_index", f"row {left[0]}", "is indexed and should not be"))
@@ -184,3 +197,13 @@ def _index(tx: Reading) -> tuple[int, list[Finding]]:
         else:
             entries, left, right = entries + 1, next(indexed, None), next(expected, None)
     return entries, findings
+
+
+CHECKS: dict[str, Callable[[Reading], Iterator[Finding]]] = {
+    "bodies": _bodies,
+    "counters": _counters,
+    "skills": _skills,
+    "facts": _facts,
+    "derived_refs": _derived_refs,
+}
+"""The checks that look at the tables alone."""

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -25,8 +26,9 @@ from beetle.contracts.errors import (
     Overloaded,
     PayloadTooLarge,
 )
+from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, Step
 from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.hub import NUDGE, Delivery, Subscription, followed_as
+from beetle.runtime.hub import NUDGE, Delivery, Progressed, Subscription, followed_as
 from beetle.runtime.principals import Peer, Principals
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
@@ -293,7 +295,14 @@ class _Connection:
             scanned=True,
             line=self.line,
             gone=self._gone,
+            tell=partial(self._tell, request) if self._subscriptions else None,
         )
+
+    def _tell(self, request: WireRequest, step: Step) -> None:
+        """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
+        for subscription in self._subscriptions.values():
+            if PROGRESS_TOPIC in subscription.topics:
+                subscription.tell(Progressed(request.op, request.id, step))
 
     def _gone(self) -> bool:
         """Whether the peer has closed, not just said its last word; for this connection's own thread."""
@@ -348,6 +357,11 @@ class _Connection:
 
 
 def _event(sub: str, delivery: Delivery) -> WireEvent:
+    if delivery.progressed is not None:
+        operation, request, step = delivery.progressed
+        said = {"event": PROGRESS, "operation": operation, "id": request, "step": step.name, "number": step.number}
+        rest = {"steps": step.steps, "done": step.done, "of": step.of}
+        return WireEvent(sub=sub, topic=PROGRESS_TOPIC, event=said | rest)
     if delivery.logged is None:
         return WireEvent(sub=sub, event={"dropped": delivery.dropped})
     event = delivery.logged.event

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,25 @@ def connect_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> s
             raise OSError(child.returncode, os.strerror(child.returncode))
         _, descriptors, _, _ = socket.recv_fds(mine, 1, 1)
     return socket.socket(fileno=descriptors[0])
+
+
+@contextlib.contextmanager
+def writer_held(store: Store) -> Generator[threading.Event]:
+    """The store's writer is busy until the event is set, or the block ends."""
+    begun, free = threading.Event(), threading.Event()
+
+    def hold(_: Any) -> None:
+        begun.set()
+        free.wait()
+
+    holding = threading.Thread(target=store.write, args=(hold,))
+    holding.start()
+    begun.wait()
+    try:
+        yield free
+    finally:
+        free.set()
+        holding.join()
 
 
 def peer_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> Peer:

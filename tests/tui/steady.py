@@ -20,6 +20,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.contracts.memory import MemoryInspectionReport, MemoryRecallReport, RecallTimings
+from beetle.contracts.progress import Step, Tell
 from tui.activity import KEPT_STEPS, STEP_SECONDS, History, Reading
 from tui.source import DaemonSource
 
@@ -46,9 +47,9 @@ BEGAN_S = 600 * STEP_SECONDS
 class Steady(DaemonSource):
     """A daemon's answers, with the same figures each time for what the machine, the process and the clock say."""
 
-    def call(self, operation: str, arguments: Any = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
         """See Source."""
-        return cast(Report, fixed(_steady(super().call(operation, arguments))))
+        return cast(Report, fixed(_steady(super().call(operation, arguments, tell))))
 
     def another(self) -> Steady:
         """See Source."""
@@ -56,7 +57,7 @@ class Steady(DaemonSource):
 
 
 class Held(Steady):
-    """Its long work never ends by itself."""
+    """Its long work comes to a point, and never ends by itself."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -66,11 +67,13 @@ class Held(Steady):
         """See Source."""
         return Held(super().another()._client)
 
-    def call(self, operation: str, arguments: Any = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
         """See Source."""
         if operation == "store.verify":
+            assert tell is not None
+            tell(Step("recall_index", 7, 9, 410_000, 1_000_000))
             self._closed.wait()
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
     def close(self) -> None:
         """See Source."""

@@ -10,6 +10,7 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.errors import BeetleError, ServicesUnavailable
+from beetle.contracts.progress import Tell
 from beetle.runtime.hub import TOPIC_CAPABILITIES
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, opened, running, show, turn
@@ -139,10 +140,10 @@ def test_a_reading_that_is_refused_is_told_and_tried_again(daemon: Daemon) -> No
     class Refusing(DaemonSource):
         refuse = True
 
-        def call(self, operation: str, arguments: object = None):
+        def call(self, operation: str, arguments: object = None, tell: Tell | None = None):
             if self.refuse and operation == "memory.inspect":
                 raise ServicesUnavailable(reason="not now", hint="later")
-            return super().call(operation, arguments)
+            return super().call(operation, arguments, tell)
 
     source = Refusing(daemon.client())
 

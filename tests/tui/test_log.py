@@ -14,6 +14,7 @@ from textual.screen import Screen
 from beetle.contracts.common import Report
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import ServicesUnavailable
+from beetle.contracts.progress import Tell
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 from tui.filter import FilterBar
@@ -272,10 +273,10 @@ class Refusing(DaemonSource):
 
     refuses = False
 
-    def call(self, operation: str, arguments: object = None) -> Report:
+    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
         if self.refuses and operation == "event_log.read":
             raise ServicesUnavailable(reason="not now", hint="later")
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
 
 def test_a_list_that_cannot_be_begun_leaves_the_one_before(daemon: Daemon) -> None:

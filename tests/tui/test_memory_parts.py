@@ -8,6 +8,7 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.common import Report
+from beetle.contracts.progress import Tell
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, go, learn, memory, part, remembering, typed
 from tests.tui.showing import Shown, at, opened, running, show
@@ -26,9 +27,9 @@ class Counting(DaemonSource):
 
     listed = 0
 
-    def call(self, operation: str, arguments: object = None) -> Report:
+    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
         self.listed += operation == "long_term.policy" and arguments == {"action": "list"}
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
 
 def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:

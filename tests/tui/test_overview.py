@@ -14,6 +14,7 @@ from beetle.contracts.common import Report
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.maintain import JobCount
 from beetle.contracts.memory import IdentityState, MemoryInspectionReport
+from beetle.contracts.progress import Tell
 from tests.running import Daemon
 from tests.tui.showing import PROFILE, Shown, at, commit, opened, running, show, turn
 from tui.activity import BARS, Activity
@@ -165,9 +166,9 @@ class Counting(DaemonSource):
 
     asked = 0
 
-    def call(self, operation: str, arguments: object = None) -> Report:
+    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
         self.asked += operation == "memory.inspect"
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
 
 def test_a_thousand_changes_are_read_once_a_second(daemon: Daemon) -> None:

@@ -10,13 +10,14 @@ from rich.cells import cell_len
 
 from beetle.client import Client
 from beetle.contracts.common import Report
+from beetle.contracts.progress import Tell
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, opened, show
 from tui.bench.settings import PLANES, Settings, number_fault, read_time, time_fault
-from tui.bench.shown import bar
 from tui.screens.recall import Recall
 from tui.source import DaemonSource
+from tui.text import bar
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +165,9 @@ class Counting(DaemonSource):
 
     recalls = 0
 
-    def call(self, operation: str, arguments: object = None) -> Report:
+    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
         self.recalls += operation == "memory.recall"
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
 
 def test_a_change_is_told_and_runs_nothing_by_itself(daemon: Daemon) -> None:

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from beetle.client import Client
 from beetle.contracts.common import Report
+from beetle.contracts.progress import Tell
 from beetle.contracts.transcript import TranscriptRedactionReportItem
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, running, show
@@ -224,9 +225,9 @@ class Noting(DaemonSource):
         super().__init__(client)
         self.asked: list[str] = []
 
-    def call(self, operation: str, arguments: object = None) -> Report:
+    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
         self.asked.append(operation)
-        return super().call(operation, arguments)
+        return super().call(operation, arguments, tell)
 
 
 def test_reading_writes_nothing(daemon: Daemon, client: Client) -> None:

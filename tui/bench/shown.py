@@ -10,11 +10,7 @@ from beetle.contracts.memory import MemoryProjectionReport, MemoryRecallReport, 
 from tui.memory.section import NOT_SHOWN, moment
 from tui.prose import Block, section
 from tui.split import remark, value, written
-from tui.text import count
-
-BAR_CELLS = 16
-FULL, FREE = "█", "░"
-FULL_PLAIN, FREE_PLAIN = "#", "."
+from tui.text import bar, count
 
 MEANS = {
     "lexical": "it matched by itself",
@@ -46,14 +42,6 @@ class Tried(NamedTuple):
     found: MemoryRecallReport
     block: MemoryProjectionReport | BeetleError
     waited_ms: tuple[float, float]
-
-
-def bar(share: float, plain: bool, cells: int = BAR_CELLS) -> str:
-    """A share of 1 as a bar; anything above nothing is seen, and only all of it fills the bar."""
-    share = min(max(share, 0.0), 1.0)
-    full = cells if share == 1 else min(cells - 1, max(int(share * cells), share > 0))
-    filled, free = (FULL_PLAIN, FREE_PLAIN) if plain else (FULL, FREE)
-    return filled * full + free * (cells - full)
 
 
 def foot(tried: Tried) -> str:

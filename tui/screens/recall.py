@@ -163,7 +163,7 @@ class Recall(AreaScreen):
         hits = tried.found.hits
         self.table.show(HeldRows(hits), min(self.table.index, max(0, len(hits) - 1)) if same else 0)
         self.hits.note(foot(tried))
-        self.block.tell_of(self._block_title(tried), tried.query, block_blocks(tried, self._plain))
+        self.block.tell_of(self._block_title(tried), tried.query, block_blocks(tried, self.console.plain))
         self._look(self.table.chosen)
 
     def outdate(self) -> None:
@@ -304,13 +304,9 @@ class Recall(AreaScreen):
     def _wide(self) -> bool:
         return self.size.width >= SIDE_BY_SIDE
 
-    @property
-    def _plain(self) -> bool:
-        return self.app.current_theme.ansi or self.console.no_color
-
     def _look(self, hit: RecallHit | None) -> None:
         if hit is not None:
-            self.detail.tell_of(f"Hit {self.table.index + 1}", hit.ref, hit_blocks(hit, self._plain))
+            self.detail.tell_of(f"Hit {self.table.index + 1}", hit.ref, hit_blocks(hit, self.console.plain))
         elif self.tried is not None:
             self.detail.tell_of("No hit", None, search_blocks(self.tried))
 

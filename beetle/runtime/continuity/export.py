@@ -55,7 +55,10 @@ def take_out(context: Context, tx: Reading, chat: Chat | None, *, include_privat
     where = Where(context.space_id, chat)
     sort = "private" if include_private else "public"
     gathering = Gathering(tx, where, sort, opener(context, tx) if include_private else None, meter.spend)
+    context.progress.plan(("gather", "close"))
+    context.progress.step("gather")
     gathered = gathering.run()
+    context.progress.step("close")
     records, left_out = gathered.records, dict(sorted(gathered.left_out.items()))
     counts = gathered.counts
     if chat is not None and not counts and not left_out:

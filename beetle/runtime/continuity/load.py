@@ -49,6 +49,9 @@ class Loaded(NamedTuple):
     receipt: str
 
 
+STEPS = ("make_room", "turns", "records", "compare")
+
+
 class Loading:
     """One import, in one transaction of the writer."""
 
@@ -71,6 +74,7 @@ class Loading:
         self._conversations: list[int] = []
         self._facts: list[tuple[int, str]] = []
         self._items: list[str] = []
+        self._turns = 0
 
     def run(self) -> Loaded:
         """Look at what is there, take it away where that was asked, write, and compare with what was exported.
@@ -81,14 +85,20 @@ class Loading:
             StoreBudgetExceeded: the store would go over its ceiling.
             IntegrityViolation: what came of it is not what was exported.
         """
+        progress, records = self.context.progress, self.prepared.records
+        progress.plan(STEPS)
+        progress.step("make_room")
         replaced, cleared = self._make_room()
         self._check_taken()
         self._check_policies()
+        progress.step("turns", of=sum(len(each.turns) for each in self.prepared.conversations))
         self._write_evidence()
+        progress.step("records", of=len(records.facts) + len(records.skills))
         self._write_facts()
         self._write_skills()
         self._write_private()
         self._write_rest()
+        progress.step("compare")
         made = {record_id: fact for fact, record_id in self._facts}
         clear.mend(self.context, self.tx, self.space, self.where, cleared, made)
         fingerprint = self._compared()
@@ -207,6 +217,8 @@ class Loading:
     def _write_turns(self, row: ConversationRow, each: PreparedConversation) -> None:
         spoke: set[tuple[str, str]] = set()
         for turn, door, archived in each.turns:
+            self._turns += 1
+            self.context.progress.at(self._turns)
             row, written = evidence.add_turn(self.tx, row, turn, door, self.tx.now)
             for key, message in written:
                 if message.fields is not None:
@@ -223,7 +235,8 @@ class Loading:
 
     def _write_facts(self) -> None:
         records = self.prepared.records.facts
-        for each in records:
+        for number, each in enumerate(records):
+            self.context.progress.at(number)
             record_id = each.record_id
             if continuity_write.is_record_taken(self.tx, self.space, record_id):
                 record_id = self.context.new_id("f")
@@ -247,7 +260,8 @@ class Loading:
         return Digests(facts.topic_mac(key, _says(each).topic), contents)
 
     def _write_skills(self) -> None:
-        for each in self.prepared.records.skills:
+        for number, each in enumerate(self.prepared.records.skills, len(self._facts)):
+            self.context.progress.at(number)
             revisions = [
                 RevisionRow(
                     number, one.source, self._chat_id(one.here, one.source_chat_id), one.observed_at, one.at, one.topic,

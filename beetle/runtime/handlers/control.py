@@ -20,7 +20,7 @@ from beetle.runtime.handling import Context
 from beetle.runtime.private import check_items
 from beetle.store.event_log import read_head
 from beetle.store.transaction import Reading
-from beetle.store.verify import verify
+from beetle.store.verify import steps_of, verify
 
 LIMITS = (
     "frame_bytes", "nesting", "query_chars", "message_content_bytes", "skill_text_bytes", "commit_turns",
@@ -53,7 +53,9 @@ def hello(context: Context, request: HelloRequest) -> HelloReport:
 
 def verify_store(context: Context, request: StoreVerifyRequest, tx: Reading) -> StoreVerifyReport:
     """Walk chains, cross-checks, index and, unless asked not to, every page; check a receipt where one is given."""
-    checked, findings = verify(tx, chain_hash, request.pages)
+    context.progress.plan((*steps_of(request.pages), "private_items"))
+    checked, findings = verify(tx, chain_hash, request.pages, context.progress)
+    context.progress.step("private_items")
     checked["private_items"], closed = check_items(context, tx)
     findings.extend(closed)
     return StoreVerifyReport(

@@ -32,6 +32,8 @@ from beetle.store import jobs as job_store
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
+STEPS = ("gather", "ask_model", "judge")
+"""Of maintaining: the model is asked in the second one."""
 TURNS_AT_ONCE = 50
 """Most turns that the maintenance of one finalised turn looks at; a job goes on with the rest."""
 
@@ -52,11 +54,15 @@ def maintain_now(context: Context, request: MemoryMaintainRequest, stages: Stage
     if earlier is not None:
         return earlier
     maintain.ready(context)
+    context.progress.plan(STEPS)
+    context.progress.step("gather")
     with context.shared.store.read(context.deadline) as tx:
         gathered = gather(context, tx, find_conversation(context, tx, request.conversation), request.limit)
+    context.progress.step("ask_model")
     sifted = maintain.ask(context, gathered)
 
     def apply(tx: WriteTransaction) -> MemoryMaintainReport:
+        context.progress.step("judge", of=len(sifted.noted))
         report = keep(context, tx, gathered, sifted)
         if report is None:
             raise Conflict(

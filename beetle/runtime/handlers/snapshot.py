@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from beetle.contracts.codec import format_us
@@ -33,10 +34,13 @@ from beetle.runtime.lifecycle import RESTORED
 from beetle.runtime.snapshots import Header, Kept
 from beetle.store import devices, exchange, snapshot, transports
 from beetle.store.devices import DeviceRow
+from beetle.store.snapshot import GoOn
 from beetle.store.store import Store
 from beetle.store.transports import TransportRow
 from beetle.store.writer import WriteTransaction
 
+CHECKING = ("unpack", "pages", "event_log")
+"""The steps of looking a snapshot through."""
 ELSEWHERE: tuple[SnapshotFault, ...] = ("other_store", "other_device")
 """What `other_store` allows."""
 
@@ -46,9 +50,10 @@ def create(context: Context, request: SnapshotCreateRequest) -> SnapshotCreateRe
     _on_disk(context)
     shared = context.shared
     begun = time.monotonic()
+    context.progress.plan(("copy", "compress"))
     with shared.lifecycle.alone(context.operation.name):
         making = snapshots.Making(context.new_id("s"), context.now, request.label, shared.version, shared.profile.name)
-        header, restarts = snapshots.create(shared.store, making, _go_on(context))
+        header, restarts = snapshots.create(shared.store, making, _go_on(context), context.progress)
         size = os.stat(snapshots.path_of(shared.store, header.snapshot_id)).st_size
     lifecycle = _log(
         context, "snapshot_created", snapshot_id=header.snapshot_id, bytes=size, rows=header.event_log_rows
@@ -124,12 +129,14 @@ def _unpacked(context: Context, snapshot_id: str) -> Generator[_Unpacked]:
     found = snapshots.find(store, snapshot_id)
     copy = exchange.named(store.settings.path, exchange.UNPACKING, context.new_id("u"))
     try:
+        context.progress.step("unpack")
         fault = found.fault or snapshots.unpack(found, copy, _go_on(context))
         if fault is not None or found.header is None:
             yield _Unpacked(found, copy, [fault or "header_broken"], {})
         else:
             device = context.shared.identity.check
-            looked = snapshots.examine(store, device, found.header, copy, lambda: _must_end(context))
+            stopped = partial(_must_end, context)
+            looked = snapshots.examine(store, device, found.header, copy, stopped, context.progress)
             yield _Unpacked(found, copy, *looked)
     finally:
         snapshots.remove(store, copy)
@@ -137,6 +144,7 @@ def _unpacked(context: Context, snapshot_id: str) -> Generator[_Unpacked]:
 
 def verify(context: Context, request: SnapshotVerifyRequest) -> SnapshotVerifyReport:
     """What restoring would check, and nothing changed."""
+    context.progress.plan(CHECKING)
     with _unpacked(context, request.snapshot_id) as unpacked:
         header = unpacked.found.header
         return SnapshotVerifyReport(
@@ -151,6 +159,7 @@ def verify(context: Context, request: SnapshotVerifyRequest) -> SnapshotVerifyRe
 def restore(context: Context, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
     """Check it, set the store aside, put the snapshot in its place, and go on with that."""
     shared = context.shared
+    context.progress.plan((*CHECKING, "exchange"))
     with shared.lifecycle.alone(context.operation.name), _unpacked(context, request.snapshot_id) as unpacked:
         header = _trusted(unpacked, request)
         store = shared.store
@@ -162,6 +171,7 @@ def restore(context: Context, request: SnapshotRestoreRequest) -> SnapshotRestor
             return SnapshotRestoreReport(
                 snapshot=info, dry_run=True, changed=False, events_behind=behind, identity=shared.identity.state
             )
+        context.progress.step("exchange")
         with store.held():
             behind = max(0, store.head.seq - header.event_log_rows)
             rights = _rights(store)
@@ -303,10 +313,11 @@ def _must_end(context: Context) -> bool:
     return late or context.shared.lifecycle.stopping
 
 
-def _go_on(context: Context) -> Callable[[], None]:
+def _go_on(context: Context) -> GoOn:
     """What long work calls between two steps: it ends when the runtime does, or the caller's deadline has passed."""
 
-    def look() -> None:
+    def look(done: int, of: int) -> None:
+        context.progress.at(done, of)
         context.shared.lifecycle.check()
         if _must_end(context):
             raise DeadlineExceeded(what="the copy was made", deadline_ms="given")

@@ -27,6 +27,7 @@ from beetle.store.evidence import AffectedMessage
 from beetle.store.transaction import Reading
 from beetle.store.writer import WriteTransaction
 
+STEPS = ("look", "change", "erase")
 ERASURE_WAIT_S = 3.0
 """Longest wait for readers to let go of the write-ahead log before an erasure is reported as pending."""
 IDS_SHOWN = 10_000
@@ -48,6 +49,7 @@ def lifecycle(context: Context, request: MemoryTranscriptLifecycleRequest) -> Ap
     """All matching turns in one transaction."""
     if not request.dry_run:
         receipts.ready(context)
+    context.progress.plan(("look",) if request.dry_run else STEPS)
 
     def apply(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
         where = request.conversation
@@ -105,7 +107,9 @@ def _impact(
         assert request.before is not None
         turns = evidence.turns_before(tx, conversation, to_us(request.before))
     impact = Impact(turns=turns, space=space)
-    for turn in turns:
+    context.progress.step("look", of=len(turns))
+    for number, turn in enumerate(turns):
+        context.progress.at(number)
         messages = evidence.affected_messages(tx, turn)
         impact.messages.extend(messages)
         turn_id = evidence.turn_id_of(tx, turn)
@@ -152,6 +156,7 @@ def _change(
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, context.caller.name, tx.now, len(impact.turns), len(todo)
     )
+    context.progress.step("change", of=len(todo))
     if todo:
         ACTIONS[request.action](context, tx, impact.space, todo, step)
         speakers = {(m.visibility, m.speaker) for m in todo if m.speaker is not None}
@@ -161,14 +166,16 @@ def _change(
 
 
 def _mask(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
-    for message in messages:
+    for number, message in enumerate(messages):
+        context.progress.at(number)
         if _is_sound(context, message):
             _unindex(tx, space, message)
         evidence.set_state(tx, message.message, "masked", step)
 
 
 def _unmask(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
-    for message in messages:
+    for number, message in enumerate(messages):
+        context.progress.at(number)
         wanted = message.visibility in INDEXED and _is_sound(context, message)
         if wanted and message.content is not None and not repair.is_indexed(tx, message.message):
             recall_index.add(tx, _entry(space, message), _fields(message, message.content))
@@ -176,7 +183,8 @@ def _unmask(context: Context, tx: WriteTransaction, space: int, messages: list[A
 
 
 def _delete_raw(context: Context, tx: WriteTransaction, space: int, messages: list[AffectedMessage], step: int) -> None:
-    for message in messages:
+    for number, message in enumerate(messages):
+        context.progress.at(number)
         _unindex_to_erase(context, tx, space, message)
         evidence.set_state(tx, message.message, "deleted", step)
 
@@ -189,7 +197,9 @@ def _erase(context: Context, tx: WriteTransaction, impact: Impact, turns: list[i
             if message.state == "deleted":
                 _unindex_to_erase(context, tx, impact.space, message)
             held[message.turn].append(message.message)
-    for turn, messages in held.items():
+    context.progress.step("erase", of=len(held))
+    for number, (turn, messages) in enumerate(held.items()):
+        context.progress.at(number)
         evidence.erase_turn(tx, turn, messages)
 
 

@@ -25,7 +25,7 @@ from beetle.runtime import receipts
 from beetle.runtime.cursor import make_cursor, read_cursor
 from beetle.runtime.handlers.transcript import INDEXED
 from beetle.runtime.handling import Apply, Context
-from beetle.runtime.repair import Issue, Place, counts_issues, entry_of, issues, link_issues, message_issues
+from beetle.runtime.repair import STEPS, Issue, Place, counts_issues, entry_of, issues, link_issues, message_issues
 from beetle.store import evidence, recall_index
 from beetle.store import repair as store
 from beetle.store.transaction import Reading
@@ -48,6 +48,7 @@ def repair(context: Context, request: MemoryTranscriptRepairRequest, tx: Reading
     bound_to = context.bound(request.conversation)
     after = FIRST if request.cursor is None else Place(*read_cursor(context.key, bound_to, request.cursor))
     scope = _scope(context, tx, request.conversation)
+    context.progress.plan(STEPS)
     found = _look(context, tx, scope, after, request.limit + 1)
     shown = found.first[: request.limit]
     more = len(found.first) > request.limit
@@ -94,7 +95,7 @@ def _look(
         nonlocal repairable
         if scope is None:
             return
-        for each in issues(tx, context.key, scope.space, scope.conversation, INDEXED):
+        for each in issues(tx, context.key, scope.space, scope.conversation, INDEXED, context.progress):
             counts[each.kind] += 1
             repairable += each.mends is not None
             if each.place > after and (each.mends is not None or not mendable):
@@ -109,6 +110,7 @@ def repair_safe(context: Context, request: MemoryTranscriptRepairSafeRequest) ->
     if not request.dry_run:
         receipts.ready(context)
     most = context.shared.profile.budgets.repair_issues
+    context.progress.plan((*STEPS, "mend"))
     with context.shared.store.read(context.deadline) as tx:
         scope = _scope(context, tx, request.conversation)
         found = _look(context, tx, scope, FIRST, most + 1, mendable=True)
@@ -118,7 +120,9 @@ def repair_safe(context: Context, request: MemoryTranscriptRepairSafeRequest) ->
 
     def apply(tx: WriteTransaction) -> MemoryTranscriptRepairSafeReport:
         mended: list[tuple[Issue, Mended]] = []
-        for issue in planned:
+        context.progress.step("mend", of=len(planned))
+        for number, issue in enumerate(planned):
+            context.progress.at(number)
             still = issue if request.dry_run else _again(context, tx, scope, issue)
             if still is not None and still.mends is not None:
                 if not request.dry_run:

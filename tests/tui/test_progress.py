@@ -1,0 +1,108 @@
+"""Long work shows how far it is: its step, what is done of it, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from beetle.client import Client
+from beetle.contracts.lifecycle import MemoryRecoverReport
+from beetle.contracts.progress import Step
+from beetle.runtime.recovery import PLAN
+from tests.transports.serving import Served, open_folder, writer_held
+from tests.tui.remembering import device
+from tests.tui.showing import Shown, opened, show
+from tui.dialogs import Working
+from tui.source import DaemonSource
+from tui.working import told
+
+WAITS = f"Step 1 of {len(PLAN)}: checkpoint"
+"""The step of recovery that waits for the writer."""
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with open_folder() as folder, Served(folder) as running:
+        yield running
+
+
+async def recover(shown: Shown, free: object) -> None:
+    """Begin to recover, look at it while it waits, and let it end."""
+    console = shown.console
+    work = console.run_worker(partial(console.work, "Recover", "memory.recover"))
+    await shown.until_shown("Recover", WAITS, "so far", "esc calls it off")
+    free()  # type: ignore[operator]
+    assert isinstance(await work.wait(), MemoryRecoverReport)
+    await shown.until(lambda: not isinstance(console.screen, Working))
+
+
+def test_a_daemon_s_long_work_shows_its_step(served: Served) -> None:
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        with writer_held(served.store) as free:
+            await recover(shown, free.set)
+        assert served.dispatcher.hub.count == 1, "only the console's own events are followed still"
+
+    show(DaemonSource(Client(served.path)), look)
+
+
+def test_long_work_on_a_store_of_this_process_shows_its_step(tmp_path: Path) -> None:
+    source = opened(str(tmp_path / "own.db"))
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("no daemon, read")
+        with writer_held(source._embedded._opened.store) as free:
+            await recover(shown, free.set)
+
+    show(source, look)
+
+
+def test_work_that_is_called_off_in_a_step_says_nothing_more(served: Served) -> None:
+    async def look(shown: Shown) -> None:
+        console = shown.console
+        await shown.until_shown("live, read")
+        with writer_held(served.store):
+            console.run_worker(partial(console.work, "Recover", "memory.recover"))
+            await shown.until_shown(WAITS)
+            await shown.press("escape")
+            await shown.until_shown("Recover: called off.")
+        await shown.press("r")
+        await shown.until_shown("live, read")
+        assert "Step" not in shown.text
+
+    show(DaemonSource(Client(served.path)), look)
+
+
+def test_a_caller_that_may_not_be_told_is_not_refused_for_it(served: Served) -> None:
+    with Client(served.path) as operator:
+        auth = device(operator, "transcript")
+
+    async def look(shown: Shown) -> None:
+        console = shown.console
+        await shown.until(lambda: served.dispatcher.hub.count == 1)
+        before = served.refusals()
+        work = console.run_worker(partial(console.work, "Look", "transcript.repair"))
+        assert (await work.wait()).clean
+        assert served.refusals() == before
+
+    show(DaemonSource(Client(served.path, auth=auth)), look)
+
+
+@pytest.mark.parametrize(
+    ("step", "plain", "lines"),
+    [
+        (Step("recall_index", 7, 9, 410, 1000), False,
+         ["Step 7 of 9: recall index", "██████░░░░░░░░░░  41%  410 of 1,000"]),
+        (Step("recall_index", 7, 9, 410, 1000), True,
+         ["Step 7 of 9: recall index", "######..........  41%  410 of 1,000"]),
+        (Step("pages", 8, 9), False, ["Step 8 of 9: pages", ""]),
+        (Step("gather", 1, 2, 12_000), False, ["Step 1 of 2: gather", "12,000 so far"]),
+        (Step("rows", 1, 1, 12, 10), True, ["Step 1 of 1: rows", "################  100%  12 of 10"]),
+        (Step("a\x1b[2Jb", 1, 1), True, ["Step 1 of 1: a\\x1b[2Jb", ""]),
+    ],
+)  # fmt: skip
+def test_a_step_in_words(step: Step, plain: bool, lines: list[str]) -> None:
+    assert told(step, plain) == lines
