@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
+from beetle.contracts.progress import Step
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
 from beetle.memory.digest import content_digest
 from beetle.memory.lexical import evidence_fields
@@ -35,6 +36,7 @@ PIECE = 100
 LOOK = 1000
 """Rows that are looked at in one read."""
 KEYS = 1000
+ALL = 2**62
 MERGE_PAGES = 200
 """Pages of the index that one write merges: under a MiB."""
 SAVES_A = 4
@@ -298,15 +300,17 @@ def _transcripts(context: Context) -> Done:
     """
     shared = context.shared
     mended = left = space = 0
+    with shared.store.read() as tx:
+        every = recover.messages_up_to(tx, ALL)
     while True:
         with shared.store.read() as tx:
-            found = recover.space_after(tx, space)
+            before, found = recover.messages_up_to(tx, space), recover.space_after(tx, space)
         if found is None:
             return Done(mended, left, "damaged_records_left_out" if left else None)
         space, name = found
         scope = context.scope._replace(owner_id=name.removeprefix("space:"))
-        # Its steps are not this call's, and nobody is told of them.
-        inside = context._replace(scope=scope, now=shared.surroundings.clock(), progress=Progress())
+        inner = Progress(partial(_looked, context, before, every))
+        inside = context._replace(scope=scope, now=shared.surroundings.clock(), progress=inner)
         while True:
             shared.lifecycle.check()
             report = shared.store.write(repair_safe(inside, MemoryTranscriptRepairSafeRequest()), grows=False)
@@ -314,6 +318,12 @@ def _transcripts(context: Context) -> Done:
             if not report.has_more or not report.mended:
                 break
         left += sum(count for kind, count in report.left.items() if kind not in CITED_FROM_ELSEWHERE)
+
+
+def _looked(context: Context, before: int, every: int, step: Step) -> None:
+    """Of the inner call's steps only one counts for this one: looking through a space's messages."""
+    if step.name == "messages":
+        context.progress.at(before + step.done, every)
 
 
 def _stuck_jobs(context: Context) -> Done:

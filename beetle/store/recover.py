@@ -78,6 +78,7 @@ PLACE_OF_MESSAGE_SQL = """
 SELECT c.conversation, c.channel_id, c.conversation_id, c.space
 FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ?
 """
+COUNTED_MESSAGES_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation WHERE space <= ?"
 LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
 SPACE_OF_SKILL_SQL = "SELECT space FROM skill WHERE skill = ?"
 SPACE_OF_FACT_SQL = "SELECT space FROM fact WHERE fact = ?"
@@ -186,6 +187,11 @@ def place_of_message(tx: Reading, message: int) -> tuple[int, str, str, int] | N
 def last_message(tx: Reading) -> int:
     """The highest key of a message; 0 without one."""
     return tx.value(LAST_MESSAGE_SQL)
+
+
+def messages_up_to(tx: Reading, space: int) -> int:
+    """Messages of the spaces up to one, as their conversations say."""
+    return tx.value(COUNTED_MESSAGES_SQL, space)
 
 
 def space_of_skill(tx: Reading, skill: int) -> int | None:
