@@ -12,7 +12,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.fields import Request
 from beetle.contracts.operations import BY_NAME, Operation
-from tui.dialogs import Confirm
+from tui.dialogs import Confirm, Editing
 from tui.json_view import ReportView
 from tui.link import Cancelled
 from tui.operation_form import HIDDEN, TAG, OperationForm, arguments_of, kind_of, typed_arguments
@@ -98,8 +98,17 @@ async def _which_kind(console: Console, row: Operation) -> type[Request] | None:
     return None if word is None else by_word[word]
 
 
-def _question(row: Operation, arguments: Mapping[str, Any]) -> Confirm:
+class _Question(Confirm, Editing[bool]):
+    """Asks before what was typed into a form is run; the form is closed, and nobody else has it."""
+
+    @property
+    def unsaved(self) -> bool:
+        """See Editing."""
+        return True
+
+
+def _question(row: Operation, arguments: Mapping[str, Any]) -> _Question:
     shown = {name: "…" if name in HIDDEN else value for name, value in arguments.items()}
     text = json.dumps(shown, ensure_ascii=False)
     told = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
-    return Confirm(f"Run {row.name}?", [f"{row.help[:1].upper()}{row.help[1:]}.", "", told])
+    return _Question(f"Run {row.name}?", [f"{row.help[:1].upper()}{row.help[1:]}.", "", told])

@@ -111,6 +111,15 @@ def test_arguments_of_an_operation_are_asked_about_and_are_there_when_it_goes_on
         await shown.press("n")
         await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
         assert shown.console.screen.query_one("#argument-name", Line).value == "pump"
+        await shown.press("enter")
+        await shown.until_shown("Run skill.delete?", '"pump"')
+        await shown.press("ctrl+c")
+        await shown.until_shown("Quit?")
+        await shown.press("n")
+        await shown.until_shown("Run skill.delete?")
+        await shown.press("n")
+        await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
+        assert shown.console.screen.query_one("#argument-name", Line).value == "pump"
         await shown.press("ctrl+u", "ctrl+c")
         assert ended(shown)
 
