@@ -218,8 +218,9 @@ def test_a_write_between_two_steps_of_the_copy_waits_for_nothing_and_tears_nothi
             commit(memory, turn(f"t{number}", f"text {number} " + "x" * 30_000))
         store, written = store_of(memory), 0
 
-        def go_on() -> None:
+        def go_on(done: int, of: int) -> None:
             nonlocal written
+            assert 0 <= done <= of
             if threading.current_thread() is threading.main_thread() and written < 12 and not held():
                 written += 1
                 commit(memory, turn(f"more{written}", f"more {written}"))
@@ -267,7 +268,7 @@ def test_a_snapshot_that_was_changed_or_cut_anywhere_is_refused_with_nothing_cha
         kept = snapshots.look(str(file), snapshot_id)
         if kept.header is not None:
             target = str(path) + ".tried"
-            fault = snapshots.unpack(kept, target, lambda: None)
+            fault = snapshots.unpack(kept, target, lambda done, of: None)
             assert fault in ("payload_changed", "too_large"), what
             os.unlink(target)
     for what, broken in list(broken_copies(data))[::40]:

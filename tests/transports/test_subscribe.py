@@ -13,7 +13,7 @@ import msgpack
 import pytest
 
 from beetle.runtime.config import Principal
-from beetle.runtime.hub import TOPIC_CAPABILITIES, Hub, Subscription
+from beetle.runtime.hub import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
 from beetle.store.event_log import Event, Logged
 from beetle.transports.unix_socket import SUBSCRIPTIONS
 from tests.transports.conftest import Peer, commit
@@ -346,11 +346,11 @@ def test_what_does_not_fit_is_counted_and_told_behind_what_did() -> None:
     hub = Hub()
     subscription = hub.open(frozenset({"skill"}), "space:a", False, 3)
     hub.publish([_logged(seq) for seq in range(1, 11)])
-    assert [subscription.take() for _ in range(3)] == [(_logged(seq), 0) for seq in (1, 2, 3)]
+    assert [subscription.take() for _ in range(3)] == [Delivery(_logged(seq)) for seq in (1, 2, 3)]
     hub.publish([_logged(11)])
-    assert subscription.take() == (None, 8), "what comes before the loss was told belongs to it"
+    assert subscription.take() == Delivery(None, 8), "what comes before the loss was told belongs to it"
     hub.publish([_logged(12)])
-    assert subscription.take() == (_logged(12), 0)
+    assert subscription.take() == Delivery(_logged(12))
 
 
 def test_a_queue_takes_its_topics_and_its_space_and_the_daemons_own_only_for_operators() -> None:
@@ -358,9 +358,9 @@ def test_a_queue_takes_its_topics_and_its_space_and_the_daemons_own_only_for_ope
     plain = hub.open(frozenset({"skill", "lifecycle"}), "space:a", False, 10)
     operator = hub.open(frozenset({"skill", "lifecycle"}), "space:a", True, 10)
     hub.publish([_logged(1, "job"), _logged(2, "skill", "space:b"), _logged(3, "lifecycle", None), _logged(4)])
-    assert plain.take() == (_logged(4), 0)
-    assert operator.take() == (_logged(3, "lifecycle", None), 0)
-    assert operator.take() == (_logged(4), 0)
+    assert plain.take() == Delivery(_logged(4))
+    assert operator.take() == Delivery(_logged(3, "lifecycle", None))
+    assert operator.take() == Delivery(_logged(4))
 
 
 def test_closing_wakes_who_waits_and_what_was_queued_is_gone() -> None:

@@ -125,13 +125,13 @@ def test_it_is_resized_wildly_and_readable_in_the_end(beetle: tuple[str, ...], d
     sizes = random.Random(SEED)
     with shown(beetle, daemon) as terminal:
         for area, filled in (
-            ("3", "> kitchen"),
-            ("4", "> radio/night-shift"),
-            ("7", "chain ok for"),
-            ("1", "Activity"),
+            ("3", ("> kitchen", "(fingerprint)")),
+            ("4", ("> radio/night-shift", "of 2 conversations")),
+            ("7", ("chain ok for", "Chain follows, ok")),
+            ("1", ("Activity", "Needs a hand")),
         ):
             terminal.press(area)
-            terminal.until(filled)
+            terminal.until(*filled)
             terminal.calm()
             before = steady(terminal)
             for _ in range(SIZES // 4 + 1):
@@ -141,6 +141,7 @@ def test_it_is_resized_wildly_and_readable_in_the_end(beetle: tuple[str, ...], d
                     terminal.until(f"{columns} x {rows}") if columns > 40 and rows > 6 else terminal.calm()
                 terminal.press("down", "up")
             terminal.resize(80, 24)
+            terminal.until(*filled)
             terminal.calm()
             assert steady(terminal) == before
 
