@@ -270,4 +270,5 @@ def test_a_store_and_its_model_agree(backend: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [*DISK_BACKENDS, "in-memory"])
 def test_a_store_and_its_model_agree_for_long(backend: str) -> None:
-    run(backend, examples=150, steps=50)
+    # Eighteen times the steps of the quick test. Each costs one search a word said so far: 50 of them are about 1 s.
+    run(backend, examples=40, steps=50)
