@@ -57,7 +57,12 @@ def test_stores_and_their_model_agree_for_long(kind: type[Machine], examples: in
 @pytest.mark.slow
 def test_every_operation_is_answered_in_some_run() -> None:
     Machine.answered.clear()
-    run(AloneRules, examples=20, steps=40)
-    run(DiskRules, examples=20, steps=40)
     left_out = set(NOT_IN_THE_MACHINE) | set(NEVER_ANSWERED)
+    wanted = {row.name for row in OPERATIONS} - left_out
+    # Which rules a run draws is chance, and depends on what ran in the process before even when it is derandomized: now
+    # and then forty runs leave an operation out. What these rounds do not reach, no rule asks for.
+    for kind in (DiskRules, AloneRules, AloneRules, AloneRules, DiskRules):
+        run(kind, examples=20, steps=40, derandomize=False)
+        if wanted <= set(Machine.answered):
+            break
     assert {row.name for row in OPERATIONS} - set(Machine.answered) == left_out
