@@ -238,9 +238,10 @@ class Console(App[None], inherit_bindings=False):
         """The keys of the area that is shown."""
         self.push_screen(HelpScreen(self.screen))
 
-    def action_palette(self) -> None:
-        """Find a command, and run it."""
-        self.push_screen(Palette(tuple(self.commands()), lambda: operation_entries(self)), self._run_chosen)
+    async def action_palette(self) -> None:
+        """Find a command, and run it. The key has done what it does once there is a line for what is typed next."""
+        palette = Palette(tuple(self.commands()), lambda: operation_entries(self))
+        await self.push_screen(palette, self._run_chosen)
 
     def action_operation(self, name: str) -> None:
         """Fill in the form of an operation, run it, and see its report."""

@@ -90,6 +90,8 @@ class Palette(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         """Everything, before anything is typed."""
+        # At once: a screen finds its focus a little later, and what is typed or pasted until then would be lost.
+        self.set_focus(self.query_one(Line))
         self._show(self._entries)
         if self._more is not None:
             self.run_worker(partial(self._ask_more, self._more), name="more", group="more")

@@ -176,6 +176,15 @@ def test_a_pasted_megabyte_is_cut_or_refused(beetle: tuple[str, ...], daemon: Da
         terminal.until("Runtime skills", gone=["^s saves"])
 
 
+def test_what_is_typed_and_pasted_behind_the_palette_s_key_is_in_it(beetle: tuple[str, ...], daemon: Daemon) -> None:
+    with shown(beetle, daemon) as terminal:
+        for typed in (b"\x10zzq", b"\x10\x1b[200~zzq\x1b[201~"):
+            terminal.send(typed)
+            terminal.until("Nothing is called that.", "zzq")
+            terminal.press("escape")
+            terminal.until("Activity", gone=["Nothing is called that."])
+
+
 def test_bytes_that_are_no_keys_do_no_harm(beetle: tuple[str, ...], daemon: Daemon) -> None:
     noise = random.Random(SEED)
     with shown(beetle, daemon) as terminal:
