@@ -162,8 +162,8 @@ def test_a_pasted_megabyte_is_cut_or_refused(beetle: tuple[str, ...], daemon: Da
             terminal.press(*keys)
             terminal.paste(MEGABYTE)
             terminal.press("enter")
-            shown_then = terminal.calm()
-            assert re.search(told, shown_then), shown_then
+            # A terminal hands a megabyte over in pieces, and may pause in between for longer than a screen is calm.
+            assert any(re.search(told, terminal.calm()) for _ in range(10)), terminal.text
             terminal.press("escape", "escape")
             terminal.calm()
         terminal.press("3", "2")
