@@ -21,18 +21,18 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.write(f"beetle {__version__}\n")
         return 0
     _import_msgspec()
-    from beetle.transports.cli.app import run
+    from beetle.cli.app import run
 
     return run(arguments)
 
 
 def _tree_is_held() -> bool:
     """Keep whoever cleans up from removing what this process runs from, until it ends."""
-    from beetle.frozen import TreeIsGoing, hold_tree
+    from beetle.deploy.frozen import TreeBeingRemoved, hold_tree
 
     try:
         hold_tree(sys.executable)
-    except TreeIsGoing:
+    except TreeBeingRemoved:
         return False
     return True
 

@@ -10,20 +10,19 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgpack
-from msgspec import MsgspecError, Struct, to_builtins
+from msgspec import MsgspecError, Struct
 
-from beetle.contracts.codec import UNSET, Raw, check_values, pack, unpack, unpack_any
+from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_wire, unpack
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import SubscribeReport
 from beetle.contracts.envelope import PROTOCOL, DeviceAuth, RequestId, WireError, WireEvent
-from beetle.contracts.errors import ERRORS, STATUS, BeetleError, Internal, InvalidFrame, InvalidRequest
+from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME
-from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, Step, Tell
+from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, OnProgress, ProgressStep
 
 T = TypeVar("T")
 
@@ -32,12 +31,17 @@ FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 1.0
 
 
-class NoDaemon(ConnectionError):
-    """Nobody answers at the socket."""
+class NoDaemon(DaemonUnavailable, ConnectionError):
+    """Nobody answers at the socket: a `BeetleError` with the key `daemon_unavailable`, and a ConnectionError."""
+
+    template = "no daemon answers at {path} ({reason})"
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"no daemon answers at {path} ({reason})")
+        super().__init__(path=path, reason=reason)
         self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NoDaemon, (self.path, self.details["reason"])
 
 
 class ClientClosed(ConnectionError):
@@ -45,6 +49,10 @@ class ClientClosed(ConnectionError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the client of {path} is closed")
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClientClosed, (self.path,)
 
 
 class _Sent(Struct, omit_defaults=True):
@@ -92,7 +100,7 @@ class Client(OperationMethods):
 
     def __init__(
         self,
-        path: str,
+        path: str | None = None,
         *,
         scope: WireScope | None = None,
         auth: DeviceAuth | None = None,
@@ -102,15 +110,18 @@ class Client(OperationMethods):
         """Connect.
 
         Args:
+            path: the daemon's socket. Left out, it is found as the command line finds it: $BEETLE_SOCKET, the lock file
+                of $BEETLE_STORE, the configuration, the user's usual place, the system's.
             scope: where requests work that name no scope of their own.
             timeout: seconds for one call with all its tries.
             retry: false answers the first error as it is.
 
         Raises:
             NoDaemon: nobody answers at `path`.
+            DaemonUnavailable: no path was given, and nobody answers anywhere.
+            Forbidden: no path was given, and this user may not use the socket that was found.
             TimeoutError: somebody listens there, and takes no connection.
         """
-        self.path = path
         self._scope = scope
         self._auth = auth
         self._timeout = timeout
@@ -119,7 +130,9 @@ class Client(OperationMethods):
         self._guard = threading.Lock()
         self._closed = threading.Event()
         self._told = threading.local()
-        self._wire: _Wire | None = _Wire(path, time.monotonic() + timeout)
+        end = time.monotonic() + timeout
+        self._wire: _Wire | None = _found(end) if path is None else _Wire(path, end)
+        self.path = self._wire.path
 
     @property
     def repeated(self) -> bool:
@@ -134,11 +147,11 @@ class Client(OperationMethods):
         scope: WireScope | None = None,
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Report:
         """Run any operation; the report's type is the table's, and a bare `Report` for what only the daemon knows.
 
-        To be told by `tell` costs a subscription to `lifecycle`; a caller that may not follow that is told nothing.
+        With `on_progress` the client subscribes to `lifecycle`; a caller that may not follow it gets no progress.
 
         Raises:
             BeetleError: what the daemon answered.
@@ -156,7 +169,7 @@ class Client(OperationMethods):
         if not self._guard.acquire(timeout=self._timeout):
             raise TimeoutError("the call of another thread has not ended")
         try:
-            answer = self._patiently(lambda: self._once(request.id, data, end, tell), end)
+            answer = self._patiently(lambda: self._once(request.id, data, end, on_progress), end)
         finally:
             self._guard.release()
         self._told.repeated = answer.repeated
@@ -210,9 +223,7 @@ class Client(OperationMethods):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _request(self, operation: str, arguments: Any, scope: WireScope | None) -> _Sent:
@@ -243,22 +254,22 @@ class Client(OperationMethods):
                     return answer
                 wait = max(wait, _retry_after(error))
                 if not self._retry or not error.retryable or time.monotonic() + wait > end:
-                    raise _error(error)
+                    raise from_wire(error.key, error.message, error.hint, error.retryable, error.details)
             if self._closed.wait(min(wait, LONGEST_WAIT_S)):
                 raise ClientClosed(self.path)
             wait = min(wait * 2, LONGEST_WAIT_S)
 
-    def _once(self, request_id: int, data: bytes, end: float, tell: Tell | None) -> _Received:
+    def _once(self, request_id: int, data: bytes, end: float, on_progress: OnProgress | None) -> _Received:
         if self._wire is None and not self._closed.is_set():
             self._wire = _Wire(self.path, end)
         # Looked at once the wire is where `close` finds it: either it shuts the wire, or this sees that it was called.
         if self._wire is None or self._closed.is_set():
             raise ClientClosed(self.path)
         try:
-            if tell is None:
+            if on_progress is None:
                 answer = self._wire.ask(request_id, data, end)
             else:
-                answer = self._followed(self._wire, request_id, data, end, tell)
+                answer = self._followed(self._wire, request_id, data, end, on_progress)
         except BaseException:
             # Interrupted anywhere, the next call must not meet half a request or an answer that is not its own.
             self._drop()
@@ -267,13 +278,15 @@ class Client(OperationMethods):
             self._drop()
         return answer
 
-    def _followed(self, wire: _Wire, request_id: int, data: bytes, end: float, tell: Tell) -> _Received:
+    def _followed(self, wire: _Wire, request_id: int, data: bytes, end: float, on_progress: OnProgress) -> _Received:
         """Ask, and follow meanwhile on the same connection how far it is."""
         begin = self._request("subscribe", {"topics": [PROGRESS_TOPIC]}, None)
         begun = wire.ask(begin.id, _packed(begin), end)
-        if begun.id is None or begun.error is not None:
-            return begun if begun.id is None else wire.ask(request_id, data, end)
-        answer = wire.ask(request_id, data, end, tell)
+        if begun.id is None:
+            return begun
+        if begun.error is not None:
+            return wire.ask(request_id, data, end)
+        answer = wire.ask(request_id, data, end, on_progress)
         if answer.id is not None:
             sub = _decoded(begun.report, SubscribeReport, self.path).sub
             stop = self._request("unsubscribe", {"sub": sub}, None)
@@ -316,9 +329,7 @@ class Events(Iterator[WireEvent]):
     def __enter__(self) -> Events:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -351,10 +362,10 @@ class _Wire:
         self._start = 0
         self._unpacker = msgpack.Unpacker(max_buffer_size=0)
 
-    def ask(self, request_id: int, data: bytes, end: float, tell: Tell | None = None) -> _Received:
+    def ask(self, request_id: int, data: bytes, end: float, on_progress: OnProgress | None = None) -> _Received:
         """Send a request and wait for its answer, or for one without an id: that is about the connection itself.
 
-        `tell` is told of what comes meanwhile for a subscription of this connection.
+        `on_progress` is told of what comes meanwhile for a subscription of this connection.
         """
         try:
             self._socket.settimeout(_left(end))
@@ -364,8 +375,8 @@ class _Wire:
         while True:
             answer = _decoded(self.receive(end), _Received, self.path)
             if answer.sub is not None:
-                if tell is not None:
-                    _tell(tell, _decoded(answer.event, _Said, self.path))
+                if on_progress is not None:
+                    _report_progress(on_progress, _decoded(answer.event, _Said, self.path))
                 continue
             if answer.id is None or answer.id == request_id:
                 return answer
@@ -400,9 +411,9 @@ class _Wire:
         self._socket.close()
 
 
-def _tell(tell: Tell, said: _Said) -> None:
+def _report_progress(on_progress: OnProgress, said: _Said) -> None:
     if said.event == PROGRESS:
-        tell(Step(said.step, said.number, said.steps, said.done, said.of))
+        on_progress(ProgressStep(said.step, said.number, said.steps, said.done, said.of))
 
 
 def _left(end: float) -> float:
@@ -413,18 +424,12 @@ def _packed(request: _Sent) -> bytes:
     """Raises InvalidRequest for arguments that no frame can hold, with the path as the daemon would give it."""
     try:
         # A typed request's times become text: as MessagePack they would be an extension, which no frame may hold.
-        request.args = to_builtins(request.args, builtin_types=(bytes,), str_keys=True, enc_hook=_opened)
+        request.args = to_wire(request.args)
         return pack(request)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         with contextlib.suppress(RecursionError):
             check_values(request.args, "$.args")
         raise InvalidRequest(reason=f"the arguments cannot be sent: {error}", path="$.args") from None
-
-
-def _opened(value: Any) -> Any:
-    if isinstance(value, Raw):
-        return unpack_any(value)
-    raise TypeError(f"{type(value).__name__} is no value of a request")
 
 
 def _decoded(data: bytes | Raw, kind: type[T], path: str) -> T:
@@ -434,28 +439,28 @@ def _decoded(data: bytes | Raw, kind: type[T], path: str) -> T:
         raise _foreign(path) from None
 
 
+def _found(end: float) -> _Wire:
+    """A connection to the first daemon that answers where the command line would look."""
+    from beetle.find import refuse_closed_socket, usual_sockets
+
+    *others, last = usual_sockets()
+    for path in others:
+        try:
+            return _Wire(path, end)
+        except NoDaemon:
+            refuse_closed_socket(path)
+    try:
+        return _Wire(last, end)
+    except NoDaemon:
+        refuse_closed_socket(last)
+        raise
+
+
 def _foreign(path: str) -> InvalidFrame:
     hint = "is this a beetle daemon's socket, and is the daemon not much newer than this client?"
-    return InvalidFrame(reason=f"what answers at {path} is not understood", hint=hint)
-
-
-class _Newer(Internal):
-    """An error whose key this client does not know yet."""
-
-    @property
-    def exit_code(self) -> int:
-        return STATUS[Internal.key].exit_code
+    return InvalidFrame(reason=f"the answer at {path} is not valid", hint=hint)
 
 
 def _retry_after(error: WireError) -> float:
     asked = error.details.get("retry_after_ms", 0)
     return asked / 1000 if isinstance(asked, int) else 0.0
-
-
-def _error(told: WireError) -> BeetleError:
-    """The daemon's error as its class, with the daemon's own words."""
-    kind = ERRORS.get(told.key) or type("Newer", (_Newer,), {"key": told.key, "retryable": told.retryable})
-    error = kind.__new__(kind)
-    error.details, error.message, error.hint = told.details, told.message, told.hint
-    Exception.__init__(error, f"{told.key}: {told.message}")
-    return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -12,15 +13,20 @@ import threading
 from collections.abc import Mapping
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
-from beetle.open import Opened, open_store, start_jobs, stop_jobs, surroundings_of
-from beetle.runtime.config import Config, read_config
-from beetle.runtime.principals import Principals
+from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
+from beetle.runtime.host.config import Config, read_config
+from beetle.runtime.host.principals import Principals
 from beetle.store.event_log import Event
 from beetle.transports.unix_socket import SocketServer
 
 log = logging.getLogger("beetle.daemon")
 
 NOTIFY_SECONDS = 5.0
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the interpreter while another wants it. SQLite lets go of it at every row, and Python's
+own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
+OWN_DESCRIPTORS = 64
+"""Files, logs and pipes beside connections and readers."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -40,14 +46,16 @@ def serve(
         BeetleError: the store or the socket could not be opened.
     """
     _start_log(config.daemon.log)
+    sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     notifier = _Notifier(env)
-    opened = open_store(store, profile, backend, surroundings=surroundings_of(config, env), env=env)
+    opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     try:
         _say_what_was_opened(opened)
+        _allow_open_files(opened.profile.budgets.connections + opened.profile.budgets.readers * 3 + OWN_DESCRIPTORS)
         opened.dispatcher.lifecycle.ends_by(_end)
-        principals = Principals(os.getuid(), config.principals, opened.dispatcher.presence.devices)
+        principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
         jobs = start_jobs(opened, principals.by_name)
@@ -64,6 +72,8 @@ def serve(
             opened.dispatcher.lifecycle.stop_tasks()
             stop_jobs(opened, jobs)
             server.stop()
+        # Before the daemon's last row, which a reader of the log takes for the end of it.
+        opened.dispatcher.refusals.finish()
         _record(opened, "daemon_stopped")
     finally:
         opened.store.close()
@@ -100,6 +110,17 @@ def _wait(
                 config.daemon, config.agent_skills, config.model, config.replica
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
+
+
+def _allow_open_files(needed: int) -> None:
+    """Room for every connection of the profile: at the limit nobody would be let in, the operator neither."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < needed:
+        log.warning("%d open files are allowed; the connections of the profile need %d", most, needed)
 
 
 def _say_what_was_opened(opened: Opened) -> None:

@@ -14,22 +14,27 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
 from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
-from beetle.contracts.progress import Tell
+from beetle.contracts.names import BACKEND_NAMES, BackendName
+from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
-from beetle.memory.chain import chain_hash
-from beetle.runtime.caller import Caller
-from beetle.runtime.config import AbsolutePath, Config, Model, read_config, store_path
-from beetle.runtime.dispatcher import Call, Dispatcher, Outcome
-from beetle.runtime.identity import Identity, open_identity
-from beetle.runtime.jobs import EMBEDDED, JobLoop, Terms, exactly
-from beetle.runtime.principals import OPERATOR, OPERATOR_CAPABILITIES
-from beetle.runtime.profile import Profile, choose_profile, load_profile, read_machine
-from beetle.runtime.surroundings import THIS_MACHINE, Surroundings
-from beetle.store.connection import BACKENDS, Backend, StoreSettings
-from beetle.store.store import Store
+from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.caller import OWNER_VIEWS, Caller
+from beetle.runtime.host.config import AbsolutePath, Config, Model, read_config, store_path
+from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
+from beetle.runtime.host.identity import Identity, open_identity
+from beetle.runtime.host.jobs import EMBEDDED, JobLimits, JobLoop, exactly
+from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
+from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
+from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.runtime.pipeline.invocation import Call, Outcome
+from beetle.store.engine.connection import StoreSettings
+from beetle.store.engine.store import Store
 
 RESTING_MODES = ("read_only", "safe", "closing")
 """Modes of a runtime in which it does no job."""
+IN_MEMORY = ":memory:"
+"""Instead of a path: a store that is gone when it is closed. SQLite's own word for it."""
 SKILL_DIRS_VARIABLE = "BM_AGENT_SKILL_DIRS"
 EMBEDDED_CACHE_KIB = 512
 """The page cache of a connection that the embedded backend may have at most, whatever the profile."""
@@ -43,7 +48,7 @@ class Opened(NamedTuple):
     profile: Profile
     reasons: tuple[str, ...]
     identity: Identity
-    surroundings: Surroundings = THIS_MACHINE
+    dependencies: Dependencies = SYSTEM_DEPENDENCIES
 
 
 def open_store(
@@ -51,7 +56,7 @@ def open_store(
     profile_name: str,
     backend: str | None = None,
     *,
-    surroundings: Surroundings = THIS_MACHINE,
+    dependencies: Dependencies = SYSTEM_DEPENDENCIES,
     vfs: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Opened:
@@ -63,18 +68,18 @@ def open_store(
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
         store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs),
-        clock=surroundings.clock,
+        clock=dependencies.clock,
         chain_hash=chain_hash,
         version=__version__,
     )
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
-    if surroundings.harness is None:
-        surroundings = surroundings._replace(harness=run_harness)
-    dispatcher = Dispatcher(store, profile, identity, surroundings, version=__version__)
-    return Opened(store, dispatcher, profile, reasons, identity, surroundings)
+    if dependencies.harness is None:
+        dependencies = dependencies._replace(harness=run_harness)
+    dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, version=__version__)
+    return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 
-def surroundings_of(config: Config, env: Mapping[str, str]) -> Surroundings:
+def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependencies:
     """What a configuration and the environment say of the machine; $BM_AGENT_SKILL_DIRS outranks the file's folders.
 
     Raises:
@@ -82,12 +87,16 @@ def surroundings_of(config: Config, env: Mapping[str, str]) -> Surroundings:
     """
     named = [each for each in env.get(SKILL_DIRS_VARIABLE, "").split(":") if each]
     dirs = skill_folders(named, f"${SKILL_DIRS_VARIABLE}") if named else config.agent_skills.dirs
-    return Surroundings(skill_dirs=dirs, model=config.model)
+    return Dependencies(skill_dirs=dirs, model=config.model)
 
 
-def with_model(store: str | None, model: Model) -> Surroundings:
-    """The surroundings of a store, the configured one when None, with another model than theirs."""
-    usual = THIS_MACHINE if store else surroundings_of(read_config(None, os.environ, os.getuid()), os.environ)
+def dependencies_with_model(store: str | None, model: Model) -> Dependencies:
+    """The dependencies of a store, the configured one when None, with another model than theirs."""
+    usual = (
+        SYSTEM_DEPENDENCIES
+        if store
+        else configured_dependencies(read_config(None, os.environ, os.getuid()), os.environ)
+    )
     return usual._replace(model=model)
 
 
@@ -114,7 +123,7 @@ def run_harness(request: HarnessRunRequest) -> HarnessRunReport:
 
 def state_fingerprint(opened: Opened, owner_id: str) -> str:
     """The fingerprint of what an owner's memory space holds."""
-    from beetle.runtime.continuity.fingerprint import state_fingerprint
+    from beetle.runtime.areas.continuity.gather import state_fingerprint
 
     with opened.store.read() as tx:
         return state_fingerprint(tx, MemoryIdentity(owner_id=owner_id).memory_space_id)
@@ -128,7 +137,7 @@ def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:
     return load_profile(choice.name), choice.reasons
 
 
-def store_settings(path: str, profile: Profile, backend: Backend) -> StoreSettings:
+def store_settings(path: str, profile: Profile, backend: BackendName) -> StoreSettings:
     """The store's share of a profile's budgets."""
     budgets = profile.budgets
     cache = min(budgets.page_cache_kib, EMBEDDED_CACHE_KIB) if backend == "embedded" else budgets.page_cache_kib
@@ -142,13 +151,14 @@ def store_settings(path: str, profile: Profile, backend: Backend) -> StoreSettin
         readers=budgets.readers,
         write_queue=budgets.write_queue,
         write_group=budgets.write_group,
+        background_share=budgets.background_share_percent,
     )
 
 
-def _backend(asked: str | None, profile: Profile) -> Backend:
+def _backend(asked: str | None, profile: Profile) -> BackendName:
     if asked is None:
         return profile.backends.default
-    for backend in BACKENDS:
+    for backend in BACKEND_NAMES:
         if backend == asked and backend in profile.backends.allowed:
             return backend
     allowed = ", ".join(profile.backends.allowed)
@@ -187,15 +197,15 @@ def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, onl
     model = opened.dispatcher.model
     if model is None:
         return None
-    terms = Terms(
+    terms = JobLimits(
         caller_of=caller_of,
         whose="*" if only is None else exactly(only),
         not_whose=EMBEDDED if only is None else "",
         share_percent=opened.profile.budgets.background_share_percent,
         timeout_s=model.timeout_s,
         rest_s=lambda: model.rest_s,
-        clock=opened.surroundings.clock,
-        ids=opened.surroundings.ids,
+        clock=opened.dependencies.clock,
+        ids=opened.dependencies.ids,
     )
     loop = JobLoop(opened.store, _Jobs(opened.dispatcher), terms)
     opened.dispatcher.on_job = loop.wake
@@ -232,14 +242,22 @@ class Embedded:
         scope: WireScope | None,
         idempotency_key: str | None,
         deadline_ms: int | None,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Outcome:
         """Through all five steps, as the identity the store was opened for. What closes the runtime frees its store.
 
         Args:
-            tell: is told how far the work is, on the thread that does it.
+            on_progress: called with the progress, on the thread that does the work.
         """
-        call = Call(operation, arguments, self._caller, scope or self._scope, idempotency_key, deadline_ms, tell=tell)
+        call = Call(
+            operation,
+            arguments,
+            self._caller,
+            scope or self._scope,
+            idempotency_key,
+            deadline_ms,
+            on_progress=on_progress,
+        )
         try:
             return self._opened.dispatcher.dispatch(call)
         finally:
@@ -283,28 +301,35 @@ def open_embedded(
     identity: MemoryIdentity,
     scope: MemoryScope,
     transport: str = "in_process",
-    surroundings: Surroundings | None = None,
+    dependencies: Dependencies | None = None,
     skill_dirs: Sequence[str] = (),
 ) -> Embedded:
     """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`).
 
     Args:
-        store: its path. Left out, it and the surroundings are what the configuration says.
+        store: its path; `:memory:` asks for the in-memory backend.
+            Left out, it and the dependencies are what the configuration says.
         skill_dirs: folders of Agent Skills to mount in place of the configuration's; relative ones are made absolute.
     """
     # A struct's constructor checks nothing.
     identity = convert_request(identity, MemoryIdentity, "$.identity")
     scope = convert_request(scope, MemoryScope, "$.scope")
+    if store == IN_MEMORY:
+        if backend not in (None, "in-memory"):
+            raise InvalidRequest(
+                reason=f"{IN_MEMORY} is no file for the backend {backend!r}", hint="leave one of them out"
+            )
+        backend = "in-memory"
     if store is None:
         uid = os.getuid()
         config = read_config(None, os.environ, uid)
         store = str(store_path(None, os.environ, config, uid))
-        surroundings = surroundings or surroundings_of(config, os.environ)
-    surroundings = surroundings or THIS_MACHINE
+        dependencies = dependencies or configured_dependencies(config, os.environ)
+    dependencies = dependencies or SYSTEM_DEPENDENCIES
     if skill_dirs:
         folders = skill_folders((each and os.path.abspath(each) for each in skill_dirs), "$.agent_skill_dirs")
-        surroundings = surroundings._replace(skill_dirs=folders)
-    opened = open_store(store, profile, backend, surroundings=surroundings)
+        dependencies = dependencies._replace(skill_dirs=folders)
+    opened = open_store(store, profile, backend, dependencies=dependencies)
     wire = WireScope(
         owner_id=identity.owner_id,
         agent_id=identity.agent_id,
@@ -325,7 +350,7 @@ def _owner(identity: MemoryIdentity) -> Caller:
         name=f"embedded:{identity.agent_id}",
         kind="embedded",
         capabilities=OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
-        views=("host_ui", "model_context", "operator_audit", "export", "raw_owner"),
+        views=OWNER_VIEWS,
         transport="in_process",
         owner_id=identity.owner_id,
         agent_id=identity.agent_id,

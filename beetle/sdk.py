@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
 from beetle.contracts.lifecycle import MemoryCloseReport
 from beetle.contracts.methods import OperationMethods
-from beetle.contracts.progress import Tell
+from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.contracts.tool_registries import ToolRegistryUpsertRequest
 
 if TYPE_CHECKING:
-    from beetle.runtime.config import Model
+    from beetle.open import Embedded
+    from beetle.runtime.host.config import Model
 
 
 class MemoryRuntime(OperationMethods):
@@ -26,7 +26,7 @@ class MemoryRuntime(OperationMethods):
     what is queued. One process at a time may hold a store: another gets `store_locked`.
     """
 
-    def __init__(self, opened: Any) -> None:
+    def __init__(self, opened: Embedded) -> None:
         self._opened = opened
 
     @classmethod
@@ -44,7 +44,7 @@ class MemoryRuntime(OperationMethods):
         """Open a store.
 
         Args:
-            store: path of the database; the user's default store when left out; ignored by the in-memory backend.
+            store: path of the database; the user's default store when left out; `:memory:` is the in-memory backend.
             profile: a profile's name, or `auto` to choose one that fits this machine.
             backend: in-memory, sqlite, file or embedded; the profile's own when left out.
             identity: for whom; the default owner and agent when left out.
@@ -56,7 +56,7 @@ class MemoryRuntime(OperationMethods):
         Raises:
             StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch, InvalidRequest.
         """
-        from beetle.open import open_embedded, with_model
+        from beetle.open import dependencies_with_model, open_embedded
 
         return cls(
             open_embedded(
@@ -66,7 +66,7 @@ class MemoryRuntime(OperationMethods):
                 identity=identity or MemoryIdentity(),
                 scope=scope or MemoryScope(),
                 skill_dirs=tuple(os.fspath(each) for each in agent_skill_dirs),
-                surroundings=None if model is None else with_model(store, model),
+                dependencies=None if model is None else dependencies_with_model(store, model),
             )
         )
 
@@ -88,9 +88,9 @@ class MemoryRuntime(OperationMethods):
         scope: WireScope | None = None,
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Report:
-        return self._opened.call(operation, arguments, scope, idempotency_key, deadline_ms, tell).report
+        return self._opened.call(operation, arguments, scope, idempotency_key, deadline_ms, on_progress).report
 
     def close(self, reason: str = "the runtime was closed") -> MemoryCloseReport | None:
         """Commit what is queued, fold the write-ahead log into the store, and free it. A second call says so.
@@ -107,9 +107,7 @@ class MemoryRuntime(OperationMethods):
     def __enter__(self) -> MemoryRuntime:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -187,7 +185,7 @@ class MemoryRuntimeBuilder:
         Raises:
             InvalidRequest: one of these is not as it must be.
         """
-        from beetle.runtime.config import model_of
+        from beetle.runtime.host.config import model_of
 
         given = {"kind": kind, "name": name, "url": url, "api_key_file": api_key_file, "timeout_s": timeout_s}
         return replace(self, _model=model_of(given))

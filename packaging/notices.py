@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution, packages_distributions
 from pathlib import Path
 
-OWN = ("beetle", "tui")
+OWN = ("beetle", "beetle_tui")
 IN_LAUNCHER = {"glibc": "libc.a", "zstd": "libzstd.a"}
 TEXTS = ("licen", "copying", "notice")
 RULE = "=" * 100

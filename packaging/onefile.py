@@ -25,8 +25,8 @@ import zstandard
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from beetle.contracts.errors import BeetleError
-from beetle.frozen import IN_USE
-from beetle.tree import MANIFEST, Entry, read_manifest, sha256_of, verify_tree
+from beetle.deploy.frozen import IN_USE
+from beetle.deploy.manifest import MANIFEST, Entry, read_manifest, sha256_of, verify_tree
 
 MAGIC = b"beetle-one-file\0"
 HEAD = struct.Struct("<16s64sQQQQ16x")

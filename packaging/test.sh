@@ -1,11 +1,30 @@
 #!/bin/sh
 # Passes the tests on a fresh machine: makes .venv with what they need, checks style and types, runs the tests.
-# Arguments go to pytest, e.g.  sh packaging/test.sh -m slow
+# With --build first, it builds meanwhile, and the tests of the build have to pass too.
+# Other arguments go to pytest, e.g.  sh packaging/test.sh -m slow
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/environment.sh
+. packaging/temporary.sh
+
+build=""
+if [ "${1:-}" = --build ]; then
+    shift
+    mkdir -p build
+    sh packaging/build.sh >build/build.log 2>&1 &
+    build=$!
+    export BEETLE_REQUIRE_BUILD=1
+fi
 make_environment dev
 .venv/bin/ruff check --quiet .
 .venv/bin/ruff format --quiet --check .
 .venv/bin/pyright --warnings
-exec .venv/bin/python -m pytest -n auto "$@"
+if [ -n "$build" ]; then
+    wait "$build" || { cat build/build.log >&2; exit 1; }
+    tail -1 build/build.log
+fi
+make_temporary 2048
+# More workers than cores: a test of the console waits for its terminal most of the time.
+workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
+# A short folder: the path of a socket has 107 bytes at most.
+.venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@"

@@ -21,13 +21,16 @@ ROOT = Path(__file__).parents[1]
 class Daemon:
     """A daemon on a fresh store in a folder of its own. `ready` is told through the notify socket, not by waiting."""
 
-    def __init__(self, *, profile: str, command: str | None = None, folder: str | None = None) -> None:
+    def __init__(
+        self, *, profile: str, command: str | None = None, folder: str | None = None, checkout: Path = ROOT
+    ) -> None:
         self._made = None if folder else tempfile.TemporaryDirectory(prefix="beetle-bench-")
         self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
         self.socket = str(self.folder / "b.sock")
         self.store = str(self.folder / "b.db")
         self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or [sys.executable, "-m", "beetle"]
         self.profile = profile
+        self.checkout = checkout
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -40,7 +43,7 @@ class Daemon:
             log = open(self.folder / "log", "ab")  # noqa: SIM115 - the child keeps it
             self.process = subprocess.Popen(
                 [*self.command, *options, "serve"],
-                cwd=ROOT,
+                cwd=self.checkout,
                 env={**os.environ, "NOTIFY_SOCKET": notify},
                 stdout=log,
                 stderr=log,
@@ -95,6 +98,11 @@ def _kib(pid: int, name: str, file: str) -> float:
 def rss_mib(pid: int) -> float:
     """Resident memory."""
     return _kib(pid, "VmRSS", "status") / 1024
+
+
+def memory_peak_mib(pid: int) -> float:
+    """The most resident memory that it ever had."""
+    return _kib(pid, "VmHWM", "status") / 1024
 
 
 def pss_mib(pid: int) -> float:

@@ -16,48 +16,61 @@ ANYTHING = "anything"
 EDGES: dict[str, tuple[str, str]] = {
     "beetle": ("sdk contracts", ""),  # names on demand
     "beetle.contracts": ("contracts", "msgspec"),
-    "beetle.memory": ("memory contracts", ""),
+    "beetle.domain": ("domain contracts", ""),
     "beetle.store": ("store contracts", "apsw"),
-    "beetle.runtime": ("runtime contracts memory store", "msgspec"),
-    "beetle.runtime.identity": ("contracts store", "cryptography"),  # the keys: nobody else has to do with them
-    "beetle.runtime.passphrase": ("", "cryptography"),
-    "beetle.runtime.model": ("contracts memory runtime", "msgspec urllib3"),  # nobody else asks anything of a network
-    "beetle.runtime.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
+    "beetle.runtime": ("", ""),
+    "beetle.runtime.host": ("runtime.host contracts domain store", "msgspec"),
+    "beetle.runtime.pipeline": ("runtime.pipeline runtime.host contracts domain store", "msgspec"),
+    "beetle.runtime.planes": ("runtime.planes runtime.pipeline runtime.host contracts domain store", "msgspec"),
+    "beetle.runtime.areas": ("runtime contracts domain store", "msgspec"),
+    "beetle.runtime.host.identity": ("contracts store", "cryptography"),  # the keys: nobody else has to do with them
+    "beetle.runtime.host.passphrase": ("", "cryptography"),
+    "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
+    "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
     "beetle.sdk": ("contracts runtime open", ""),
-    "beetle.client": ("contracts", "msgspec msgpack"),
-    "beetle.transports": ("transports contracts runtime.dispatcher", "msgspec msgpack"),
-    "beetle.transports.cli": (
-        "transports.cli contracts client frozen install open daemon runtime.config runtime.profile runtime.snapshot "
-        "selftest store.lock",
-        "msgspec tui",
+    "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
+    "beetle.client": ("contracts find", "msgspec msgpack"),
+    "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
+    "beetle.cli": (
+        "cli contracts client find deploy open daemon runtime.host.config runtime.host.profile "
+        "runtime.host.capability_snapshot store.engine.lock",
+        "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts.errors", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
-    "beetle.selftest": (ANYTHING, "msgpack tui"),
-    "beetle.frozen": ("", ""),
-    "beetle.tree": ("contracts.errors frozen", ""),
     "beetle.chunks": ("open contracts", ""),
-    "beetle.install": ("install contracts tree frozen", ""),  # what profile and configuration say is handed in
-    # It asks throw-away stores as several callers, at a clock of its own, beside a plain query of SQLite.
-    "beetle.harness": ("harness open contracts runtime.caller runtime.dispatcher runtime.surroundings store.floor", ""),
-    "beetle.__main__": ("transports.cli frozen", "msgspec"),
-    "tui": ("client contracts open", "textual rich segno"),
+    "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
+    "beetle.deploy.selftest": (ANYTHING, "msgpack beetle_tui"),
+    "beetle.deploy.frozen": ("", ""),
+    # It asks temporary stores as several callers, at a clock of its own, beside a plain query of SQLite.
+    "beetle.harness": (
+        "harness open contracts runtime.host.caller runtime.host.dependencies runtime.pipeline.invocation "
+        "store.baseline_index",
+        "",
+    ),
+    "beetle.__main__": ("cli deploy.frozen", "msgspec"),
+    "beetle_tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
+    # Deferred work is asked for as any other call is.
+    "beetle.runtime.host.jobs": "runtime.pipeline",
 }
 DEFERRED = (ast.FunctionDef, ast.ClassDef, ast.If)
 """Where an import at the top of a file does not run when it is loaded (an `if` is TYPE_CHECKING)."""
-FILES = sorted(path for part in ("beetle", "tui") for path in (ROOT / part).rglob("*.py"))
-IMPORTS_BY_NAME = ("beetle/selftest/contents.py",)
+TOPS = (ROOT, ROOT / "tui")
+PACKAGES = ("beetle", "beetle_tui")
+FILES = sorted(path for top, part in zip(TOPS, PACKAGES, strict=True) for path in (top / part).rglob("*.py"))
+IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py",)
 """The self-test imports every module of a list that the build wrote, to prove that the build has them all."""
-READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/transports/cli/")
+READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/")
 
 
 def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    top = TOPS[path.is_relative_to(TOPS[1])]
+    return ".".join(path.relative_to(top).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
@@ -78,9 +91,11 @@ def part_of(module: str) -> str:
 
 def allowed(module: str, imported: str) -> bool:
     inner, outer = EDGES[part_of(module)]
-    if not imported.startswith("beetle"):
-        top = imported.partition(".")[0]
-        return top in sys.stdlib_module_names or top in outer.split() or (top == "tui" and module.startswith("tui"))
+    top = imported.partition(".")[0]
+    if top == "beetle_tui" == module.partition(".")[0]:
+        return True
+    if top != "beetle":
+        return top in sys.stdlib_module_names or top in outer.split()
     target = imported.removeprefix("beetle").removeprefix(".")
     parts = [*inner.split(), *FURTHER.get(module, "").split(), "__version__"]
     return inner == ANYTHING or not target or any(target == each or target.startswith(f"{each}.") for each in parts)
@@ -97,8 +112,8 @@ def test_a_module_imports_only_from_where_it_may(path: Path) -> None:
 @pytest.mark.parametrize("path", [each for each in FILES if "cli" in each.parts], ids=module_of)
 def test_the_command_line_loads_what_is_heavy_inside_the_function_that_needs_it(path: Path) -> None:
     top = ast.Module([each for each in ast.parse(path.read_text()).body if not isinstance(each, DEFERRED)], [])
-    light = ("beetle.contracts", "beetle.transports.cli", "beetle.__version__")
-    found = [each for each in imports(top, module_of(path), False) if each.startswith(("beetle.", "tui"))]
+    light = ("beetle.contracts", "beetle.cli", "beetle.__version__")
+    found = [each for each in imports(top, module_of(path), False) if each.startswith(("beetle.", "beetle_tui"))]
     assert [each for each in found if not each.startswith(light)] == []
 
 

@@ -21,20 +21,22 @@ from typing import Any, NamedTuple, get_args
 import msgpack
 import pytest
 
+from beetle.cli.commands import COMMANDS
+from beetle.cli.parser import GLOBALS
 from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS
-from beetle.contracts.fields import ViewName, Visibility
+from beetle.contracts.fields import Visibility
+from beetle.contracts.names import ViewName
 from beetle.contracts.operations import OPERATIONS
-from beetle.memory import lexical, projection, ranking
-from beetle.runtime import config
-from beetle.runtime.handlers import memory, transcript_lifecycle
-from beetle.runtime.hub import TOPIC_CAPABILITIES
-from beetle.runtime.principals import Peer, Principals
-from beetle.runtime.profile import Budgets
-from beetle.runtime.views import Viewer, withheld
-from beetle.store import connection
+from beetle.domain import lexical, projection, ranking
+from beetle.runtime.areas.evidence import lifecycle
+from beetle.runtime.areas.recall import recall as memory
+from beetle.runtime.host import config
+from beetle.runtime.host.principals import Peer, Principals
+from beetle.runtime.host.profile import Budgets
+from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES
+from beetle.runtime.pipeline.views import Viewer, withheld
+from beetle.store.engine import connection
 from beetle.transports import unix_socket
-from beetle.transports.cli.commands import COMMANDS
-from beetle.transports.cli.parser import GLOBALS
 from tests.running import Daemon
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +68,11 @@ def pages_with(language: str) -> list[Path]:
 
 def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def sentences_of(name: str) -> str:
+    """A page's text on one line, however it is wrapped."""
+    return " ".join(text_of(name).split())
 
 
 def section(name: str, title: str) -> str:
@@ -171,13 +178,14 @@ def test_an_output_line_must_be_printed_and_in_its_place() -> None:
     assert not shows("a\n", ["a", "a"])
 
 
-def test_the_generated_pages_are_what_the_code_says() -> None:
+def test_the_generated_files_are_what_the_code_says() -> None:
     assert reference().stale() == {}, "run: python packaging/gen_reference.py"
 
 
 def test_a_stale_page_is_shown_as_a_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     module = reference()
     monkeypatch.setattr(module, "DOCS", tmp_path)
+    monkeypatch.setattr(module, "METHODS", tmp_path / "methods.py")
     assert module.main([]) == 0
     assert module.main(["--check"]) == 0
     page = tmp_path / "errors.md"
@@ -330,8 +338,8 @@ def test_the_topics_of_the_socket_page_need_what_it_says() -> None:
 def test_the_numbers_in_sentences_are_those_of_the_code() -> None:
     assert f"has at most {unix_socket.SUBSCRIPTIONS} subscriptions" in text_of("socket.md")
     assert f"reads nothing for {unix_socket.SEND_SECONDS} seconds" in text_of("socket.md")
-    assert transcript_lifecycle.ERASURE_WAIT_S == 3.0 and "for three seconds" in text_of("store.md")
-    assert ranking.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than\n30 minutes" in text_of("recall.md")
+    assert lifecycle.ERASURE_WAIT_S == 3.0 and "for three seconds" in text_of("store.md")
+    assert ranking.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than 30 minutes" in sentences_of("recall.md")
     assert f"The hits are the best {memory.PROJECTED_HITS} for" in text_of("recall.md")
     assert f"`0x{connection.APPLICATION_ID:X}`" in text_of("store.md")
     assert f"have at most {MESSAGE_LIMIT} characters" in text_of("errors.md")
@@ -363,7 +371,7 @@ def test_the_weights_and_signals_of_recall_are_documented() -> None:
         assert documented[name][1] == f"{value:g}", name
     signals = {row[0].strip("`") for row in rows(section("recall.md", "Signals"))[1:]}
     source = Path(ranking.__file__).read_text(encoding="utf-8")
-    made = set(re.findall(r'(?:append\(\(?|why = \[)"(\w+)"', source))
+    made = set(re.findall(r'(?:append\(\(?|why: list\[SignalName\] = \[)"(\w+)"', source))
     assert signals == made
 
 
@@ -375,15 +383,13 @@ def test_the_numbers_of_recall_are_documented() -> None:
         "REREAD": ranking.REREAD,
         "READ_CHARS": ranking.READ_CHARS,
         "WORD_FLOOR": ranking.WORD_FLOOR,
+        "NAMES_WEIGHT": lexical.NAMES_WEIGHT,
         "INDEX_FORM": lexical.INDEX_FORM,
         "MAX_TERMS": lexical.MAX_TERMS,
         "MAX_PHRASES": lexical.MAX_PHRASES,
         "MAX_QUERY_CHARS": lexical.MAX_QUERY_CHARS,
     }
     assert {name: documented.get(name) for name in numbers} == {name: f"{each:,}" for name, each in numbers.items()}
-    assert dict(zip(("text", "names", "time"), lexical.BM25_WEIGHTS[:3], strict=True)) == {
-        name: float(documented[name]) for name in ("text", "names", "time")
-    }
 
 
 def test_the_shares_of_a_projection_are_documented() -> None:
@@ -392,7 +398,7 @@ def test_the_shares_of_a_projection_are_documented() -> None:
         pressure: {row[0].strip("`"): int(row[place].rstrip(" %")) for row in body}
         for place, pressure in enumerate(head[1:], 1)
     }
-    assert shares == projection.SHARES
+    assert shares == memory.SHARES
     assert projection.HEAD.strip() in text_of("recall.md")
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from beetle import MemoryIdentity, MemoryRuntime, MemoryScope
 from beetle.contracts.errors import InvalidRequest, NotFound, StoreLocked, StoreReadOnly
-
-BACKENDS = ("in-memory", "sqlite", "file", "embedded")
+from beetle.contracts.names import BACKEND_NAMES as BACKENDS
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -14,8 +14,8 @@ import pytest
 
 from beetle import __main__ as program
 from beetle.contracts.errors import STATUS
-from beetle.frozen import TreeIsGoing, hold_tree, tree_of
-from beetle.tree import BrokenManifest, Entry, read_manifest, verify_tree
+from beetle.deploy.frozen import TreeBeingRemoved, hold_tree, tree_of
+from beetle.deploy.manifest import BrokenManifest, Entry, read_manifest, verify_tree
 from tests.trees import make_tree, write_manifest
 
 ROOT = Path(__file__).parents[1]
@@ -179,7 +179,7 @@ def test_a_tree_that_is_held_cannot_be_locked_by_who_removes_it(tree: Path, remo
 
 def test_a_tree_that_is_being_removed_is_not_run_from(tree: Path, remover: int) -> None:
     fcntl.flock(remover, fcntl.LOCK_EX)
-    with pytest.raises(TreeIsGoing):
+    with pytest.raises(TreeBeingRemoved):
         hold_tree(str(tree / "beetle"))
 
 
@@ -193,7 +193,7 @@ def test_a_tree_that_was_removed_between_opening_and_locking_is_not_run_from(
         taken(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", removed_just_before)
-    with pytest.raises(TreeIsGoing):
+    with pytest.raises(TreeBeingRemoved):
         hold_tree(str(tree / "beetle"))
 
 

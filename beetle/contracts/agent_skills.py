@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Content, Open, OperatorOnly, Piece, Request
+from beetle.contracts.operation import AGENT_SKILL, Operation
 
 FindingKind = Literal[
     "mount_missing", "mount_unreadable", "mount_not_a_folder",
@@ -41,7 +42,7 @@ FINDINGS: Mapping[str, str] = {
 
 
 class AgentSkillListRequest(Request, frozen=True, kw_only=True):
-    """Scan the mounted Agent Skill folders and list what is in them."""
+    """Scan the mounted Agent Skill folders and list the skills in them."""
 
     query: Annotated[str, Meta(max_length=256, description="words that must occur in name or description")] = ""
     limit: PageLimit = 50
@@ -89,3 +90,15 @@ class AgentSkillListReport(Report, frozen=True, kw_only=True):
     mounts: OperatorOnly[tuple[AgentSkillMount, ...] | None] = ()
     has_more: Open[bool] = False
     next_cursor: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "agent_skill.list", "list_agent_skills", AgentSkillListRequest, AgentSkillListReport, "read", "agent_skill",
+        AGENT_SKILL, ("agent-skill", "list"),
+        "scan the mounted Agent Skill folders and list the skills in them",
+        batch=False, word="query",
+        example={"query": "pdf"},
+        shell=("beetle agent-skill list", "beetle agent-skill list pdf"),
+    ),
+)  # fmt: skip

@@ -14,10 +14,12 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.fields import NONBLANK
 
 __all__ = [
     "UNSET", "Raw", "check_values", "convert_request", "decode_json", "decode_request", "format_us", "from_plain",
-    "from_us", "pack", "pack_json", "replace", "to_plain", "to_us", "to_wire", "unpack", "unpack_any",
+    "from_us", "in_words", "pack", "pack_json", "refuse_double_keys", "replace", "to_plain", "to_us", "to_wire",
+    "unique_keys", "unpack", "unpack_any",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -31,6 +33,12 @@ _FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _PLACE = r" - at `\$([^`]*)`\Z"
 _NAMED_FIELD = r"(?s)Object (?:contains unknown|missing required) field `(.*)`"
+_WORDS = {
+    "str": "text", "int": "an integer", "float": "a number", "bool": "true or false", "bytes": "bytes", "null": "null",
+    "object": "a map", "array": "a list", "datetime": "a time", "ext": "an extension", "None": "null",
+}  # fmt: skip
+"""What msgspec calls a type, in words that hold for callers in any language."""
+_TYPE = f"(?:{'|'.join(_WORDS)})"
 _FIELD_SHOWN = 128
 """Most characters of a field's name that an error repeats: the caller made it up."""
 
@@ -103,17 +111,44 @@ def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
     """Decode JSON of somebody who is not trusted, as strictly as a request.
 
     Raises:
-        InvalidRequest: as `decode_request`, and for what is no JSON. Its message may quote the names of fields.
+        InvalidRequest: as `decode_request`, and for what is no JSON or has a key twice. Its message may quote the names
+            of fields.
     """
     _decoder(kind)  # builds what the decoding below would build without the lock
     try:
         value = msgspec.json.decode(data, type=kind)
+        refuse_double_keys(data)
     except msgspec.ValidationError as error:
         _refuse(error, root)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise InvalidRequest(reason=f"this is no valid JSON - at {root}", path=root) from None
     check_values(value, root)
     return value
+
+
+def refuse_double_keys(data: bytes) -> None:
+    """Go through JSON for an object that has a key twice, however it is written: two readers would take two values.
+
+    Raises:
+        ValueError: there is one, or this is no JSON.
+    """
+    import json
+
+    json.loads(data.decode(), object_pairs_hook=unique_keys)
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object that JSON's pairs make, as `json.loads` takes a hook for it.
+
+    Raises:
+        ValueError: a key stands twice; it is named.
+    """
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+    raise ValueError(f"the key {twice[:_FIELD_SHOWN]!r} stands twice in one object")
 
 
 @overload
@@ -146,7 +181,7 @@ def to_wire(value: Any) -> Any:
 def _open_raw(value: Any) -> Any:
     if isinstance(value, msgspec.Raw):
         return unpack_any(value)
-    raise TypeError(f"{type(value).__name__} is no value of a request")
+    raise TypeError("one of them is no text, number, time, list or map")
 
 
 def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
@@ -157,7 +192,20 @@ def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
     if (named := re.fullmatch(_NAMED_FIELD, reason)) is not None:
         path = f"{path}.{named[1][:_FIELD_SHOWN]}"
         reason = reason.partition("`")[0].rstrip()
-    raise InvalidRequest(reason=f"{reason} - at {path}", path=path) from None
+    raise InvalidRequest(reason=f"{in_words(reason)} - at {path}", path=path) from None
+
+
+def in_words(reason: str) -> str:
+    """What msgspec says of a wrong value, without the names of types of a language."""
+    reason = reason.replace(f"`str` matching regex {NONBLANK!r}", "text that is not blank")
+    reason = re.sub(r"`str` matching regex .*", "text of another form", reason, flags=re.DOTALL)
+    reason = reason.replace("`datetime` with a timezone component", "a time with a zone")
+    reason = reason.replace("RFC3339 encoded datetime", "RFC 3339 time")
+    return re.sub(rf"`({_TYPE}(?: \| {_TYPE})*)`", _type_words, reason)
+
+
+def _type_words(found: re.Match[str]) -> str:
+    return " or ".join(_WORDS.get(each, each) for each in found[1].split(" | "))
 
 
 def check_values(value: Any, path: str) -> None:
@@ -168,7 +216,7 @@ def check_values(value: Any, path: str) -> None:
     """
     if isinstance(value, str):
         if not value.isascii() and not _encodes(value):
-            raise InvalidRequest(reason=f"a lone surrogate is no text - at {path}", path=path)
+            raise InvalidRequest(reason=f"a lone surrogate is not valid text - at {path}", path=path)
     elif isinstance(value, bool) or value is None:
         return
     elif isinstance(value, int):
@@ -176,7 +224,7 @@ def check_values(value: Any, path: str) -> None:
             raise InvalidRequest(reason=f"the integer does not fit in 64 bits - at {path}", path=path)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidRequest(reason=f"NaN and infinities are no numbers here - at {path}", path=path)
+            raise InvalidRequest(reason=f"NaN and infinity are not allowed - at {path}", path=path)
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             check_values(getattr(value, name), f"{path}.{name}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.fields import Id, Label, Open, Part, Piece, clipped
 
 DEFAULT_OWNER = "owner-default"
@@ -32,10 +33,6 @@ class MemoryScope(Part, frozen=True, kw_only=True):
     channel: Id = DEFAULT_CHANNEL
     chat_id: Id = DEFAULT_CHAT
     conversation_id: Id | None = None
-
-    def with_conversation_id(self, conversation_id: str) -> MemoryScope:
-        """The same scope, bound to a conversation id that is not its chat id."""
-        return MemoryScope(channel=self.channel, chat_id=self.chat_id, conversation_id=conversation_id)
 
 
 class WireScope(Part, frozen=True, kw_only=True):
@@ -86,7 +83,9 @@ class RegistryRef(Part, frozen=True, kw_only=True):
 
 
 class Lifecycle(Piece, frozen=True, kw_only=True):
-    """What an operation did to the store: whether anything changed, when, and its event-log row."""
+    """What an operation did to the store: whether anything changed, when, and the number of its event, as
+    `event_log.read` numbers it for this caller; null where the caller may not know of the event.
+    """
 
     operation: Open[str]
     changed: Open[bool]
@@ -100,6 +99,10 @@ class Report(Piece, frozen=True, kw_only=True):
     lifecycle: Open[Lifecycle | None] = None
     profile_budget_applied: Open[bool] = False
 
+    def to_dict(self) -> dict[str, Any]:
+        """The report as a dictionary of plain values, as `--json` prints it: bytes are base64 text."""
+        return to_plain(self)
+
 
 class DerivedMemoryRef(Piece, frozen=True, kw_only=True):
     """Joins a derived record to the evidence it came from; both ends are refs (see `contracts/refs.py`)."""
@@ -109,8 +112,9 @@ class DerivedMemoryRef(Piece, frozen=True, kw_only=True):
     relation: Open[str] = "cites"
 
 
-Limit = Annotated[int, Meta(ge=1, description="at most this many; clipped at the profile's ceiling")]
+Limit = Annotated[int, Meta(ge=1, description="maximum number; clipped to the profile's limit")]
 RecallLimit = Annotated[Limit, Meta(extra=clipped("recall_limit"))]
 PageLimit = Annotated[Limit, Meta(extra=clipped("page_limit"))]
 TurnPageLimit = Annotated[Limit, Meta(extra=clipped("transcript_page_turns"))]
-Cursor = Annotated[str, Meta(min_length=1, max_length=1024, description="next_cursor of the page before")]
+ExpectedRevision = Annotated[int, Meta(ge=1, description="refuse unless this is the current revision")]
+Cursor = Annotated[str, Meta(min_length=1, max_length=1024, description="next_cursor of the previous page")]

@@ -9,12 +9,13 @@ from beetle.contracts.devices import Device, TransportEntry
 from beetle.contracts.fields import Open, OperatorOnly, Piece, Request
 from beetle.contracts.lifecycle import Mode
 from beetle.contracts.memory import CurrentBy, EventLogState, PlaneCounts, ProjectionAudit
+from beetle.contracts.operation import CONSOLE, Operation
 
 KnownKind = Literal["operator", "principal", "device", "embedded"]
 
 
 class ConsoleOverviewRequest(Request, frozen=True, kw_only=True):
-    """Show the machine, the runtime, what it holds, how it does, and who is here."""
+    """Show the machine, the runtime, its memory, metrics and sessions."""
 
 
 class SystemState(Piece, frozen=True, kw_only=True):
@@ -55,7 +56,9 @@ class RuntimeShape(Piece, frozen=True, kw_only=True):
 
 
 class KernelSummary(Piece, frozen=True, kw_only=True):
-    """What the caller's space holds, by plane; the schema and the event log are the whole store's."""
+    """What the caller's space holds, by plane; the schema is the whole store's, and for an operator the
+    event log.
+    """
 
     counts: Open[PlaneCounts]
     schema: Open[int]
@@ -121,8 +124,8 @@ class StorageState(Piece, frozen=True, kw_only=True):
     """The store's files and the disk that they stand on; null for a store in memory."""
 
     path: OperatorOnly[str | None]
-    bytes: Open[int]
-    wal_bytes: Open[int]
+    bytes: OperatorOnly[int | None]
+    wal_bytes: OperatorOnly[int | None]
     ceiling_bytes: Open[int]
     disk_total_bytes: OperatorOnly[int | None]
     disk_free_bytes: OperatorOnly[int | None]
@@ -141,7 +144,7 @@ class ConsoleOverviewReport(Report, frozen=True, kw_only=True):
 
 
 class ConsoleSessionRequest(Request, frozen=True, kw_only=True):
-    """Show who is asking, what it may do, and whose memory it works on."""
+    """Show the caller, its capabilities, and the owner of the memory it uses."""
 
 
 class OwnerSummary(Piece, frozen=True, kw_only=True):
@@ -165,3 +168,17 @@ class ConsoleSessionReport(Report, frozen=True, kw_only=True):
     views: Open[tuple[str, ...]]
     device: Open[Device | None]
     owner: Open[OwnerSummary]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "console.overview", "console_overview", ConsoleOverviewRequest, ConsoleOverviewReport, "read", "console",
+        CONSOLE, ("console", "overview"),
+        "show the machine, the runtime, its memory, metrics and sessions",
+    ),
+    Operation(
+        "console.session", "console_session", ConsoleSessionRequest, ConsoleSessionReport, "read", "console", CONSOLE,
+        ("console", "session"),
+        "show the caller, its capabilities, and the owner of the memory it uses",
+    ),
+)  # fmt: skip

@@ -8,31 +8,37 @@ from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Cursor, DerivedMemoryRef, Report, TurnPageLimit
 from beetle.contracts.fields import Content, Id, Open, Piece, Request, Secret, budgeted
+from beetle.contracts.operation import MEMORY, Operation
 from beetle.contracts.transcript import StoredRole
 
 ImportMode = Literal["bootstrap_import", "full_restore"]
 
 ChatId = Annotated[Id, Meta(description="the chat, in the channel of the scope")]
-ExportView = Annotated[Literal["export"], Meta(description="what may leave the device is seen through this view")]
-IncludePrivate = Annotated[bool, Meta(description="private material too; needs a passphrase, which seals all of it")]
+ExportView = Annotated[Literal["export"], Meta(description="view that filters the exported content")]
+IncludePrivate = Annotated[
+    bool, Meta(description="include private material; needs a passphrase, which encrypts the whole export")
+]
 Passphrase = Annotated[
-    str, Meta(min_length=8, max_length=1024, description="seals what is taken out, and opens what was sealed")
+    str, Meta(min_length=8, max_length=1024, description="encrypts an export, and decrypts an encrypted one")
 ]
 Carried = Annotated[
     bytes, Meta(min_length=1, extra=budgeted("import_bytes"), description="the bytes as they were exported")
 ]
 Mode = Annotated[
-    ImportMode, Meta(description="into an empty scope (bootstrap_import), or in place of what is there (full_restore)")
+    ImportMode, Meta(description="import into an empty scope (bootstrap_import), or replace its content (full_restore)")
 ]
 Discard = Annotated[
     bool,
-    Meta(description="full_restore: take away even what a snapshot of this sort never carries, and cannot bring back"),
+    Meta(description="full_restore: also delete material that such an export never contains and cannot restore"),
+]
+OtherStore = Annotated[
+    bool, Meta(description="full_restore: replace what is there with an export that this device has not signed")
 ]
 Counts = dict[str, int]
 
 
 class MemoryReplayRequest(Request, frozen=True, kw_only=True):
-    """Read a chat's turn ledger: what was committed when, and what became of it, without content."""
+    """Read a chat's turn ledger: when each turn was committed and its later changes, without content."""
 
     chat_id: ChatId
     limit: TurnPageLimit = 50
@@ -80,7 +86,7 @@ class MemoryReplayReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryExportRequest(Request, frozen=True, kw_only=True):
-    """Take one chat's memory out as a continuity snapshot: shared evidence, its skills, the facts it led to."""
+    """Export one chat as a continuity snapshot: shared evidence, its skills, and the facts learned from it."""
 
     chat_id: ChatId
     include_private: IncludePrivate = False
@@ -89,17 +95,19 @@ class MemoryExportRequest(Request, frozen=True, kw_only=True):
 
 
 class MemoryExportReport(Report, frozen=True, kw_only=True):
-    """`left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out."""
+    """`left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out. `device` is the
+    fingerprint of this device, which signed it; null where its identity cannot be used."""
 
     snapshot: Content[bytes | None]
     sealed: Open[bool]
+    device: Open[str | None] = None
     counts: Open[Counts]
     left_out: Open[Counts]
     state_fingerprint: Content[str | None]
 
 
 class MemorySpaceExportRequest(Request, frozen=True, kw_only=True):
-    """Take the memory space out as an archive: without private material no transcript, alias or derived ref of one."""
+    """Export the memory space as an archive; without private material it has no transcripts, aliases or their refs."""
 
     include_private: IncludePrivate = False
     passphrase: Passphrase | None = None
@@ -111,33 +119,39 @@ class MemorySpaceExportReport(Report, frozen=True, kw_only=True):
 
     archive: Content[bytes | None]
     sealed: Open[bool]
+    device: Open[str | None] = None
     counts: Open[Counts]
     left_out: Open[Counts]
     state_fingerprint: Content[str | None]
 
 
 class MemoryImportRequest(Request, frozen=True, kw_only=True):
-    """Take a continuity snapshot in as one chat: all of it or nothing."""
+    """Import a continuity snapshot as one chat: all of it or nothing."""
 
     snapshot: Carried
-    target_chat_id: Annotated[Id, Meta(description="the chat that it becomes, in the channel of the scope")]
+    target_chat_id: Annotated[Id, Meta(description="chat to import into, in the channel of the scope")]
     mode: Mode
     passphrase: Passphrase | None = None
     discard_withheld: Discard = False
+    other_store: OtherStore = False
 
 
 class MemorySpaceImportRequest(Request, frozen=True, kw_only=True):
-    """Take an archive in as the memory space: all of it or nothing."""
+    """Import an archive as the memory space: all of it or nothing."""
 
     archive: Carried
     mode: Mode
     passphrase: Passphrase | None = None
     discard_withheld: Discard = False
+    other_store: OtherStore = False
 
 
 class MemoryImportReport(Report, frozen=True, kw_only=True):
     """Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the newest copy
     of the store that may hold it still.
+
+    `device` is the fingerprint of the device that signed what was imported, null when nobody did; `own`, that it is
+    this one.
 
     `state_fingerprint` is what the scope's export of the same sort has from now on. It is a digest of content, so it is
     in the first answer alone.
@@ -149,3 +163,50 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
     receipt: Open[str | None] = None
+    own: Open[bool] = False
+    device: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "memory.replay", "replay", MemoryReplayRequest, MemoryReplayReport, "read", "replay", MEMORY,
+        ("memory", "replay"),
+        "read a chat's turn ledger: when each turn was committed and its later changes, without content",
+        word="chat_id",
+        example={"chat_id": "chat-1"},
+    ),
+    Operation(
+        "memory.export", "export_snapshot", MemoryExportRequest, MemoryExportReport, "read", "export", MEMORY,
+        ("memory", "export"),
+        "export one chat as a continuity snapshot: shared evidence, its skills, and the facts learned from it",
+        batch=False, heavy=True,
+        example={"chat_id": "chat-1"},
+        shell=(
+            "beetle memory export --chat-id chat-1 --out chat-1.beetle",
+            "beetle memory export --chat-id chat-1 --include-private --passphrase-file words --out chat-1.beetle",
+        ),
+    ),
+    Operation(
+        "memory.import", "import_snapshot", MemoryImportRequest, MemoryImportReport, "write", "import", MEMORY,
+        ("memory", "import"),
+        "import a continuity snapshot as one chat: all of it or nothing",
+        batch=False, heavy=True,
+        example={"snapshot": b"the bytes of an export", "target_chat_id": "chat-1", "mode": "bootstrap_import"},
+        shell=("beetle memory import chat-1.beetle --target-chat-id chat-1 --mode bootstrap_import",),
+    ),
+    Operation(
+        "memory.export_space", "export_space", MemorySpaceExportRequest, MemorySpaceExportReport, "read", "export",
+        MEMORY, ("memory", "export-space"),
+        "export the memory space as an archive; without private material it has no transcripts, aliases or their refs",
+        batch=False, heavy=True,
+        shell=("beetle memory export-space --include-private --out everything.beetle",),
+    ),
+    Operation(
+        "memory.import_space", "import_space", MemorySpaceImportRequest, MemoryImportReport, "write", "import", MEMORY,
+        ("memory", "import-space"),
+        "import an archive as the memory space: all of it or nothing",
+        batch=False, heavy=True,
+        example={"archive": b"the bytes of an export", "mode": "bootstrap_import"},
+        shell=("beetle memory import-space everything.beetle --mode bootstrap_import",),
+    ),
+)  # fmt: skip

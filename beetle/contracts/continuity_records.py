@@ -11,7 +11,17 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.fields import Id, Label, Part, Visibility, budgeted
-from beetle.contracts.governance import Authority, FactKind, FactText, Privacy, Tags, Target, ToolOutcome, Topic
+from beetle.contracts.governance import (
+    Authority,
+    FactKind,
+    FactText,
+    Keywords,
+    Privacy,
+    Tags,
+    Target,
+    ToolOutcome,
+    Topic,
+)
 from beetle.contracts.private import PrivatePlane, PrivatePrivacy
 from beetle.contracts.skills import SkillName, SkillSummary, SkillText, SkillTitle, SkillTopic
 from beetle.contracts.transcript import ActorAttribution, HostOpaqueRef, RefView, StoredRole
@@ -23,7 +33,6 @@ At = Annotated[int, Meta(ge=FIRST_US, le=LAST_US)]
 Index = Annotated[int, Meta(ge=0, le=2**31)]
 RefText = Annotated[str, Meta(min_length=1, max_length=16_384)]
 Content = Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
-Keywords = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...], Meta(max_length=32)]
 
 
 class Here(Part, frozen=True, kw_only=True, tag="here", tag_field="is"):
@@ -228,7 +237,7 @@ class CandidateRecord(Part, frozen=True, kw_only=True):
     kind: FactKind
     privacy: Privacy
     authority: Authority
-    reason: Literal["policy_paused", "needs_assertion", "weaker_authority"]
+    reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
     chat_id: Id
     at: At
     text: FactTextRecord | None = None
@@ -325,13 +334,15 @@ class Sealing(Part, frozen=True, kw_only=True):
 
 
 class Envelope(Part, frozen=True, kw_only=True):
-    """A snapshot (of a chat) or an archive (of a space). `sha256` is of every byte that stands before its own.
+    """A snapshot (of a chat) or an archive (of a space). `signed` is the device's statement over every byte in front of
+    it; an envelope of the first format has none. `sha256` is of every byte that stands before its own.
 
     `body` is a view into the bytes that were decoded: a copy would be as large as all of them.
     """
 
-    format: Literal["beetle.continuity.v1"]
+    format: Literal["beetle.continuity.v1", "beetle.continuity.v2"]
     kind: Literal["chat", "space"]
     sealing: Sealing | None
     body: memoryview
+    signed: Annotated[str, Meta(max_length=2048)] | None = None
     sha256: Annotated[bytes, Meta(min_length=32, max_length=32)]

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, field
 
 from beetle.contracts.common import Report
-from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, budgeted
+from beetle.contracts.fields import Id, Open, OperatorOnly, Part, Piece, Request, budgeted
+from beetle.contracts.names import TOPIC_NAMES, TopicName
+from beetle.contracts.operation import ANY, CARE, SOCKET, Operation
 
-Topic = Literal["lifecycle", "transcript", "skill", "job", "device", "replication"]
-
-TOPIC_CAPABILITIES: dict[str, str] = {
+TOPIC_CAPABILITIES: dict[TopicName, str] = {
     "lifecycle": "inspect",
     "transcript": "transcript",
     "skill": "skill",
@@ -23,7 +23,7 @@ TOPIC_CAPABILITIES: dict[str, str] = {
 
 
 class HelloRequest(Request, frozen=True, kw_only=True):
-    """Ask who answers, who is asking, and what may be asked."""
+    """Report the server, the caller and the available operations."""
 
 
 class OperationSummary(Piece, frozen=True, kw_only=True):
@@ -63,13 +63,15 @@ class BatchRequest(Request, frozen=True, kw_only=True):
 class BatchReport(Report, frozen=True, kw_only=True):
     """The reports in the order of the requests, each already shaped by the caller's view."""
 
-    reports: Content[tuple[dict[str, Any], ...] | None]
+    reports: Open[tuple[dict[str, Any], ...] | None]
 
 
 class SubscribeRequest(Request, frozen=True, kw_only=True):
     """Follow events of this scope: frames with ids and kinds until `unsubscribe` or the connection ends."""
 
-    topics: Annotated[tuple[Topic, ...], Meta(min_length=1, max_length=6, description="which events")]
+    topics: Annotated[
+        tuple[TopicName, ...], Meta(min_length=1, max_length=len(TOPIC_NAMES), description="topics to follow")
+    ]
 
 
 class SubscribeReport(Report, frozen=True, kw_only=True):
@@ -133,11 +135,46 @@ class ReceiptCheck(Piece, frozen=True, kw_only=True):
 class StoreVerifyReport(Report, frozen=True, kw_only=True):
     """`clean` when no check found anything; `checked` counts what each check looked at.
 
-    `receipt` answers the request's receipt, and has no say in `clean`.
+    `receipt` answers the request's receipt, and has no say in `clean`. `unsigned_events` counts the event log's last
+    rows, which the device identity has not signed yet; null where no signature can be relied on.
     """
 
     clean: Open[bool]
     checked: Open[dict[str, int]]
     findings: Open[tuple[VerifyFinding, ...]]
     event_log_head: Open[str]
+    unsigned_events: OperatorOnly[int | None] = None
     receipt: Open[ReceiptCheck | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "store.verify", "verify_store", StoreVerifyRequest, StoreVerifyReport, "read", "inspect", CARE, ("verify",),
+        "walk the event-log chain, the derived refs, the recall index and the pages of the store",
+        batch=False, heavy=True, deadline_ms=3_600_000,
+        shell=("beetle verify", "beetle verify --receipt @receipt.txt"),
+    ),
+    Operation(
+        "hello", "hello", HelloRequest, HelloReport, "read", "", ANY, ("hello",),
+        "report the server, the caller and the available operations",
+        batch=False,
+    ),
+    Operation(
+        "batch", "batch", BatchRequest, BatchReport, "write", "", ANY, (),
+        "run several operations in order in one transaction: all of them or none",
+        batch=False,
+        example={"requests": [{"op": "hello", "args": {}}]},
+    ),
+    Operation(
+        "subscribe", "subscribe", SubscribeRequest, SubscribeReport, "stream", "", ANY, (),
+        "follow events of this scope: frames with ids and kinds until `unsubscribe` or the connection ends",
+        batch=False, exposed=SOCKET,
+        example={"topics": ["transcript"]},
+    ),
+    Operation(
+        "unsubscribe", "unsubscribe", UnsubscribeRequest, UnsubscribeReport, "stream", "", ANY, (),
+        "end one subscription of this connection",
+        batch=False, exposed=SOCKET,
+        example={"sub": "s1"},
+    ),
+)  # fmt: skip

@@ -8,17 +8,18 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, Id, Open, OperatorOnly, Piece, Request, Secret
+from beetle.contracts.names import TransportName
+from beetle.contracts.operation import DEVICE, TRANSPORT, Operation
 
 DeviceState = Literal["active", "suspended", "revoked"]
-TransportName = Literal["in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"]
 
 DeviceId = Annotated[Id, Meta(description="the device's id")]
 DeviceLabel = Annotated[
-    str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL, description="what people call the device")
+    str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL, description="display name of the device")
 ]
 CapabilityNames = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...],
-    Meta(max_length=64, description="what it may do: names that `memory.capabilities` lists"),
+    Meta(max_length=64, description="capabilities to grant: names that `memory.capabilities` lists"),
 ]
 
 
@@ -60,13 +61,15 @@ class DeviceListReport(Report, frozen=True, kw_only=True):
 
 
 class DeviceAddRequest(Request, frozen=True, kw_only=True):
-    """Add a device, and make the key that it proves itself with."""
+    """Add a device, and create the key with which it authenticates."""
 
     label: DeviceLabel
     capabilities: CapabilityNames
-    owner_id: Annotated[Id, Meta(description="whose memory it works on; the scope's owner when left out")] | None = None
-    agent_id: Annotated[Id, Meta(description="which agent it is; the scope's when left out")] | None = None
-    device_id: Annotated[Id, Meta(description="the device's id; made up when left out")] | None = None
+    owner_id: (
+        Annotated[Id, Meta(description="owner of the memory that the device uses; default: the scope's owner")] | None
+    ) = None
+    agent_id: Annotated[Id, Meta(description="the device's agent; default: the scope's agent")] | None = None
+    device_id: Annotated[Id, Meta(description="the device's id; default: generated")] | None = None
 
 
 class DeviceKeyReport(Report, frozen=True, kw_only=True):
@@ -77,11 +80,11 @@ class DeviceKeyReport(Report, frozen=True, kw_only=True):
 
 
 class DeviceUpdateRequest(Request, frozen=True, kw_only=True):
-    """Change a device's label, state or capabilities; what is left out stays. Holds from its next request on."""
+    """Change a device's label, state or capabilities; omitted fields stay. Applies from its next request."""
 
     device_id: DeviceId
     label: DeviceLabel | None = None
-    state: Annotated[DeviceState, Meta(description="suspended can be undone, revoked can not")] | None = None
+    state: Annotated[DeviceState, Meta(description="suspended can be undone; revoked is permanent")] | None = None
     capabilities: CapabilityNames | None = None
 
     def __post_init__(self) -> None:
@@ -96,13 +99,13 @@ class DeviceReport(Report, frozen=True, kw_only=True):
 
 
 class DeviceRotateKeyRequest(Request, frozen=True, kw_only=True):
-    """Give a device another key; the one before is worth nothing from then on."""
+    """Replace a device's key; the old key is invalid at once."""
 
     device_id: DeviceId
 
 
 class DeviceRemoveRequest(Request, frozen=True, kw_only=True):
-    """Remove a device; what it wrote stays."""
+    """Remove a device; the records that it wrote stay."""
 
     device_id: DeviceId
 
@@ -114,7 +117,7 @@ class DeviceRemovedReport(Report, frozen=True, kw_only=True):
 
 
 class TransportEntry(Piece, frozen=True, kw_only=True):
-    """One way in. `allowed` is the profile's word, `built` the build's, `enabled` the operator's.
+    """One transport. `allowed` comes from the profile, `built` from the build, `enabled` from the operator.
 
     `configurable` says what an operator may change. `listening` is whether it waits for callers now, at `endpoint`;
     one that waits for none has no endpoint. `connections` are those that are open over it.
@@ -127,28 +130,28 @@ class TransportEntry(Piece, frozen=True, kw_only=True):
     configurable: Open[tuple[Literal["enabled", "endpoint"], ...]]
     listening: Open[bool]
     endpoint: OperatorOnly[str | None]
-    connections: Open[int]
+    connections: OperatorOnly[int | None]
     updated_at: Open[str | None] = None
 
 
 class TransportListRequest(Request, frozen=True, kw_only=True):
-    """List the ways in, and which of them are open."""
+    """List the transports and their state."""
 
 
 class TransportListReport(Report, frozen=True, kw_only=True):
-    """Every way in that there is, in one order."""
+    """Every transport, in a fixed order."""
 
     transports: Open[tuple[TransportEntry, ...]]
 
 
 class TransportUpdateRequest(Request, frozen=True, kw_only=True):
-    """Open or close a way in, or say where it listens."""
+    """Open or close a transport, or set its endpoint."""
 
-    name: Annotated[TransportName, Meta(description="the way in")]
+    name: Annotated[TransportName, Meta(description="the transport")]
     enabled: Annotated[bool, Meta(description="whether callers other than operators may use it")] | None = None
     endpoint: (
         Annotated[
-            str, Meta(min_length=1, max_length=261, pattern=NO_CONTROL, description="where it listens: HOST:PORT")
+            str, Meta(min_length=1, max_length=261, pattern=NO_CONTROL, description="address to listen on: HOST:PORT")
         ]
         | None
     ) = None
@@ -159,6 +162,60 @@ class TransportUpdateRequest(Request, frozen=True, kw_only=True):
 
 
 class TransportReport(Report, frozen=True, kw_only=True):
-    """The way in as it is now."""
+    """The current state of the transport."""
 
     transport: Open[TransportEntry]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "device.list", "list_devices", DeviceListRequest, DeviceListReport, "read", "device", DEVICE,
+        ("device", "list"),
+        "list devices in the order in which they were added, by the fingerprints of their keys",
+    ),
+    Operation(
+        "device.add", "add_device", DeviceAddRequest, DeviceKeyReport, "admin", "device", DEVICE, ("device", "add"),
+        "add a device, and create the key with which it authenticates",
+        batch=False, word="label",
+        example={"label": "Kitchen display", "capabilities": ["recall", "project"]},
+        shell=(
+            "beetle device add 'Kitchen display' --capabilities recall,project --write-auth kitchen.json",
+            "beetle --auth-file kitchen.json memory recall 'when is dinner'",
+        ),
+    ),
+    Operation(
+        "device.update", "update_device", DeviceUpdateRequest, DeviceReport, "admin", "device", DEVICE,
+        ("device", "update"),
+        "change a device's label, state or capabilities; omitted fields stay. Applies from its next request",
+        batch=False, grows=False, word="device_id",
+        example={"device_id": "d-1", "state": "suspended"},
+        shell=("beetle device update DEVICE --state suspended",),
+    ),
+    Operation(
+        "device.rotate_key", "rotate_device_key", DeviceRotateKeyRequest, DeviceKeyReport, "admin", "device", DEVICE,
+        ("device", "rotate-key"),
+        "replace a device's key; the old key is invalid at once",
+        batch=False, grows=False, word="device_id",
+        example={"device_id": "d-1"},
+    ),
+    Operation(
+        "device.remove", "remove_device", DeviceRemoveRequest, DeviceRemovedReport, "admin", "device", DEVICE,
+        ("device", "remove"),
+        "remove a device; the records that it wrote stay",
+        batch=False, grows=False, word="device_id",
+        example={"device_id": "d-1"},
+    ),
+    Operation(
+        "transport.list", "list_transports", TransportListRequest, TransportListReport, "read", "transport", TRANSPORT,
+        ("transport", "list"),
+        "list the transports and their state",
+    ),
+    Operation(
+        "transport.update", "update_transport", TransportUpdateRequest, TransportReport, "admin", "transport",
+        TRANSPORT, ("transport", "update"),
+        "open or close a transport, or set its endpoint",
+        batch=False, grows=False, word="name",
+        example={"name": "unix_socket", "enabled": False},
+        shell=("beetle transport update unix_socket --no-enabled",),
+    ),
+)  # fmt: skip

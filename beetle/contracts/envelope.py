@@ -56,7 +56,7 @@ class WireAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WireEvent(Struct, frozen=True, kw_only=True):
-    """One event frame of a subscription; `seq` is the event-log row.
+    """One event frame of a subscription; `seq` is the event's number, as `event_log.read` has it for this caller.
 
     `event` holds ids and kinds. A slow reader gets one frame without topic and seq, whose event is `{dropped: N}`.
     How far a call is, which stands in no log, comes without seq: `{event: "progress", operation, id, step, number,

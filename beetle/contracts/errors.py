@@ -5,16 +5,19 @@ Messages are built from ids, kinds and numbers that the caller may see, never fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 
 class Status(NamedTuple):
-    """How one error key looks on each transport: process exit code, HTTP status, gRPC code name."""
+    """How one error key looks on each transport: process exit code, HTTP status, gRPC code name.
+
+    The last two are None for a key that only clients say: no transport carries it.
+    """
 
     exit_code: int
-    http: int
-    grpc: str
+    http: int | None
+    grpc: str | None
 
 
 STATUS: Mapping[str, Status] = {
@@ -34,6 +37,7 @@ STATUS: Mapping[str, Status] = {
     "overloaded": Status(7, 503, "UNAVAILABLE"),
     "deadline_exceeded": Status(7, 504, "DEADLINE_EXCEEDED"),
     "services_unavailable": Status(7, 503, "FAILED_PRECONDITION"),
+    "daemon_unavailable": Status(7, None, None),
     "store_locked": Status(8, 503, "UNAVAILABLE"),
     "storage_full": Status(8, 507, "INTERNAL"),
     "store_read_only": Status(8, 507, "INTERNAL"),
@@ -69,7 +73,11 @@ class BeetleError(Exception):
     @property
     def exit_code(self) -> int:
         """The command line's exit code for this error."""
-        return STATUS[self.key].exit_code
+        return STATUS.get(self.key, STATUS["internal"]).exit_code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The arguments that it was made from are in its words by now; from_wire takes the words.
+        return from_wire, (self.key, self.message, self.hint, self.retryable, self.details)
 
 
 def _bounded(value: Any) -> Any:
@@ -83,12 +91,23 @@ class _Blank(dict[str, Any]):
         return ""
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint: the known words most like `word`, or all of them when none is alike."""
+    from difflib import get_close_matches
+
+    words = tuple(known)
+    close = get_close_matches(word[:200], words, n=3)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "known are: " + ", ".join(words)
+
+
 class InvalidRequest(BeetleError):
     """The caller's arguments are wrong: details hold `path` (`$.args.limit`) where one place is to blame."""
 
     key = "invalid_request"
     template = "{reason}"
-    hint_template = "see `beetle call --help`, or the operation's page in docs/operations.md"
+    hint_template = "see `beetle help`, or `beetle help` with the words of a command"
 
 
 class InvalidFrame(BeetleError):
@@ -129,6 +148,14 @@ class Forbidden(BeetleError):
     template = "{reason}"
 
 
+class WeakerAuthority(Forbidden):
+    """What is to be changed is the word of a stronger authority: `details.reason` is `weaker_authority`."""
+
+    def __init__(self, said: str, *, hint: str, **details: Any) -> None:
+        super().__init__(reason=said, hint=hint, **details)
+        self.details["reason"] = "weaker_authority"
+
+
 class CapabilityHidden(BeetleError):
     key = "capability_hidden"
     template = "{operation} is hidden here: {reason}"
@@ -162,19 +189,41 @@ class Overloaded(BeetleError):
 
 
 class DeadlineExceeded(BeetleError):
-    """The deadline passed before the work began; nothing was written."""
+    """The deadline passed before `what`; nothing was written.
+
+    Who ends the work knows when, not what the caller asked for: the dispatcher puts the call's own `deadline_ms` in.
+    """
 
     key = "deadline_exceeded"
     template = "the deadline of {deadline_ms} ms passed before {what}"
     hint_template = "nothing was changed; try again, or give a longer deadline_ms"
     retryable = True
+    _GIVEN: ClassVar = "given"
+
+    @classmethod
+    def before(cls, what: str) -> DeadlineExceeded:
+        """For who ends a call's work and does not know the figure that the call was given."""
+        return cls(what=what, deadline_ms=cls._GIVEN)
+
+    @property
+    def lacks_its_figure(self) -> bool:
+        """Whether it was made by `before`."""
+        return self.details.get("deadline_ms") == self._GIVEN
 
 
 class ServicesUnavailable(BeetleError):
-    """What the operation needs is not there: no model is configured or it is down, or no daemon answers."""
+    """A required service is unavailable: no model is configured or it does not answer, or the runtime is closing."""
 
     key = "services_unavailable"
     template = "{reason}"
+
+
+class DaemonUnavailable(BeetleError):
+    """No daemon answers where one was expected. Said by clients; no daemon answers it."""
+
+    key = "daemon_unavailable"
+    template = "{reason}"
+    hint_template = "start one with `beetle start`, or find the process that holds the store with `beetle status`"
 
 
 class SignatureInvalid(BeetleError):
@@ -190,7 +239,7 @@ class HostPubkeyNotEnrolled(BeetleError):
 
 
 class StoreLocked(BeetleError):
-    """Another process holds the store. Details: `pid` and `socket` of the holder, where it said."""
+    """Another process holds the store. Details: `pid` and `socket` of the holder, if it has written them."""
 
     key = "store_locked"
     template = "{store} is in use by process {pid}"
@@ -210,6 +259,13 @@ class StoreReadOnly(BeetleError):
     hint_template = "make the folder and file writable for this user, or choose another --store"
 
 
+class StoreClosed(StoreReadOnly):
+    """The store was closed: nothing is read or written through it any more."""
+
+    template = "the store {path} {reason}"
+    hint_template = "open it again"
+
+
 class StoreCorrupt(BeetleError):
     key = "store_corrupt"
     template = "{path} is damaged: {reason}"
@@ -223,7 +279,7 @@ class SchemaMismatch(BeetleError):
 
 
 class IntegrityViolation(BeetleError):
-    """A hash chain or a cross-check does not hold."""
+    """A hash chain or a cross-check is broken."""
 
     key = "integrity_violation"
     template = "{reason}"
@@ -244,6 +300,17 @@ ERRORS: Mapping[str, type[BeetleError]] = {
         InvalidRequest, InvalidFrame, UnknownOperation, NotFound, Conflict, Unauthorized, Forbidden, CapabilityHidden,
         PrivacyDenied, PayloadTooLarge, StoreBudgetExceeded, Overloaded, DeadlineExceeded, StoreLocked, StorageFull,
         StoreReadOnly, StoreCorrupt, SchemaMismatch, IntegrityViolation, Internal, ServicesUnavailable,
-        SignatureInvalid, HostPubkeyNotEnrolled,
+        DaemonUnavailable, SignatureInvalid, HostPubkeyNotEnrolled,
     )
 }  # fmt: skip
+
+
+def from_wire(
+    key: str, message: str, hint: str = "", retryable: bool = False, details: Mapping[str, Any] | None = None
+) -> BeetleError:
+    """An error as somebody else said it, word for word; a key that is not known here makes an Internal of that key."""
+    kind = ERRORS.get(key) or type("Newer", (Internal,), {"key": key, "retryable": retryable})
+    error = kind.__new__(kind)
+    error.message, error.hint, error.details = message, hint, dict(details or {})
+    Exception.__init__(error, f"{key}: {message}")
+    return error

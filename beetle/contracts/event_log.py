@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Id, Open, Piece, Request, Time
+from beetle.contracts.operation import CARE, Operation
 
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
@@ -15,8 +16,8 @@ Seq = Annotated[int, Meta(ge=0, le=2**62)]
 class EventLogReadRequest(Request, frozen=True, kw_only=True):
     """Read the event log of this space; an operator reads the daemon's own rows with it."""
 
-    after: Annotated[Seq, Meta(description="rows behind this number")] | None = None
-    before: Annotated[Seq, Meta(description="rows in front of this number")] | None = None
+    after: Annotated[Seq, Meta(description="rows after this sequence number")] | None = None
+    before: Annotated[Seq, Meta(description="rows before this sequence number")] | None = None
     since: Annotated[Time, Meta(description="not before this time")] | None = None
     until: Annotated[Time, Meta(description="not after this time")] | None = None
     topics: (
@@ -28,7 +29,7 @@ class EventLogReadRequest(Request, frozen=True, kw_only=True):
         None
     )
     principal: Annotated[Id, Meta(description="only rows of this principal")] | None = None
-    newest_first: Annotated[bool, Meta(description="from the end of the log backwards")] = False
+    newest_first: Annotated[bool, Meta(description="read from the end of the log backwards")] = False
     limit: PageLimit = 50
     cursor: Cursor | None = None
 
@@ -50,7 +51,8 @@ class EventRow(Piece, frozen=True, kw_only=True):
 class EventLogReadReport(Report, frozen=True, kw_only=True):
     """`verified` says that every row of the page follows from the row before it in the log; `broken` names those that
     do not. `scanned` counts the rows that were looked at: a page may be empty and `has_more` all the same. `head` is
-    the number of the log's last row.
+    the number of the last row. An operator sees the whole log's numbers and hashes; for others only the events that
+    they may know of are counted, and a hash is a keyed digest of its row.
     """
 
     rows: Open[tuple[EventRow, ...]]
@@ -60,3 +62,14 @@ class EventLogReadReport(Report, frozen=True, kw_only=True):
     head: Open[int]
     has_more: Open[bool] = False
     next_cursor: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "event_log.read", "read_event_log", EventLogReadRequest, EventLogReadReport, "read", "event_log", CARE,
+        ("log",),
+        "read the event log of this space; an operator reads the daemon's own rows with it",
+        example={"topics": ["device", "lifecycle"]},
+        shell=("beetle log --topics device,lifecycle", "beetle log --follow"),
+    ),
+)  # fmt: skip

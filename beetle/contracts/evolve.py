@@ -7,9 +7,18 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
-from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, budgeted
-from beetle.contracts.governance import NONBLANK, Authority, EvidenceRefs, FactText, KindArg, Topic
+from beetle.contracts.fields import NONBLANK, Content, Id, Open, Part, Piece, Request, budgeted
+from beetle.contracts.governance import (
+    Authority,
+    EvidenceRefs,
+    FactPrivacy,
+    FactText,
+    Keywords,
+    KindArg,
+    Topic,
+)
 from beetle.contracts.long_term import ViewOption
+from beetle.contracts.operation import EVOLVE, Operation
 from beetle.contracts.skills import SkillSummary, SkillText, SkillTitle
 
 ProposalKind = Literal[
@@ -41,42 +50,27 @@ class ProposedChange(Part, frozen=True, kw_only=True):
     summary: SkillSummary | None = None
     procedure: SkillText | None = None
     content: FactText | None = None
-    keywords: (
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...],
-            Meta(max_length=32, description="further words to find the fact by"),
-        ]
-        | None
-    ) = None
+    keywords: Annotated[Keywords, Meta(description="additional search words for the fact")] | None = None
     kind: KindArg | None = None
     target: (
-        Annotated[Literal["long_term", "shared_fact"], Meta(description="where the fact is to be kept: long_term")]
-        | None
+        Annotated[Literal["long_term", "shared_fact"], Meta(description="where to store the fact: long_term")] | None
     ) = None
-    privacy: (
-        Annotated[
-            Literal["public_runtime", "shared_with_subject", "subject_private"],
-            Meta(description="whom the fact may reach: shared_with_subject when left out"),
-        ]
-        | None
-    ) = None
-    authority: (
-        Annotated[Authority, Meta(description="whose word the fact is: assistant_claimed when left out")] | None
-    ) = None
+    privacy: Annotated[FactPrivacy, Meta(description="visibility of the fact; default: shared_with_subject")] | None = (
+        None
+    )
+    authority: Annotated[Authority, Meta(description="authority of the fact; default: assistant_claimed")] | None = None
 
 
 class Proposal(Part, frozen=True, kw_only=True):
     """One change that is proposed. `target` names a skill, or is a fact's ref; fact_write has none."""
 
-    proposal_id: Annotated[Id, Meta(description="the proposal's id; made up when left out")] | None = None
-    kind: Annotated[ProposalKind, Meta(description="what is to be done")]
+    proposal_id: Annotated[Id, Meta(description="the proposal's id; default: generated")] | None = None
+    kind: Annotated[ProposalKind, Meta(description="action to take")]
     target: (
         Annotated[str, Meta(min_length=1, max_length=1024, description="name of the skill, or ref of the fact")] | None
     ) = None
     change: ProposedChange = ProposedChange()
-    rationale: Annotated[
-        str, Meta(min_length=1, max_length=512, pattern=NONBLANK, description="why; becomes the reason of the change")
-    ]
+    rationale: Annotated[str, Meta(min_length=1, max_length=512, pattern=NONBLANK, description="reason of the change")]
     evidence_refs: EvidenceRefs = ()
 
     def __post_init__(self) -> None:
@@ -97,7 +91,7 @@ class EvolveProposeRequest(Request, frozen=True, kw_only=True):
 
     proposals: Annotated[
         tuple[Proposal, ...],
-        Meta(min_length=1, extra=budgeted("batch_requests"), description="what is proposed"),
+        Meta(min_length=1, extra=budgeted("batch_requests"), description="the proposed changes"),
     ]
     view: ViewOption | None = None
 
@@ -161,9 +155,9 @@ class EvolveListReport(Report, frozen=True, kw_only=True):
 
 
 class EvolvePreviewRequest(Request, frozen=True, kw_only=True):
-    """Show what a proposal would change, as the caller would see it, and what governance says to it now."""
+    """Show what a proposal would change in the caller's view, and the current verdict of governance."""
 
-    proposal_id: Annotated[Id, Meta(description="which proposal")]
+    proposal_id: Annotated[Id, Meta(description="the proposal's id")]
     view: ViewOption | None = None
 
 
@@ -197,17 +191,21 @@ class EvolvePreviewReport(Report, frozen=True, kw_only=True):
 
 
 class EvolveSubmitRequest(Request, frozen=True, kw_only=True):
-    """Carry proposals out through the normal write path with the caller's own capabilities, or withdraw them.
+    """Apply proposals through the normal write path with the caller's capabilities, or withdraw them.
 
     All of them or none.
     """
 
     proposal_ids: Annotated[
         tuple[Id, ...],
-        Meta(min_length=1, extra=budgeted("batch_requests"), description="which proposals, in this order"),
+        Meta(
+            min_length=1,
+            extra=budgeted("batch_requests"),
+            description="ids of the proposals, in the order to apply them",
+        ),
     ]
     decision: Annotated[
-        Literal["submit", "withdraw"], Meta(description="carry them out, or close them without a change")
+        Literal["submit", "withdraw"], Meta(description="apply them, or withdraw them without a change")
     ] = "submit"
     view: ViewOption | None = None
 
@@ -235,3 +233,37 @@ class EvolveSubmitReport(Report, frozen=True, kw_only=True):
     submitted: Open[int]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "evolve.propose", "propose", EvolveProposeRequest, EvolveProposeReport, "write", "evolve", EVOLVE,
+        ("evolve", "propose"),
+        "propose changes to skills and facts: all of them are stored, or none; nothing else changes",
+        example={"proposals": [{"kind": "skill_disable", "target": "backup", "rationale": "the host is gone"}]},
+        shell=("beetle evolve propose --proposals @proposals.json",),
+    ),
+    Operation(
+        "evolve.list", "list_proposals", EvolveListRequest, EvolveListReport, "read", "evolve", EVOLVE,
+        ("evolve", "list"),
+        "list proposals, the newest first, by state",
+    ),
+    Operation(
+        "evolve.preview", "preview_proposal", EvolvePreviewRequest, EvolvePreviewReport, "read", "evolve", EVOLVE,
+        ("evolve", "preview"),
+        "show what a proposal would change in the caller's view, and the current verdict of governance",
+        word="proposal_id",
+        example={"proposal_id": "e-1"},
+    ),
+    Operation(
+        "evolve.submit", "submit_proposals", EvolveSubmitRequest, EvolveSubmitReport, "write", "evolve", EVOLVE,
+        ("evolve", "submit"),
+        "apply proposals through the normal write path with the caller's capabilities, or withdraw them",
+        batch=False, grows=False,
+        example={"proposal_ids": ["e-1"]},
+        shell=(
+            "beetle evolve submit --proposal-ids p1 --proposal-ids p2",
+            "beetle evolve submit --proposal-ids p1 --decision withdraw",
+        ),
+    ),
+)  # fmt: skip

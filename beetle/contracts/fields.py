@@ -27,6 +27,7 @@ Evidence = Annotated[T, Meta(extra={"sensitivity": "evidence"})]
 OperatorOnly = Annotated[T, Meta(extra={"sensitivity": "operator"})]
 Secret = Annotated[T, Meta(extra={"sensitivity": "secret"})]
 
+NONBLANK = r"\S"
 NO_CONTROL = r"^[^\x00-\x1f\x7f-\x9f]*\Z"
 
 Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)]
@@ -37,7 +38,6 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 Label = Annotated[str, Meta(max_length=256, pattern=NO_CONTROL)]
 
-ViewName = Literal["raw_owner", "model_context", "host_ui", "operator_audit", "export"]
 Visibility = Literal["shared", "private", "soul", "backend", "operator"]
 Sensitivity = Literal["open", "content", "evidence", "operator", "secret"]
 

@@ -7,31 +7,34 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import RegistryRef, Report
-from beetle.contracts.fields import Content, Id, Label, Open, Part, Piece, Request, budgeted
+from beetle.contracts.fields import NONBLANK, Content, Id, Label, Open, Part, Piece, Request, budgeted
+from beetle.contracts.operation import LONG_TERM, Operation
 
 Authority = Literal["user_asserted", "assistant_claimed", "tool_observed", "operator", "host"]
 Target = Literal["long_term", "shared_fact", "procedural", "private_garden", "soul_candidate"]
 Privacy = Literal["public_runtime", "shared_with_subject", "subject_private", "soul_private"]
+FactPrivacy = Literal["public_runtime", "shared_with_subject", "subject_private"]
 FactVisibility = Literal["shared", "private", "soul"]
 FactKind = Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"]
 OutcomeName = Literal["accepted", "rejected", "deferred"]
 Reason = Literal[
     "created", "unchanged", "superseded",
     "policy_suppressed", "privacy_target_mismatch", "private_unavailable", "evidence_missing", "evidence_unavailable",
-    "policy_paused", "soul_handoff", "needs_assertion", "weaker_authority",
+    "policy_paused", "soul_handoff", "needs_assertion", "evidence_does_not_bear", "weaker_authority",
 ]  # fmt: skip
 ToolOutcome = Literal["succeeded", "failed", "denied", "aborted"]
 
-NONBLANK = r"\S"
-Topic = Annotated[str, Meta(max_length=256, description="what it is about; a later one of the same topic replaces it")]
+Topic = Annotated[str, Meta(max_length=256, description="topic; a later fact of the same topic replaces this one")]
 FactText = Annotated[
-    str, Meta(pattern=NONBLANK, extra=budgeted("message_content_bytes"), description="what is to be remembered")
+    str, Meta(pattern=NONBLANK, extra=budgeted("message_content_bytes"), description="the text to remember")
 ]
 EvidenceRefs = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=1024)], ...],
     Meta(max_length=64, description="refs of the messages or turns that it rests on"),
 ]
-KindArg = Annotated[FactKind, Meta(description="what sort of fact it is")]
+Keywords = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...], Meta(max_length=32)]
+ReasonText = Annotated[str, Meta(min_length=1, max_length=512, pattern=NONBLANK)]
+KindArg = Annotated[FactKind, Meta(description="kind of the fact")]
 Tags = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...], Meta(max_length=32, description="short labels")
 ]
@@ -41,9 +44,9 @@ class Candidate(Part, frozen=True, kw_only=True):
     """One thing that a host would have remembered. `topic` may be empty: then only the same text is the same fact."""
 
     candidate_id: Annotated[Id, Meta(description="the host's own id of it, given back in the outcome")]
-    authority: Annotated[Authority, Meta(description="whose word it is; operator only from an operator")]
-    target: Annotated[Target, Meta(description="where it is to be kept")]
-    privacy: Annotated[Privacy, Meta(description="whom it may reach")]
+    authority: Annotated[Authority, Meta(description="authority of the claim; only an operator may give operator")]
+    target: Annotated[Target, Meta(description="where to store it")]
+    privacy: Annotated[Privacy, Meta(description="privacy of the claim: which callers may see it")]
     content: FactText
     evidence_refs: EvidenceRefs = ()
     kind: KindArg = "fact"
@@ -55,7 +58,7 @@ class CandidatesWrite(Request, frozen=True, kw_only=True, tag="candidates", tag_
 
     candidates: Annotated[
         tuple[Candidate, ...],
-        Meta(min_length=1, extra=budgeted("batch_requests"), description="what is to be judged"),
+        Meta(min_length=1, extra=budgeted("batch_requests"), description="the candidates to judge"),
     ]
 
 
@@ -65,11 +68,8 @@ class ExtractedItem(Part, frozen=True, kw_only=True):
     kind: KindArg
     topic: Topic
     content: FactText
-    keywords: Annotated[
-        tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...],
-        Meta(max_length=32, description="further words to find it by"),
-    ] = ()
-    confidence: Annotated[float, Meta(ge=0, le=1, description="how sure the extractor is, 0 to 1")]
+    keywords: Annotated[Keywords, Meta(description="additional search words")] = ()
+    confidence: Annotated[float, Meta(ge=0, le=1, description="the extractor's confidence, 0 to 1")]
     evidence_refs: EvidenceRefs = ()
 
 
@@ -78,9 +78,11 @@ class Extraction(Part, frozen=True, kw_only=True):
 
     items: Annotated[
         tuple[ExtractedItem, ...],
-        Meta(min_length=1, extra=budgeted("batch_requests"), description="what was extracted"),
+        Meta(min_length=1, extra=budgeted("batch_requests"), description="the extracted items"),
     ]
-    source_chat_id: Annotated[Label, Meta(description="chat it comes from; the scope's when left out")] | None = None
+    source_chat_id: Annotated[Label, Meta(description="chat that it comes from; default: the scope's chat")] | None = (
+        None
+    )
     extractor: Annotated[
         Label, Meta(min_length=1, description="name and version of what extracted it, no control characters")
     ]
@@ -89,7 +91,7 @@ class Extraction(Part, frozen=True, kw_only=True):
 class LongTermExtractionWrite(Request, frozen=True, kw_only=True, tag="long_term_extraction", tag_field="kind"):
     """Have the items of an extraction judged as candidates for long-term facts."""
 
-    extraction: Annotated[Extraction, Meta(description="what was extracted, from which chat, by what")]
+    extraction: Annotated[Extraction, Meta(description="the extraction: items, chat and extractor")]
 
 
 class ToolObservation(Part, frozen=True, kw_only=True):
@@ -97,11 +99,11 @@ class ToolObservation(Part, frozen=True, kw_only=True):
 
     tool_id: Annotated[Id, Meta(description="the host's id of the tool")]
     schema_fingerprint: Annotated[Label, Meta(min_length=1, description="fingerprint of the schema it had then")]
-    outcome: Annotated[ToolOutcome, Meta(description="how it ended")]
-    duration_ms: Annotated[int, Meta(ge=0, le=2**43, description="how long it took")] | None = None
+    outcome: Annotated[ToolOutcome, Meta(description="outcome of the use")]
+    duration_ms: Annotated[int, Meta(ge=0, le=2**43, description="duration")] | None = None
     permission_tags: Tags = ()
     risk_tags: Tags = ()
-    summary: Annotated[str, Meta(max_length=512, description="what it did, in a sentence or two")]
+    summary: Annotated[str, Meta(max_length=512, description="what the tool did, in one or two sentences")]
 
 
 class ToolUsageFeedback(Part, frozen=True, kw_only=True):
@@ -114,9 +116,11 @@ class ToolUsageFeedback(Part, frozen=True, kw_only=True):
     observations: Annotated[
         tuple[ToolObservation, ...], Meta(extra=budgeted("batch_requests"), description="one for each use")
     ] = ()
-    user_visible_result_summary: Annotated[str, Meta(max_length=2048, description="what the user was shown")] = ""
-    reuse_outcome: Annotated[ToolOutcome, Meta(description="how it went as a whole")] | None = None
-    operator_note: Annotated[str, Meta(max_length=2048, description="what a person says of it")] | None = None
+    user_visible_result_summary: Annotated[
+        str, Meta(max_length=2048, description="summary of the result that the user saw")
+    ] = ""
+    reuse_outcome: Annotated[ToolOutcome, Meta(description="overall outcome")] | None = None
+    operator_note: Annotated[str, Meta(max_length=2048, description="an operator's note")] | None = None
 
 
 class ToolFeedbackWrite(Request, frozen=True, kw_only=True, tag="agent_tool_usage_feedback", tag_field="kind"):
@@ -139,7 +143,7 @@ class GovernanceOutcome(Piece, frozen=True, kw_only=True):
 
 
 class LongTermPolicyRequest(Request, frozen=True, kw_only=True):
-    """Pause what may be remembered, suppress a kind or a topic of it, lift either again, or list what holds."""
+    """Pause or suppress facts of a kind or topic, lift such a policy, or list the active policies."""
 
     action: Annotated[
         Literal["pause", "resume", "suppress", "list"],
@@ -148,7 +152,7 @@ class LongTermPolicyRequest(Request, frozen=True, kw_only=True):
     kind: Annotated[FactKind, Meta(description="only this sort of fact")] | None = None
     topic: Annotated[str, Meta(max_length=256, pattern=NONBLANK, description="only this topic")] | None = None
     chat_id: Annotated[Id, Meta(description="only this chat; every chat when left out")] | None = None
-    reason: Annotated[Label, Meta(description="why, shown in the list")] | None = None
+    reason: Annotated[Label, Meta(description="reason, shown in the list")] | None = None
 
     def __post_init__(self) -> None:
         named = (self.kind, self.topic, self.chat_id)
@@ -178,3 +182,13 @@ class LongTermPolicyReport(Report, frozen=True, kw_only=True):
     changed: Open[bool]
     rejudged: Open[int] = 0
     receipt: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "long_term.policy", "long_term_policy", LongTermPolicyRequest, LongTermPolicyReport, "write", "long_term",
+        LONG_TERM, ("long-term", "policy"),
+        "pause or suppress facts of a kind or topic, lift such a policy, or list the active policies",
+        example={"action": "list"},
+    ),
+)  # fmt: skip

@@ -8,15 +8,14 @@ from msgspec import UNSET, Meta, field
 
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, Time
+from beetle.contracts.names import BACKEND_NAMES, BackendName, PlaneName
+from beetle.contracts.operation import HARNESS, Operation
 
-BackendName = Literal["in-memory", "sqlite", "file", "embedded"]
 Suite = Literal["all", "memory", "replay", "benchmark"]
 GateName = Literal["memory_harness", "replay", "benchmark"]
 Subject = Literal["recall", "projection", "privacy", "procedural", "tool_experience", "temporal"]
 AskerName = Literal["owner", "operator", "agent", "panel", "auditor", "exporter", "stranger"]
-PlaneName = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
 SUBJECTS: tuple[Subject, ...] = ("recall", "projection", "privacy", "procedural", "tool_experience", "temporal")
-BACKEND_NAMES: tuple[BackendName, ...] = ("in-memory", "sqlite", "file", "embedded")
 
 Text = Annotated[str, Meta(min_length=1, max_length=4096)]
 JsonPath = Annotated[str, Meta(max_length=512, pattern=r"^\$(\.[A-Za-z0-9_]+|\[\d+\])*\Z")]
@@ -185,9 +184,9 @@ class Benchmark(Part, frozen=True, kw_only=True, tag="beetle.benchmark.v1", tag_
 
 
 class HarnessRunRequest(Request, frozen=True, kw_only=True):
-    """Run fixtures in throw-away stores, and hold what they show to the gates; the caller's store is not touched."""
+    """Run fixtures in temporary stores and check the results against the gates; the caller's store is not used."""
 
-    suite: Annotated[Suite, Meta(description="which gates: all of them, or one")] = "all"
+    suite: Annotated[Suite, Meta(description="gates to run: all, or one")] = "all"
     fixtures: Annotated[
         tuple[FixtureName, ...], Meta(max_length=256, description="only these fixtures, by their names")
     ] = ()
@@ -198,14 +197,14 @@ class HarnessRunRequest(Request, frozen=True, kw_only=True):
                 min_length=1,
                 max_length=4096,
                 pattern=r"^/[^\x00]*\Z",
-                description="absolute folder of the fixtures; a source checkout's own when left out. Operators only",
+                description="absolute folder of the fixtures; default: the source checkout's own. Operators only",
             ),
         ]
         | None
     ) = None
-    backends: Annotated[tuple[BackendName, ...], Meta(min_length=1, max_length=4, description="on these backends")] = (
-        BACKEND_NAMES
-    )
+    backends: Annotated[
+        tuple[BackendName, ...], Meta(min_length=1, max_length=len(BACKEND_NAMES), description="on these backends")
+    ] = BACKEND_NAMES
 
 
 class StepFailure(Piece, frozen=True, kw_only=True):
@@ -298,3 +297,18 @@ class HarnessRunReport(Report, frozen=True, kw_only=True):
     replays: Open[tuple[ReplayResult, ...]]
     benchmarks: Open[tuple[BenchmarkResult, ...]]
     not_compared: Open[tuple[str, ...]]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "harness.run", "run_harness", HarnessRunRequest, HarnessRunReport, "write", "harness", HARNESS,
+        ("harness", "run"),
+        "run fixtures in temporary stores and check the results against the gates; the caller's store is not used",
+        batch=False, deadline_ms=3_600_000,
+        example={"suite": "memory"},
+        shell=(
+            "beetle harness run",
+            "beetle harness run --suite memory --folder tests/data/fixtures --fixtures privacy-by-view",
+        ),
+    ),
+)  # fmt: skip

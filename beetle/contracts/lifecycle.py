@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import ModeArg, ModeInput, Report
 from beetle.contracts.fields import NO_CONTROL, Open, Piece, Request
+from beetle.contracts.operation import MEMORY, Operation
 
 Mode = Literal["normal", "maintenance", "read_only", "safe", "closing"]
 """How a runtime works now, from what refuses nothing to what refuses most."""
@@ -24,9 +25,9 @@ StepReason = Literal[
 
 
 class MemoryRecoverRequest(Request, frozen=True, kw_only=True):
-    """Run the recoverable lifecycle steps over the whole store; each is reported, and none stops the others."""
+    """Run the recovery steps over the whole store; a failed step is reported, and the others still run."""
 
-    trigger: Annotated[RecoverTrigger, Meta(description="why recovery is run")] = "operator_requested"
+    trigger: Annotated[RecoverTrigger, Meta(description="what triggers the recovery")] = "operator_requested"
     mode_input: ModeArg = ModeInput()
 
 
@@ -53,10 +54,10 @@ class MemoryRecoverReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryCloseRequest(Request, frozen=True, kw_only=True):
-    """Finish what is queued, fold the write-ahead log into the store, answer, and end the daemon or runtime."""
+    """Finish the queued writes, checkpoint the write-ahead log, answer, and stop the daemon or runtime."""
 
     reason: Annotated[
-        str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL, description="why it is closed, for the log")
+        str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL, description="reason for closing, for the log")
     ] = "operator_requested"
 
 
@@ -71,3 +72,22 @@ class MemoryCloseReport(Report, frozen=True, kw_only=True):
     wal_bytes: Open[int]
     pending_erasures: Open[int]
     event_log_rows: Open[int]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "memory.recover", "recover", MemoryRecoverRequest, MemoryRecoverReport, "admin", "recover", MEMORY,
+        ("memory", "recover"),
+        "run the recovery steps over the whole store; a failed step is reported, and the others still run",
+        batch=False, grows=False, deadline_ms=3_600_000,
+        shell=("beetle memory recover", "beetle memory recover --trigger after_crash"),
+    ),
+    Operation(
+        "memory.close", "close_runtime", MemoryCloseRequest, MemoryCloseReport, "admin", "close", MEMORY,
+        ("memory", "close"),
+        "finish the queued writes, checkpoint the write-ahead log, answer, and stop the daemon or runtime",
+        batch=False, grows=False,
+        example={"reason": "the box is being moved"},
+        shell=("beetle memory close --reason 'the box is being moved'",),
+    ),
+)  # fmt: skip

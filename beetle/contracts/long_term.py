@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from beetle.contracts.common import Cursor, DerivedMemoryRef, PageLimit, Report
-from beetle.contracts.fields import Content, Open, Piece, Request, ViewName, budgeted
-from beetle.contracts.governance import NONBLANK, FactKind, FactText, Topic
+from beetle.contracts.common import Cursor, DerivedMemoryRef, ExpectedRevision, PageLimit, Report
+from beetle.contracts.fields import Content, Open, Piece, Request, budgeted
+from beetle.contracts.governance import FactKind, FactPrivacy, FactText, Keywords, ReasonText, Topic
+from beetle.contracts.names import ViewName
+from beetle.contracts.operation import LONG_TERM, Operation
 
 FactState = Literal["current", "stale", "superseded", "deleted"]
 FactAction = Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
@@ -23,7 +25,7 @@ WORDED = ("correct", "supersede")
 ERASING = ("delete", "forget_by_query")
 """Actions after which no word of a record is left."""
 
-ViewOption = Annotated[ViewName, Meta(description="seen through this view; the caller's first one when left out")]
+ViewOption = Annotated[ViewName, Meta(description="view that filters the report; default: the caller's first view")]
 FactRef = Annotated[str, Meta(min_length=1, max_length=1024, description="the record's ref, as recall returns it")]
 FactWords = Annotated[
     str,
@@ -80,10 +82,10 @@ class LongTermListReport(Report, frozen=True, kw_only=True):
 
 
 class LongTermDetailRequest(Request, frozen=True, kw_only=True):
-    """Show one fact with its revisions, what it came from and what became of it."""
+    """Show one fact with its revisions, its sources and its current state."""
 
     ref: FactRef
-    history: Annotated[bool, Meta(description="what earlier revisions said, too")] = False
+    history: Annotated[bool, Meta(description="include the text of earlier revisions")] = False
     view: ViewOption | None = None
 
 
@@ -116,49 +118,26 @@ class LongTermDetailReport(Report, frozen=True, kw_only=True):
 
 
 class LongTermMutateRequest(Request, frozen=True, kw_only=True):
-    """Correct, supersede, delete or forget facts, mark one stale, or change who may see it."""
+    """Correct, supersede, delete or forget facts, mark one stale, or change its visibility."""
 
-    action: Annotated[FactAction, Meta(description="what is to be done")]
+    action: Annotated[FactAction, Meta(description="action to take")]
     ref: FactRef | None = None
     content: FactText | None = None
     topic: Topic | None = None
-    keywords: (
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...],
-            Meta(max_length=32, description="further words to find it by"),
-        ]
-        | None
-    ) = None
-    privacy: (
-        Annotated[
-            Literal["public_runtime", "shared_with_subject", "subject_private"],
-            Meta(description="whom it may reach from now on"),
-        ]
-        | None
-    ) = None
+    keywords: Annotated[Keywords, Meta(description="additional search words")] | None = None
+    privacy: Annotated[FactPrivacy, Meta(description="new visibility of the fact")] | None = None
     query: FactWords | None = None
-    reason: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=512,
-                pattern=NONBLANK,
-                description="why; kept with the revision, but for a deletion, whose words are not kept",
-            ),
-        ]
-        | None
-    ) = None
-    dry_run: Annotated[bool, Meta(description="tell what it would do, and change nothing")] = False
+    reason: Annotated[ReasonText, Meta(description="reason; stored in the revision, but not for a deletion")] | None = (
+        None
+    )
+    dry_run: Annotated[bool, Meta(description="report what would change; change nothing")] = False
     confirm: (
         Annotated[
             str, Meta(min_length=1, max_length=256, description="confirm_token of the dry run of forget_by_query")
         ]
         | None
     ) = None
-    expected_revision: Annotated[int, Meta(ge=1, description="refuse unless this is the current revision")] | None = (
-        None
-    )
+    expected_revision: ExpectedRevision | None = None
     view: ViewOption | None = None
 
     def __post_init__(self) -> None:
@@ -207,3 +186,32 @@ class LongTermMutateReport(Report, frozen=True, kw_only=True):
     replica_horizon: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "long_term.list", "list_long_term", LongTermListRequest, LongTermListReport, "read", "long_term", LONG_TERM,
+        ("long-term", "list"),
+        "list facts, the newest first, by state, kind and words",
+        word="query",
+        example={"query": "spare key"},
+    ),
+    Operation(
+        "long_term.detail", "get_long_term", LongTermDetailRequest, LongTermDetailReport, "read", "long_term",
+        LONG_TERM, ("long-term", "show"),
+        "show one fact with its revisions, its sources and its current state",
+        word="ref",
+        example={"ref": "long_term:f-1"},
+    ),
+    Operation(
+        "long_term.mutate", "mutate_long_term", LongTermMutateRequest, LongTermMutateReport, "write", "long_term",
+        LONG_TERM, ("long-term", "mutate"),
+        "correct, supersede, delete or forget facts, mark one stale, or change its visibility",
+        batch=False, grows=False, word="ref",
+        example={"action": "delete", "ref": "long_term:f-1"},
+        shell=(
+            "beetle long-term mutate REF --action correct --content 'The spare key is in the shed' --reason 'it moved'",
+            "beetle long-term mutate --action forget_by_query --query 'spare key' --dry-run",
+        ),
+    ),
+)  # fmt: skip

@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from beetle.contracts.codec import decode_json
 from beetle.contracts.common import Conversation, ConversationRef, DerivedMemoryRef, ModeArg, Report, TurnPageLimit
-from beetle.contracts.fields import Id, Open, Part, Piece, Request, Time
-from beetle.contracts.governance import NONBLANK, FactKind, GovernanceOutcome, Reason
+from beetle.contracts.fields import NONBLANK, Id, Open, Part, Piece, Request, Time
+from beetle.contracts.governance import FactKind, GovernanceOutcome, Reason
+from beetle.contracts.operation import MEMORY, Operation
 from beetle.contracts.transcript import CanonicalTurnDelta
 
 SessionCommit = Literal["alias_current", "alias_updated", "alias_untrusted"]
@@ -49,9 +50,9 @@ def decode_answer(text: bytes) -> ModelAnswer:
 
 
 class MemoryMaintainRequest(Request, frozen=True, kw_only=True):
-    """Have the configured model read what was said since the last time, and judge what it notes."""
+    """Let the configured model read the turns since the last run, and judge the facts that it notes."""
 
-    conversation: Annotated[Conversation, Meta(description="which one; the current one when left out")] | None = None
+    conversation: Annotated[Conversation, Meta(description="the conversation; default: the current one")] | None = None
     limit: TurnPageLimit = 50
     mode_input: ModeArg | None = None
 
@@ -83,7 +84,7 @@ class MemoryMaintainReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryFinalizeTurnRequest(Request, frozen=True, kw_only=True):
-    """Commit one delivered turn as evidence, then maintain its conversation, or leave a job that does."""
+    """Commit one delivered turn as evidence, then maintain its conversation or queue a job for it."""
 
     conversation: Conversation
     turn: Annotated[CanonicalTurnDelta, Meta(description="the delivered turn")]
@@ -115,9 +116,9 @@ class MemoryFinalizeTurnReport(Report, frozen=True, kw_only=True):
 
 
 class GovernanceReportRequest(Request, frozen=True, kw_only=True):
-    """Report what waits to be judged, the jobs, what was decided, and the policies that hold."""
+    """Report the deferred candidates, the jobs, the decisions and the active policies."""
 
-    since: Annotated[Time, Meta(description="count decisions from then on; from the runtime's start when left out")] | (
+    since: Annotated[Time, Meta(description="count decisions since this time; default: since the runtime started")] | (
         None
     ) = None
 
@@ -192,3 +193,35 @@ class GovernanceReport(Report, frozen=True, kw_only=True):
     complete: Open[bool]
     policies: Open[tuple[PolicyInForce, ...]]
     model: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "memory.maintain", "maintain", MemoryMaintainRequest, MemoryMaintainReport, "write", "maintain", MEMORY,
+        ("memory", "maintain"),
+        "let the configured model read the turns since the last run, and judge the facts that it notes",
+        batch=False, deadline_ms=660_000, word="conversation",
+        shell=("beetle memory maintain", "beetle memory maintain telegram/42 --limit 20"),
+    ),
+    Operation(
+        "memory.finalize_turn", "finalize_turn_and_maintain", MemoryFinalizeTurnRequest, MemoryFinalizeTurnReport,
+        "write", "transcript", MEMORY, ("memory", "finalize-turn"),
+        "commit one delivered turn as evidence, then maintain its conversation or queue a job for it",
+        batch=False, deadline_ms=660_000, word="conversation",
+        example={
+            "conversation": {"conversation_id": "c1"},
+            "turn": {
+                "turn_id": "t1", "at": "2026-05-17T09:30:00Z",
+                "messages": [{"message_id": "m1", "role": "user", "content": "The key is under the pot"}]
+            },
+        },
+        shell=('beetle memory finalize-turn telegram/42 --turn "$(cat turn.json)"',),
+    ),
+    Operation(
+        "governance.report", "governance_report", GovernanceReportRequest, GovernanceReport, "read", "inspect", MEMORY,
+        ("memory", "governance"),
+        "report the deferred candidates, the jobs, the decisions and the active policies",
+        example={"since": "2026-05-01T00:00:00Z"},
+        shell=("beetle memory governance --since 2026-05-01T00:00:00Z",),
+    ),
+)  # fmt: skip

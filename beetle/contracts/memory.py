@@ -36,10 +36,11 @@ from beetle.contracts.governance import (
 )
 from beetle.contracts.lifecycle import Mode
 from beetle.contracts.maintain import DeferredGovernance
+from beetle.contracts.names import PLANE_NAMES, PlaneName
+from beetle.contracts.operation import MEMORY, Operation
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.contracts.transcript import Query
 
-Plane = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
 Pressure = Literal["normal", "elevated", "critical"]
 CurrentBy = Literal["named", "remembered", "chat_id", "untrusted", "withheld", "nothing"]
 """By what the current conversation was found. Without one: two conversations claim the chat id (`untrusted`), nothing
@@ -50,7 +51,7 @@ class ProceduralWrite(Request, frozen=True, kw_only=True, tag="procedural", tag_
     """Create or revise runtime skills: all of them or none."""
 
     source: Annotated[
-        Literal["manual", "post_turn", "replay_promotion", "import"], Meta(description="what the skills came from")
+        Literal["manual", "post_turn", "replay_promotion", "import"], Meta(description="source of the skills")
     ]
     writes: Annotated[
         tuple[RuntimeSkillWrite, ...],
@@ -82,19 +83,22 @@ class MemoryRecallRequest(Request, frozen=True, kw_only=True):
     tool_registry_refs: Annotated[
         tuple[RegistryRef, ...], Meta(max_length=64, description="the host's registries")
     ] = ()
-    planes: Annotated[tuple[Plane, ...], Meta(min_length=1, max_length=6, description="only these planes")] | None = (
-        None
-    )
+    planes: (
+        Annotated[
+            tuple[PlaneName, ...], Meta(min_length=1, max_length=len(PLANE_NAMES), description="only these planes")
+        ]
+        | None
+    ) = None
     conversation: Conversation | None = None
     since: Annotated[Time, Meta(description="not before")] | None = None
     until: Annotated[Time, Meta(description="not after")] | None = None
-    as_of: Annotated[Time, Meta(description="as memory stood then")] | None = None
+    as_of: Annotated[Time, Meta(description="recall as of this time")] | None = None
 
 
 class RecallHit(Piece, frozen=True, kw_only=True):
     """One hit of the fused list; `why` names the signals that ranked it. Higher scores come first."""
 
-    plane: Open[Plane]
+    plane: Open[PlaneName]
     ref: Open[str]
     score: Open[float]
     excerpt: Evidence[str | None]
@@ -184,13 +188,15 @@ class MemoryRecallReport(Report, frozen=True, kw_only=True):
 SystemMaxLen = Annotated[
     int, Meta(ge=0, extra=clipped("projection_chars"), description="characters the block may have, a hard bound")
 ]
-PressureArg = Annotated[Pressure, Meta(description="how tight the model's window is")]
+PressureArg = Annotated[Pressure, Meta(description="how little room the model's context window has")]
 
 
 class MemoryProjectionRequest(Request, frozen=True, kw_only=True):
     """Build the bounded memory block for a model's context."""
 
-    user_query: Annotated[str, Meta(extra=budgeted("query_chars"), description="what the user asks now; may be empty")]
+    user_query: Annotated[
+        str, Meta(extra=budgeted("query_chars"), description="the user's current query; may be empty")
+    ]
     system_max_len: SystemMaxLen = 4000
     recent_messages_limit: Annotated[int, Meta(ge=0, le=1000, description="most recent messages to show")] = 10
     pressure: PressureArg = "normal"
@@ -233,7 +239,7 @@ class MemoryProjectionReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryCapabilitiesRequest(Request, frozen=True, kw_only=True):
-    """Show what this caller may do here, and why what is hidden is hidden."""
+    """List the caller's capabilities, and the reason for each one that is hidden."""
 
 
 class Capability(Piece, frozen=True, kw_only=True):
@@ -265,14 +271,16 @@ class MemoryInspectionRequest(Request, frozen=True, kw_only=True):
 
 
 class StoreState(Piece, frozen=True, kw_only=True):
+    """The store's file. What grows with the writes of all owners is for operators."""
+
     path: OperatorOnly[str | None]
-    bytes: Open[int]
-    wal_bytes: Open[int]
-    pages: Open[int]
+    bytes: OperatorOnly[int | None]
+    wal_bytes: OperatorOnly[int | None]
+    pages: OperatorOnly[int | None]
     ceiling_bytes: Open[int]
     schema: Open[int]
     backend: Open[str]
-    pending_erasures: Open[int] = 0
+    pending_erasures: OperatorOnly[int | None] = 0
 
 
 class PlaneCounts(Piece, frozen=True, kw_only=True):
@@ -294,6 +302,8 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):
+    """The whole log for an operator; for others the events of the space that they may know of."""
+
     rows: Open[int]
     head: Open[str]
 
@@ -324,17 +334,17 @@ class IdentityState(Piece, frozen=True, kw_only=True):
 
 
 class OperatorInspection(Piece, frozen=True, kw_only=True):
-    """What a person who answers for the daemon wants to see first."""
+    """What an operator needs to see first. What the whole daemon does is for operators alone."""
 
     principal: Open[str]
     profile: Open[str]
     uptime_s: Open[float]
     current_conversation: Open[ConversationRef | None]
     current_by: Open[CurrentBy]
-    queued_writes: Open[int]
+    queued_writes: OperatorOnly[int | None]
     readers: Open[int]
-    refusals: Open[int]
-    findings: Open[tuple[str, ...]]
+    refusals: OperatorOnly[int | None]
+    findings: OperatorOnly[tuple[str, ...] | None]
     identity: Open[IdentityState | None] = None
 
 
@@ -346,7 +356,7 @@ class RuntimeState(Piece, frozen=True, kw_only=True):
     """
 
     mode: Open[Mode]
-    task: Open[str | None] = None
+    task: OperatorOnly[str | None] = None
     replica_horizon: Open[str | None] = None
 
 
@@ -381,3 +391,54 @@ class MemoryInspectionReport(Report, frozen=True, kw_only=True):
     recall: Open[WorkingRecall | None] = None
     recall_hits: Open[tuple[RecallHit, ...]] = ()
     projection: Open[ProjectionAudit | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "memory.capabilities", "capabilities", MemoryCapabilitiesRequest, MemoryCapabilityCatalog, "read", "", MEMORY,
+        ("memory", "capabilities"),
+        "list the caller's capabilities, and the reason for each one that is hidden",
+    ),
+    Operation(
+        "memory.inspect", "inspect", MemoryInspectionRequest, MemoryInspectionReport, "read", "inspect", MEMORY,
+        ("memory", "inspect"),
+        "report the state of the store, its counts and, with a query, how recall and projection answer it",
+    ),
+    Operation(
+        "memory.recall", "recall", MemoryRecallRequest, MemoryRecallReport, "read", "recall", MEMORY,
+        ("memory", "recall"),
+        "find what memory holds for a query, over every plane that the caller may see",
+        view="model", word="query",
+        example={"query": "where is the spare key"},
+        shell=(
+            'beetle memory recall "where is the spare key"',
+            "beetle memory recall --query key --planes evidence --conversation telegram/42 --limit 3",
+        ),
+    ),
+    Operation(
+        "memory.project", "project", MemoryProjectionRequest, MemoryProjectionReport, "read", "project", MEMORY,
+        ("memory", "project"),
+        "build the bounded memory block for a model's context",
+        view="model", word="user_query",
+        example={"user_query": "what do I need today"},
+        shell=('beetle memory project "what do I need today" --system-max-len 2000',),
+    ),
+    Operation(
+        "memory.write", "write", MemoryWriteRequest, MemoryWriteReport, "write", "write", MEMORY,
+        ("memory", "write-procedural"),
+        "create or revise runtime skills: all of them or none",
+        example={
+            "kind": "procedural",
+            "source": "manual",
+            "writes": [{
+                "name": "backup", "topic": "operations", "title": "Nightly backup",
+                "summary": "When the nightly backup fails", "content": "1. read the log\n2. run it again",
+            }],
+        },
+        shell=(
+            "beetle memory write-procedural --name backup --topic operations --title 'Nightly backup' \\",
+            "      --summary 'When the nightly backup fails' --content-file backup.md",
+            "beetle memory write-procedural --file skills.json",
+        ),
+    ),
+)  # fmt: skip

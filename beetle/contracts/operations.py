@@ -1,10 +1,8 @@
-"""The table of operations: one row each. Every transport, the command line and the docs come out of it."""
+"""The table of operations, gathered from the areas. Every transport, the command line and the docs come out of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
-from typing import Literal, NamedTuple, cast, get_args
 
 from beetle.contracts import (
     agent_skills,
@@ -27,258 +25,30 @@ from beetle.contracts import (
     transcript,
     transcript_repair,
 )
-from beetle.contracts.common import Report
-from beetle.contracts.fields import Request
-
-Effect = Literal["read", "write", "admin", "stream"]
-EVERYWHERE = frozenset({"in_process", "unix_socket", "cli"})
-SOCKET = frozenset({"unix_socket"})
-
-
-class Operation(NamedTuple):
-    """One row.
-
-    `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a model
-    whoever asks, `owner` when it is for raw_owner alone, `caller` when it follows the caller. `grows` false lets writes
-    pass the store's ceiling. `batch` says whether a batch may hold it. `cli` is the command's words. `help` is what its
-    request's docstring begins with, for people: a frozen build has no docstrings.
-    """
-
-    name: str
-    method: str
-    request: type[Request] | UnionType
-    report: type[Report]
-    effect: Effect
-    capability: str
-    cli: tuple[str, ...]
-    help: str
-    batch: bool = True
-    grows: bool = True
-    view: Literal["caller", "model", "owner"] = "caller"
-    exposed: frozenset[str] = EVERYWHERE
-    deadline_ms: int | None = None
-
-    @property
-    def kinds(self) -> tuple[type[Request], ...]:
-        """The structs that a request may be: one, or the several that its `kind` tells apart."""
-        return get_args(self.request) or (cast(type[Request], self.request),)
-
+from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
+from beetle.contracts.operation import Operation as Operation
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("memory.capabilities", "capabilities", memory.MemoryCapabilitiesRequest, memory.MemoryCapabilityCatalog,
-              "read", "", ("memory", "capabilities"),
-              "show what this caller may do here, and why what is hidden is hidden"),
-    Operation("memory.inspect", "inspect", memory.MemoryInspectionRequest, memory.MemoryInspectionReport,
-              "read", "inspect", ("memory", "inspect"),
-              "report the state of the store, its counts and, with a query, how recall and projection answer it"),
-    Operation("memory.recall", "recall", memory.MemoryRecallRequest, memory.MemoryRecallReport,
-              "read", "recall", ("memory", "recall"),
-              "find what memory holds for a query, over every plane that the caller may see", view="model"),
-    Operation("memory.project", "project", memory.MemoryProjectionRequest, memory.MemoryProjectionReport,
-              "read", "project", ("memory", "project"),
-              "build the bounded memory block for a model's context", view="model"),
-    Operation("memory.write", "write", memory.MemoryWriteRequest, memory.MemoryWriteReport,
-              "write", "write", ("memory", "write-procedural"),
-              "create or revise runtime skills: all of them or none"),
-    Operation("memory.maintain", "maintain", maintain.MemoryMaintainRequest, maintain.MemoryMaintainReport,
-              "write", "maintain", ("memory", "maintain"),
-              "have the configured model read what was said since the last time, and judge what it notes",
-              batch=False, deadline_ms=660_000),
-    Operation("memory.finalize_turn", "finalize_turn_and_maintain", maintain.MemoryFinalizeTurnRequest,
-              maintain.MemoryFinalizeTurnReport, "write", "transcript", ("memory", "finalize-turn"),
-              "commit one delivered turn as evidence, then maintain its conversation, or leave a job that does",
-              batch=False, deadline_ms=660_000),
-    Operation("governance.report", "governance_report", maintain.GovernanceReportRequest, maintain.GovernanceReport,
-              "read", "inspect", ("memory", "governance"),
-              "report what waits to be judged, the jobs, what was decided, and the policies that hold"),
-    Operation("memory.replay", "replay", continuity.MemoryReplayRequest, continuity.MemoryReplayReport,
-              "read", "replay", ("memory", "replay"),
-              "read a chat's turn ledger: what was committed when, and what became of it, without content"),
-    Operation("memory.export", "export_snapshot", continuity.MemoryExportRequest, continuity.MemoryExportReport,
-              "read", "export", ("memory", "export"),
-              "take one chat's memory out as a continuity snapshot: shared evidence, its skills, the facts it led to",
-              batch=False),
-    Operation("memory.import", "import_snapshot", continuity.MemoryImportRequest, continuity.MemoryImportReport,
-              "write", "import", ("memory", "import"),
-              "take a continuity snapshot in as one chat: all of it or nothing", batch=False),
-    Operation("memory.export_space", "export_space", continuity.MemorySpaceExportRequest,
-              continuity.MemorySpaceExportReport, "read", "export", ("memory", "export-space"),
-              "take the memory space out as an archive: without private material no transcript, alias or derived ref "
-              "of one", batch=False),
-    Operation("memory.import_space", "import_space", continuity.MemorySpaceImportRequest,
-              continuity.MemoryImportReport, "write", "import", ("memory", "import-space"),
-              "take an archive in as the memory space: all of it or nothing", batch=False),
-    Operation("skill.list", "list_runtime_skills", skills.RuntimeSkillListRequest, skills.RuntimeSkillListReport,
-              "read", "skill", ("skill", "list"),
-              "list runtime skills, with a filter over name, title, topic and summary"),
-    Operation("skill.detail", "get_runtime_skill", skills.RuntimeSkillDetailRequest, skills.RuntimeSkillDetailReport,
-              "read", "skill", ("skill", "show"),
-              "show one runtime skill with its citations, its lineage and what each revision changed"),
-    Operation("skill.edit", "edit_runtime_skill", skills.RuntimeSkillEditRequest, skills.RuntimeSkillMutationReport,
-              "write", "skill", ("skill", "edit"),
-              "edit an existing runtime skill; what is left out stays. Makes a new revision"),
-    Operation("skill.set_enabled", "set_runtime_skill_enabled", skills.RuntimeSkillSetEnabledRequest,
-              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "set-enabled"),
-              "enable or disable a runtime skill; its content stays as it is", grows=False),
-    Operation("skill.delete", "delete_runtime_skill", skills.RuntimeSkillDeleteRequest,
-              skills.RuntimeSkillMutationReport, "write", "skill", ("skill", "delete"),
-              "delete a runtime skill with every revision; the event log keeps the fact of it", grows=False),
-    Operation("agent_skill.list", "list_agent_skills", agent_skills.AgentSkillListRequest,
-              agent_skills.AgentSkillListReport, "read", "agent_skill", ("agent-skill", "list"),
-              "scan the mounted Agent Skill folders and list what is in them", batch=False),
-    Operation("tool_registry.list", "list_agent_tool_registries", tool_registries.ToolRegistryListRequest,
-              tool_registries.ToolRegistryListReport, "read", "tool_registry", ("tool-registry", "list"),
-              "list the tool registries of the space by their ids"),
-    Operation("tool_registry.get", "get_agent_tool_registry", tool_registries.ToolRegistryGetRequest,
-              tool_registries.ToolRegistryGetReport, "read", "tool_registry", ("tool-registry", "show"),
-              "show one tool registry with its tools"),
-    Operation("tool_registry.upsert", "upsert_agent_tool_registry", tool_registries.ToolRegistryUpsertRequest,
-              tool_registries.ToolRegistryMutationReport, "write", "tool_registry", ("tool-registry", "upsert"),
-              "register the host's tools in short, or replace what was registered under the same id"),
-    Operation("tool_registry.delete", "delete_agent_tool_registry", tool_registries.ToolRegistryDeleteRequest,
-              tool_registries.ToolRegistryMutationReport, "write", "tool_registry", ("tool-registry", "delete"),
-              "delete a tool registry. What was observed of its tools stays, and gives no hints without it",
-              grows=False),
-    Operation("long_term.list", "list_long_term", long_term.LongTermListRequest, long_term.LongTermListReport,
-              "read", "long_term", ("long-term", "list"),
-              "list facts, the newest first, by state, kind and words"),
-    Operation("long_term.detail", "get_long_term", long_term.LongTermDetailRequest, long_term.LongTermDetailReport,
-              "read", "long_term", ("long-term", "show"),
-              "show one fact with its revisions, what it came from and what became of it"),
-    Operation("long_term.mutate", "mutate_long_term", long_term.LongTermMutateRequest, long_term.LongTermMutateReport,
-              "write", "long_term", ("long-term", "mutate"),
-              "correct, supersede, delete or forget facts, mark one stale, or change who may see it",
-              batch=False, grows=False),
-    Operation("long_term.policy", "long_term_policy", governance.LongTermPolicyRequest,
-              governance.LongTermPolicyReport, "write", "long_term", ("long-term", "policy"),
-              "pause what may be remembered, suppress a kind or a topic of it, lift either again, or list what holds"),
-    Operation("transcript.commit", "commit_transcript", transcript.MemoryTranscriptCommitRequest,
-              transcript.MemoryTranscriptCommitReport, "write", "transcript", ("transcript", "commit"),
-              "commit delivered turns as evidence: all of them or none"),
-    Operation("transcript.replay", "replay_transcript", transcript.MemoryTranscriptReplayRequest,
-              transcript.MemoryTranscriptReplayReport, "read", "transcript", ("transcript", "replay"),
-              "read a conversation's turns in sequence order through one view"),
-    Operation("transcript.export", "export_transcript", transcript.MemoryTranscriptExportRequest,
-              transcript.MemoryTranscriptExportReport, "read", "transcript", ("transcript", "export"),
-              "read a conversation's turns as they may leave the device, in sequence order"),
-    Operation("transcript.conversations", "list_conversations", transcript.MemoryTranscriptConversationsRequest,
-              transcript.MemoryTranscriptConversationsReport, "read", "transcript", ("transcript", "conversations"),
-              "list the conversations of the space, the most recently begun first"),
-    Operation("transcript.timeline", "transcript_timeline", transcript.MemoryTranscriptTimelineRequest,
-              transcript.MemoryTranscriptTimelineReport, "read", "transcript", ("transcript", "timeline"),
-              "one page of a conversation, placed by sequence or time; turns come in sequence order"),
-    Operation("transcript.search", "search_transcript", transcript.MemoryTranscriptSearchRequest,
-              transcript.MemoryTranscriptSearchReport, "read", "transcript", ("transcript", "search"),
-              "find messages by their words, through a view that may see them"),
-    Operation("transcript.lifecycle", "request_transcript_lifecycle", transcript.MemoryTranscriptLifecycleRequest,
-              transcript.MemoryTranscriptLifecycleReport, "write", "transcript", ("transcript", "lifecycle"),
-              "archive, mask, unmask or raw-delete turns, or review what such a step would touch (`dry_run`)",
-              batch=False, grows=False),
-    Operation("transcript.repair", "repair_transcript", transcript_repair.MemoryTranscriptRepairRequest,
-              transcript_repair.MemoryTranscriptRepairReport, "read", "transcript", ("transcript", "repair"),
-              "report broken links and records of transcripts, by their ids; changes nothing",
-              batch=False, deadline_ms=3_600_000),
-    Operation("transcript.repair_safe", "repair_transcript_safe", transcript_repair.MemoryTranscriptRepairSafeRequest,
-              transcript_repair.MemoryTranscriptRepairSafeReport, "write", "transcript", ("transcript", "repair-safe"),
-              "mend what loses nothing: dead links, counts, index rows. What it cannot mend stays as it is, and is "
-              "reported", batch=False, deadline_ms=3_600_000),
-    Operation("private.list", "list_private", private.PrivateListRequest, private.PrivateListReport,
-              "read", "private.read", ("private", "list"),
-              "list what the private plane keeps, without its content, in the order in which it was kept",
-              batch=False, view="owner"),
-    Operation("private.get", "get_private", private.PrivateGetRequest, private.PrivateGetReport,
-              "read", "private.read", ("private", "show"),
-              "read one private record, with its content", batch=False, view="owner"),
-    Operation("evolve.propose", "propose", evolve.EvolveProposeRequest, evolve.EvolveProposeReport,
-              "write", "evolve", ("evolve", "propose"),
-              "propose changes to skills and facts: all of them are stored, or none; nothing else changes"),
-    Operation("evolve.list", "list_proposals", evolve.EvolveListRequest, evolve.EvolveListReport,
-              "read", "evolve", ("evolve", "list"),
-              "list proposals, the newest first, by state"),
-    Operation("evolve.preview", "preview_proposal", evolve.EvolvePreviewRequest, evolve.EvolvePreviewReport,
-              "read", "evolve", ("evolve", "preview"),
-              "show what a proposal would change, as the caller would see it, and what governance says to it now"),
-    Operation("evolve.submit", "submit_proposals", evolve.EvolveSubmitRequest, evolve.EvolveSubmitReport,
-              "write", "evolve", ("evolve", "submit"),
-              "carry proposals out through the normal write path with the caller's own capabilities, or withdraw them",
-              batch=False, grows=False),
-    Operation("console.overview", "console_overview", console.ConsoleOverviewRequest, console.ConsoleOverviewReport,
-              "read", "console", ("console", "overview"),
-              "show the machine, the runtime, what it holds, how it does, and who is here"),
-    Operation("console.session", "console_session", console.ConsoleSessionRequest, console.ConsoleSessionReport,
-              "read", "console", ("console", "session"),
-              "show who is asking, what it may do, and whose memory it works on"),
-    Operation("device.list", "list_devices", devices.DeviceListRequest, devices.DeviceListReport,
-              "read", "device", ("device", "list"),
-              "list devices in the order in which they were added, by the fingerprints of their keys"),
-    Operation("device.add", "add_device", devices.DeviceAddRequest, devices.DeviceKeyReport,
-              "admin", "device", ("device", "add"),
-              "add a device, and make the key that it proves itself with", batch=False),
-    Operation("device.update", "update_device", devices.DeviceUpdateRequest, devices.DeviceReport,
-              "admin", "device", ("device", "update"),
-              "change a device's label, state or capabilities; what is left out stays. Holds from its next request on",
-              batch=False, grows=False),
-    Operation("device.rotate_key", "rotate_device_key", devices.DeviceRotateKeyRequest, devices.DeviceKeyReport,
-              "admin", "device", ("device", "rotate-key"),
-              "give a device another key; the one before is worth nothing from then on", batch=False, grows=False),
-    Operation("device.remove", "remove_device", devices.DeviceRemoveRequest, devices.DeviceRemovedReport,
-              "admin", "device", ("device", "remove"),
-              "remove a device; what it wrote stays", batch=False, grows=False),
-    Operation("transport.list", "list_transports", devices.TransportListRequest, devices.TransportListReport,
-              "read", "transport", ("transport", "list"),
-              "list the ways in, and which of them are open"),
-    Operation("transport.update", "update_transport", devices.TransportUpdateRequest, devices.TransportReport,
-              "admin", "transport", ("transport", "update"),
-              "open or close a way in, or say where it listens", batch=False, grows=False),
-    Operation("event_log.read", "read_event_log", event_log.EventLogReadRequest, event_log.EventLogReadReport,
-              "read", "event_log", ("log",),
-              "read the event log of this space; an operator reads the daemon's own rows with it"),
-    Operation("harness.run", "run_harness", harness.HarnessRunRequest, harness.HarnessRunReport,
-              "write", "harness", ("harness", "run"),
-              "run fixtures in throw-away stores, and hold what they show to the gates; the caller's store is not "
-              "touched", batch=False, deadline_ms=3_600_000),
-    Operation("memory.recover", "recover", lifecycle.MemoryRecoverRequest, lifecycle.MemoryRecoverReport,
-              "admin", "recover", ("memory", "recover"),
-              "run the recoverable lifecycle steps over the whole store; each is reported, and none stops the others",
-              batch=False, grows=False, deadline_ms=3_600_000),
-    Operation("memory.close", "close_runtime", lifecycle.MemoryCloseRequest, lifecycle.MemoryCloseReport,
-              "admin", "close", ("memory", "close"),
-              "finish what is queued, fold the write-ahead log into the store, answer, and end the daemon or runtime",
-              batch=False, grows=False),
-    Operation("snapshot.create", "create_snapshot", snapshots.SnapshotCreateRequest, snapshots.SnapshotCreateReport,
-              "admin", "snapshot", ("snapshot", "create"),
-              "take a snapshot of the whole store while it is in use; what is acknowledged before it begins is in it",
-              batch=False, grows=False, deadline_ms=3_600_000),
-    Operation("snapshot.list", "list_snapshots", snapshots.SnapshotListRequest, snapshots.SnapshotListReport,
-              "read", "snapshot", ("snapshot", "list"),
-              "list the snapshots of this store, the newest first, and the stores that a restore has set aside",
-              batch=False),
-    Operation("snapshot.verify", "verify_snapshot", snapshots.SnapshotVerifyRequest, snapshots.SnapshotVerifyReport,
-              "read", "snapshot", ("snapshot", "verify"),
-              "unpack a snapshot beside the store and check all of it: digests, pages, event log, counts, identity",
-              batch=False, deadline_ms=3_600_000),
-    Operation("snapshot.restore", "restore_snapshot", snapshots.SnapshotRestoreRequest,
-              snapshots.SnapshotRestoreReport, "admin", "snapshot", ("snapshot", "restore"),
-              "put a snapshot in the place of the store, which is kept beside it with what was written since",
-              batch=False, grows=False, deadline_ms=3_600_000),
-    Operation("snapshot.prune", "prune_snapshots", snapshots.SnapshotPruneRequest, snapshots.SnapshotPruneReport,
-              "admin", "snapshot", ("snapshot", "prune"),
-              "remove snapshots but for the newest ones; what was erased from the store since is gone with them",
-              batch=False, grows=False),
-    Operation("store.verify", "verify_store", control.StoreVerifyRequest, control.StoreVerifyReport,
-              "read", "inspect", ("verify",),
-              "walk the event-log chain, the derived refs, the recall index and the pages of the store",
-              batch=False, deadline_ms=3_600_000),
-    Operation("hello", "hello", control.HelloRequest, control.HelloReport, "read", "", ("hello",),
-              "ask who answers, who is asking, and what may be asked", batch=False),
-    Operation("batch", "batch", control.BatchRequest, control.BatchReport, "write", "", (),
-              "run several operations in order in one transaction: all of them or none", batch=False),
-    Operation("subscribe", "subscribe", control.SubscribeRequest, control.SubscribeReport, "stream", "", (),
-              "follow events of this scope: frames with ids and kinds until `unsubscribe` or the connection ends",
-              batch=False, exposed=SOCKET),
-    Operation("unsubscribe", "unsubscribe", control.UnsubscribeRequest, control.UnsubscribeReport, "stream", "", (),
-              "end one subscription of this connection",
-              batch=False, exposed=SOCKET),
-)  # fmt: skip
+    *memory.OPERATIONS,
+    *maintain.OPERATIONS,
+    *continuity.OPERATIONS,
+    *skills.OPERATIONS,
+    *agent_skills.OPERATIONS,
+    *tool_registries.OPERATIONS,
+    *long_term.OPERATIONS,
+    *governance.OPERATIONS,
+    *transcript.OPERATIONS,
+    *transcript_repair.OPERATIONS,
+    *private.OPERATIONS,
+    *evolve.OPERATIONS,
+    *console.OPERATIONS,
+    *devices.OPERATIONS,
+    *event_log.OPERATIONS,
+    *harness.OPERATIONS,
+    *lifecycle.OPERATIONS,
+    *snapshots.OPERATIONS,
+    *control.OPERATIONS,
+)
+"""In the order in which hello, help and docs show them: an area's rows stand together."""
 
 BY_NAME: Mapping[str, Operation] = {row.name: row for row in OPERATIONS}

@@ -8,13 +8,14 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Evidence, Id, Open, Piece, Request
+from beetle.contracts.operation import PRIVATE, Operation
 
 PrivatePlane = Literal["private_garden", "soul_candidate"]
 PrivatePrivacy = Literal["subject_private", "soul_private"]
 
 
 class PrivateListRequest(Request, frozen=True, kw_only=True):
-    """List what the private plane keeps, without its content, in the order in which it was kept."""
+    """List the private records in the order in which they were stored, without their content."""
 
     plane: Annotated[PrivatePlane, Meta(description="only this part of it")] | None = None
     limit: PageLimit = 50
@@ -64,3 +65,20 @@ class PrivateGetReport(Report, frozen=True, kw_only=True):
     at: Open[str]
     candidate_id: Open[str]
     content: Evidence[str | None]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "private.list", "list_private", PrivateListRequest, PrivateListReport, "read", "private.read", PRIVATE,
+        ("private", "list"),
+        "list the private records in the order in which they were stored, without their content",
+        batch=False, view="owner",
+    ),
+    Operation(
+        "private.get", "get_private", PrivateGetRequest, PrivateGetReport, "read", "private.read", PRIVATE,
+        ("private", "show"),
+        "read one private record, with its content",
+        batch=False, view="owner", word="record_id",
+        example={"record_id": "p-1"},
+    ),
+)  # fmt: skip

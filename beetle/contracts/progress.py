@@ -1,20 +1,20 @@
-"""How far work is that takes long: what a caller is told of it while it waits."""
+"""Progress of long calls, as reported to the waiting caller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from beetle.contracts.control import Topic
+from beetle.contracts.names import TopicName
 
 PROGRESS = "progress"
-"""The event that says how far a call is."""
-PROGRESS_TOPIC: Topic = "lifecycle"
-"""The topic under which it is told on the connection of the call."""
+"""The event that reports the progress of a call."""
+PROGRESS_TOPIC: TopicName = "lifecycle"
+"""The topic of this event; it is sent on the connection of the call only."""
 
 
-class Step(NamedTuple):
-    """Where work is: in the `number`th of its `steps`, with `done` of `of` things done; `of` is 0 where nobody counts.
+class ProgressStep(NamedTuple):
+    """Progress of a call: step `number` of `steps`, with `done` of `of` items done; `of` is 0 if the total is unknown.
 
     A step's things are of one kind: rows, bytes or pages. Steps take unequal times.
     """
@@ -26,5 +26,5 @@ class Step(NamedTuple):
     of: int = 0
 
 
-Tell = Callable[[Step], None]
-"""Is told how far a call is: quick, and raises nothing."""
+OnProgress = Callable[[ProgressStep], None]
+"""A callback that gets the progress of a call. It must be quick and raise nothing."""

@@ -53,3 +53,27 @@ def _decodes(part: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+class EvidenceRef(NamedTuple):
+    """What a ref of evidence names: a turn, or one of its messages."""
+
+    channel_id: str
+    conversation_id: str
+    turn_id: str
+    message_id: str | None = None
+
+    def __str__(self) -> str:
+        return format_ref("evidence", *(each for each in self if each is not None))
+
+
+def evidence_named(text: str | None) -> EvidenceRef | None:
+    """The turn or message that a ref names; None where it is no ref of evidence."""
+    found = None if text is None else parse_ref(text)
+    return EvidenceRef(*found.segments) if found is not None and found.plane == "evidence" else None
+
+
+def fact_named(text: str | None) -> str | None:
+    """The record id of the fact that a ref names; None where it is no ref of a long-term fact."""
+    found = None if text is None else parse_ref(text)
+    return found.segments[0] if found is not None and found.plane == "long_term" else None

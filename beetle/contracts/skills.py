@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from beetle.contracts.common import DerivedMemoryRef, PageLimit, Report
+from beetle.contracts.common import Cursor, DerivedMemoryRef, ExpectedRevision, PageLimit, Report
 from beetle.contracts.fields import Content, Label, Open, Part, Piece, Request, budgeted
+from beetle.contracts.operation import SKILL, Operation
 
 SKILL_PREFIX = "runtime_skill__"
 """Every runtime skill's stored name begins with this; it is added when absent."""
@@ -16,10 +17,10 @@ NONBLANK = r"\S"
 SkillName = Annotated[
     str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f/]*\Z", description="the skill's name")
 ]
-SkillTitle = Annotated[str, Meta(max_length=256, pattern=NONBLANK, description="one line: what it is called")]
-SkillTopic = Annotated[str, Meta(max_length=256, pattern=NONBLANK, description="what it is about")]
+SkillTitle = Annotated[str, Meta(max_length=256, pattern=NONBLANK, description="title, one line")]
+SkillTopic = Annotated[str, Meta(max_length=256, pattern=NONBLANK, description="topic")]
 SkillSummary = Annotated[
-    str, Meta(max_length=2048, pattern=NONBLANK, description="when to use it, in a sentence or two")
+    str, Meta(max_length=2048, pattern=NONBLANK, description="when to use the skill, in one or two sentences")
 ]
 SkillText = Annotated[
     str, Meta(pattern=NONBLANK, extra=budgeted("skill_text_bytes"), description="the procedure, usually Markdown")
@@ -38,11 +39,11 @@ class RuntimeSkillWrite(Part, frozen=True, kw_only=True):
     content: SkillText
     citations: Annotated[
         tuple[Annotated[str, Meta(min_length=1, max_length=1024)], ...],
-        Meta(max_length=256, description="what it was learned from: refs, or any text"),
+        Meta(max_length=256, description="sources: refs, or any text"),
     ] = ()
-    source_chat_id: Annotated[Label, Meta(description="chat it was learned in; the scope's when left out")] | None = (
-        None
-    )
+    source_chat_id: (
+        Annotated[Label, Meta(description="chat in which it was learned; default: the scope's chat")] | None
+    ) = None
     observed_at: (
         Annotated[int, Meta(ge=-(2**43), le=2**43, description="when it was learned, in epoch seconds")] | None
     ) = None
@@ -61,16 +62,14 @@ class RuntimeSkillListRequest(Request, frozen=True, kw_only=True):
     query: Annotated[
         str, Meta(max_length=256, description="words that must occur in name, title, topic or summary")
     ] = ""
-    include_disabled: Annotated[bool, Meta(description="disabled skills too")] = True
-    include_retired: Annotated[bool, Meta(description="skills that governance retired too")] = False
-    sort: Annotated[SkillSort, Meta(description="what they are listed by; by name where that is the same")] = "name"
-    descending: Annotated[bool, Meta(description="the last name, the latest change or the highest revision first")] = (
-        False
-    )
+    include_disabled: Annotated[bool, Meta(description="include disabled skills")] = True
+    include_retired: Annotated[bool, Meta(description="include skills that governance retired")] = False
+    sort: Annotated[SkillSort, Meta(description="sort key; ties are sorted by name")] = "name"
+    descending: Annotated[
+        bool, Meta(description="reverse the order: last name, latest change or highest revision first")
+    ] = False
     limit: PageLimit = 50
-    cursor: Annotated[str, Meta(min_length=1, max_length=1024, description="next_cursor of the page before")] | None = (
-        None
-    )
+    cursor: Cursor | None = None
 
 
 class RuntimeSkillSummary(Piece, frozen=True, kw_only=True):
@@ -97,7 +96,7 @@ class RuntimeSkillListReport(Report, frozen=True, kw_only=True):
 
 
 class RuntimeSkillDetailRequest(Request, frozen=True, kw_only=True):
-    """Show one runtime skill with its citations, its lineage and what each revision changed."""
+    """Show one runtime skill with its citations, its lineage and the changes of each revision."""
 
     name: SkillName
 
@@ -151,17 +150,15 @@ class RuntimeSkillDetailReport(Report, frozen=True, kw_only=True):
 
 
 class RuntimeSkillEditRequest(Request, frozen=True, kw_only=True):
-    """Edit an existing runtime skill; what is left out stays. Makes a new revision."""
+    """Edit a runtime skill as a new revision; omitted fields stay unchanged."""
 
     name: SkillName
     title: SkillTitle | None = None
     topic: SkillTopic | None = None
     summary: SkillSummary | None = None
     procedure: SkillText | None = None
-    edit_reason: Annotated[str, Meta(min_length=1, max_length=512, pattern=NONBLANK, description="why it is edited")]
-    expected_revision: Annotated[int, Meta(ge=1, description="refuse unless this is the current revision")] | None = (
-        None
-    )
+    edit_reason: Annotated[str, Meta(min_length=1, max_length=512, pattern=NONBLANK, description="reason for the edit")]
+    expected_revision: ExpectedRevision | None = None
 
     def __post_init__(self) -> None:
         if self.title is None and self.topic is None and self.summary is None and self.procedure is None:
@@ -176,7 +173,7 @@ class RuntimeSkillSetEnabledRequest(Request, frozen=True, kw_only=True):
 
 
 class RuntimeSkillDeleteRequest(Request, frozen=True, kw_only=True):
-    """Delete a runtime skill with every revision; the event log keeps the fact of it."""
+    """Delete a runtime skill with all revisions; the event log records the deletion."""
 
     name: SkillName
 
@@ -188,3 +185,43 @@ class RuntimeSkillMutationReport(Report, frozen=True, kw_only=True):
     outcome: Open[Literal["revised", "unchanged", "enabled", "disabled", "deleted"]]
     revision: Open[int]
     receipt: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "skill.list", "list_runtime_skills", RuntimeSkillListRequest, RuntimeSkillListReport, "read", "skill", SKILL,
+        ("skill", "list"),
+        "list runtime skills, with a filter over name, title, topic and summary",
+        word="query",
+        example={"query": "backup"},
+    ),
+    Operation(
+        "skill.detail", "get_runtime_skill", RuntimeSkillDetailRequest, RuntimeSkillDetailReport, "read", "skill",
+        SKILL, ("skill", "show"),
+        "show one runtime skill with its citations, its lineage and the changes of each revision",
+        word="name",
+        example={"name": "backup"},
+    ),
+    Operation(
+        "skill.edit", "edit_runtime_skill", RuntimeSkillEditRequest, RuntimeSkillMutationReport, "write", "skill",
+        SKILL, ("skill", "edit"),
+        "edit a runtime skill as a new revision; omitted fields stay unchanged",
+        word="name",
+        example={"name": "backup", "title": "Nightly backup of the store", "edit_reason": "new host"},
+        shell=("beetle skill edit backup --procedure-file backup.md --edit-reason 'new host'",),
+    ),
+    Operation(
+        "skill.set_enabled", "set_runtime_skill_enabled", RuntimeSkillSetEnabledRequest, RuntimeSkillMutationReport,
+        "write", "skill", SKILL, ("skill", "set-enabled"),
+        "enable or disable a runtime skill; its content stays as it is",
+        grows=False, word="name",
+        example={"name": "backup", "enabled": False},
+    ),
+    Operation(
+        "skill.delete", "delete_runtime_skill", RuntimeSkillDeleteRequest, RuntimeSkillMutationReport, "write",
+        "skill", SKILL, ("skill", "delete"),
+        "delete a runtime skill with all revisions; the event log records the deletion",
+        grows=False, word="name",
+        example={"name": "backup"},
+    ),
+)  # fmt: skip

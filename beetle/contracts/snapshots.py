@@ -8,16 +8,18 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Content, Id, Label, Open, OperatorOnly, Piece, Request
+from beetle.contracts.operation import SNAPSHOT, Operation
 
 SnapshotFault = Literal[
     "unreadable", "header_broken", "other_version", "cut_short", "payload_changed", "too_large", "not_a_store",
-    "newer_schema", "pages_damaged", "chain_broken", "head_differs", "counts_differ", "other_store", "other_device",
+    "newer_schema", "schema_altered", "pages_damaged", "chain_broken", "head_differs", "counts_differ",
+    "wrong_signature", "unsigned", "other_store", "other_device",
 ]  # fmt: skip
 """Why a snapshot is not to be trusted: its file cannot be read; its header is not what was written; another beetle made
 it; bytes are missing; its payload is not what was written; it unpacks to more than it says; what comes out is no store;
-this build cannot open it; SQLite finds a damaged page; the event log's chain does not hold; the log ends elsewhere, or
-the planes hold other numbers, than the header says; it is of another store; it was made under another device
-identity."""
+this build cannot open it; its schema is not what its migrations make; SQLite finds a damaged page; the event log's
+chain does not hold; the log ends elsewhere, or the planes hold other numbers, than the header says; its header is not
+what was signed; nobody signed it; it is of another store; it was made under another device identity."""
 
 SnapshotId = Annotated[Id, Meta(description="the snapshot's id")]
 
@@ -26,34 +28,36 @@ class SnapshotInfo(Piece, frozen=True, kw_only=True):
     """One snapshot as its header tells of it. `bytes` is its file, `store_bytes` the store that comes out of it.
 
     `counts` are rows of the whole store by plane; `event_log_head` is the hash of the event log's last row, its
-    `event_log_rows`th. `own` says that it is of this very store.
+    `event_log_rows`th. `own` says that it is of this very store. `device` is the fingerprint of the device that its
+    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature.
     """
 
     snapshot_id: Open[str]
     created_at: Open[str]
     own: Open[bool]
+    device: Open[str | None] = None
     label: Content[str | None] = None
     profile: Open[str]
     backend: Open[str]
     version: Open[str]
     schema: Open[int]
     store_id: OperatorOnly[str | None] = None
-    bytes: Open[int]
-    store_bytes: Open[int]
+    bytes: OperatorOnly[int | None]
+    store_bytes: OperatorOnly[int | None]
     counts: OperatorOnly[dict[str, int] | None] = None
-    event_log_rows: Open[int]
-    event_log_head: Open[str]
+    event_log_rows: OperatorOnly[int | None]
+    event_log_head: OperatorOnly[str | None]
 
 
 class SnapshotCreateRequest(Request, frozen=True, kw_only=True):
-    """Take a snapshot of the whole store while it is in use; what is acknowledged before it begins is in it."""
+    """Create a snapshot of the whole store while it is in use, with every write acknowledged before it."""
 
-    label: Annotated[Label, Meta(min_length=1, description="a name for people")] | None = None
+    label: Annotated[Label, Meta(min_length=1, description="display name")] | None = None
 
 
 class SnapshotCreateReport(Report, frozen=True, kw_only=True):
-    """`restarts` counts how often a write made the copy begin again, which a store with a write-ahead log never does.
-    `ms` is how long it took."""
+    """`restarts` counts how often the copy began again: because something was erased meanwhile or, without a
+    write-ahead log, because of any write. `ms` is how long it took."""
 
     snapshot: Open[SnapshotInfo]
     restarts: Open[int]
@@ -61,7 +65,7 @@ class SnapshotCreateReport(Report, frozen=True, kw_only=True):
 
 
 class SnapshotListRequest(Request, frozen=True, kw_only=True):
-    """List the snapshots of this store, the newest first, and the stores that a restore has set aside."""
+    """List the snapshots of this store, newest first, and the stores that a restore replaced."""
 
     limit: PageLimit = 50
     cursor: Cursor | None = None
@@ -72,7 +76,7 @@ class BrokenSnapshot(Piece, frozen=True, kw_only=True):
 
     snapshot_id: Open[str]
     fault: Open[SnapshotFault]
-    bytes: Open[int]
+    bytes: OperatorOnly[int | None]
 
 
 class ReplacedStore(Piece, frozen=True, kw_only=True):
@@ -81,7 +85,7 @@ class ReplacedStore(Piece, frozen=True, kw_only=True):
     snapshot_id: Open[str]
     path: OperatorOnly[str | None]
     replaced_at: Open[str]
-    bytes: Open[int]
+    bytes: OperatorOnly[int | None]
 
 
 class SnapshotListReport(Report, frozen=True, kw_only=True):
@@ -90,7 +94,7 @@ class SnapshotListReport(Report, frozen=True, kw_only=True):
     folder: OperatorOnly[str | None]
     snapshots: Open[tuple[SnapshotInfo, ...]]
     total: Open[int]
-    bytes: Open[int]
+    bytes: OperatorOnly[int | None]
     broken: Open[tuple[BrokenSnapshot, ...]] = ()
     replaced: Open[tuple[ReplacedStore, ...]] = ()
     has_more: Open[bool] = False
@@ -98,7 +102,7 @@ class SnapshotListReport(Report, frozen=True, kw_only=True):
 
 
 class SnapshotVerifyRequest(Request, frozen=True, kw_only=True):
-    """Unpack a snapshot beside the store and check all of it: digests, pages, event log, counts, identity."""
+    """Unpack a snapshot and check its digests, pages, event log, counts and identity."""
 
     snapshot_id: SnapshotId
 
@@ -110,24 +114,30 @@ class SnapshotVerifyReport(Report, frozen=True, kw_only=True):
     snapshot_id: Open[str]
     valid: Open[bool]
     reasons: Open[tuple[SnapshotFault, ...]]
-    checked: Open[dict[str, int]]
+    checked: OperatorOnly[dict[str, int] | None]
     snapshot: Open[SnapshotInfo | None] = None
 
 
 class SnapshotRestoreRequest(Request, frozen=True, kw_only=True):
-    """Put a snapshot in the place of the store, which is kept beside it with what was written since.
+    """Replace the store with a snapshot; the replaced store is kept beside it with all later writes.
 
     Everything is checked first, and a snapshot that is not whole changes nothing.
     """
 
     snapshot_id: SnapshotId
-    dry_run: Annotated[bool, Meta(description="only check it and say what a restore would do")] = False
-    other_store: Annotated[bool, Meta(description="allow a snapshot of another store or device")] = False
+    dry_run: Annotated[
+        bool, Meta(description="check the snapshot and report what a restore would do; change nothing")
+    ] = False
+    other_store: Annotated[
+        bool, Meta(description="allow a snapshot of another store or device, or an unsigned one")
+    ] = False
 
 
 class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     """`events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as` is where
-    the store is that was there before. `identity` tells whether the device identity fits what is open now."""
+    the store is that was there before. `identity` tells whether the device identity fits what is open now.
+    `devices_suspended` counts the devices that are active in the snapshot and suspended after the restore, since the
+    store that was there before does not have them, or has them suspended."""
 
     snapshot: Open[SnapshotInfo]
     dry_run: Open[bool]
@@ -136,14 +146,15 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     kept_as: OperatorOnly[str | None] = None
     migrations_applied: Open[tuple[str, ...]] = ()
     identity: Open[str] = "usable"
+    devices_suspended: Open[int] = 0
 
 
 class SnapshotPruneRequest(Request, frozen=True, kw_only=True):
-    """Remove snapshots but for the newest ones; what was erased from the store since is gone with them."""
+    """Remove all but the newest snapshots, with content in them that was erased from the store since."""
 
     keep: Annotated[int, Meta(ge=0, le=100_000, description="how many of the newest to keep")]
     replaced: Annotated[bool, Meta(description="also remove the stores that a restore has set aside")] = False
-    dry_run: Annotated[bool, Meta(description="only say what would go")] = False
+    dry_run: Annotated[bool, Meta(description="report what would be removed; remove nothing")] = False
 
 
 class SnapshotPruneReport(Report, frozen=True, kw_only=True):
@@ -154,3 +165,44 @@ class SnapshotPruneReport(Report, frozen=True, kw_only=True):
     kept: Open[tuple[str, ...]]
     replaced: Open[int]
     freed_bytes: Open[int]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "snapshot.create", "create_snapshot", SnapshotCreateRequest, SnapshotCreateReport, "admin", "snapshot",
+        SNAPSHOT, ("snapshot", "create"),
+        "create a snapshot of the whole store while it is in use, with every write acknowledged before it",
+        batch=False, grows=False, deadline_ms=3_600_000, word="label",
+        example={"label": "before the update"},
+        shell=("beetle snapshot create 'before the update'",),
+    ),
+    Operation(
+        "snapshot.list", "list_snapshots", SnapshotListRequest, SnapshotListReport, "read", "snapshot", SNAPSHOT,
+        ("snapshot", "list"),
+        "list the snapshots of this store, newest first, and the stores that a restore replaced",
+        batch=False,
+    ),
+    Operation(
+        "snapshot.verify", "verify_snapshot", SnapshotVerifyRequest, SnapshotVerifyReport, "read", "snapshot",
+        SNAPSHOT, ("snapshot", "verify"),
+        "unpack a snapshot and check its digests, pages, event log, counts and identity",
+        batch=False, heavy=True, deadline_ms=3_600_000, word="snapshot_id",
+        example={"snapshot_id": "s-0123456789abcdef"},
+    ),
+    Operation(
+        "snapshot.restore", "restore_snapshot", SnapshotRestoreRequest, SnapshotRestoreReport, "admin", "snapshot",
+        SNAPSHOT, ("snapshot", "restore"),
+        "replace the store with a snapshot; the replaced store is kept beside it with all later writes",
+        batch=False, grows=False, deadline_ms=3_600_000, word="snapshot_id",
+        example={"snapshot_id": "s-0123456789abcdef"},
+        shell=("beetle snapshot restore SNAPSHOT --dry-run", "beetle snapshot restore SNAPSHOT"),
+    ),
+    Operation(
+        "snapshot.prune", "prune_snapshots", SnapshotPruneRequest, SnapshotPruneReport, "admin", "snapshot", SNAPSHOT,
+        ("snapshot", "prune"),
+        "remove all but the newest snapshots, with content in them that was erased from the store since",
+        batch=False, grows=False,
+        example={"keep": 3},
+        shell=("beetle snapshot prune --keep 7",),
+    ),
+)  # fmt: skip

@@ -17,6 +17,7 @@ from beetle.contracts.common import (
     TurnPageLimit,
 )
 from beetle.contracts.fields import (
+    NONBLANK,
     Content,
     Evidence,
     Id,
@@ -26,49 +27,50 @@ from beetle.contracts.fields import (
     Piece,
     Request,
     Time,
-    ViewName,
     Visibility,
     budgeted,
 )
+from beetle.contracts.names import ViewName
+from beetle.contracts.operation import TRANSCRIPT, Operation
 
 Role = Literal["user", "assistant", "system", "tool"]
 StoredRole = Literal["user", "assistant", "system", "tool", "tool_use", "tool_result", "other"]
 RefView = Literal["host_ui", "model_context", "operator_audit", "export"]
-ViewArg = Annotated[ViewName, Meta(description="what may be shown: one of the views that this caller is allowed")]
-Query = Annotated[str, Meta(min_length=1, extra=budgeted("query_chars"), description="words to look for")]
+ViewArg = Annotated[ViewName, Meta(description="view that filters the report; one that the caller is allowed to use")]
+Query = Annotated[
+    str, Meta(min_length=1, pattern=NONBLANK, extra=budgeted("query_chars"), description="words to look for")
+]
 
 
 class ActorAttribution(Part, frozen=True, kw_only=True):
     """Who spoke, about whom, as whom, and what set it off; never collapsed into one identity."""
 
-    speaker: Annotated[Label, Meta(description="name of who speaks, as people know them")] | None = None
-    subject_id: Annotated[Id, Meta(description="whom it is about")] | None = None
-    actor_subject_id: Annotated[Id, Meta(description="the subject who speaks")] | None = None
-    mounted_subject_id: Annotated[Id, Meta(description="the subject that the agent speaks as")] | None = None
-    agent_id: Annotated[Id, Meta(description="the agent that spoke")] | None = None
-    trigger: Annotated[Label, Meta(description="what set the message off")] | None = None
+    speaker: Annotated[Label, Meta(description="display name of the speaker")] | None = None
+    subject_id: Annotated[Id, Meta(description="the subject that the message is about")] | None = None
+    actor_subject_id: Annotated[Id, Meta(description="id of the subject that speaks")] | None = None
+    mounted_subject_id: Annotated[Id, Meta(description="id of the subject that the agent represents")] | None = None
+    agent_id: Annotated[Id, Meta(description="id of the agent that spoke")] | None = None
+    trigger: Annotated[Label, Meta(description="what triggered the message")] | None = None
 
 
 class MessageDelta(Part, frozen=True, kw_only=True):
     """One message of a turn. `at` defaults to its turn's."""
 
     message_id: Annotated[Id, Meta(description="unique in its conversation")]
-    role: Annotated[Role, Meta(description="whose part of the conversation it is")]
-    content: Annotated[str, Meta(extra=budgeted("message_content_bytes"), description="the text, kept as it is given")]
-    at: Annotated[Time, Meta(description="when it was said; the turn's time when left out")] | None = None
-    visibility: Annotated[Visibility, Meta(description="who may ever see the content")] = "shared"
+    role: Annotated[Role, Meta(description="role of the sender in the conversation")]
+    content: Annotated[str, Meta(extra=budgeted("message_content_bytes"), description="the text; stored unchanged")]
+    at: Annotated[Time, Meta(description="time of the message; default: the turn's time")] | None = None
+    visibility: Annotated[Visibility, Meta(description="visibility of the content")] = "shared"
     actor: ActorAttribution | None = None
 
 
 class HostOpaqueRef(Part, frozen=True, kw_only=True):
     """A host's own object (task, ticket, order…), which memory never looks into."""
 
-    kind: Annotated[Id, Meta(description="what the host calls such an object")]
+    kind: Annotated[Id, Meta(description="the host's name for this kind of object")]
     ref_id: Annotated[Id, Meta(description="the host's own id of it")]
-    relation: Annotated[Label, Meta(description="how the turn relates to it")] | None = None
-    label: Annotated[str, Meta(max_length=1024, description="its name for people; content, erased with it")] | None = (
-        None
-    )
+    relation: Annotated[Label, Meta(description="relation of the turn to the object")] | None = None
+    label: Annotated[str, Meta(max_length=1024, description="display name; content, and erased with it")] | None = None
     visibility: Annotated[tuple[RefView, ...], Meta(description="the views that show it")] = ("host_ui",)
 
 
@@ -83,7 +85,7 @@ class TranscriptAttr(Part, frozen=True, kw_only=True):
 
     key: Annotated[Id, Meta(description="name of the value")]
     value: Annotated[
-        str, Meta(extra=budgeted("message_content_bytes"), description="the value; content, erased with it")
+        str, Meta(extra=budgeted("message_content_bytes"), description="the value; content, and erased with it")
     ]
     target: Annotated[Literal["turn"] | MessageTarget, Meta(description="`turn`, or one message of it")] = "turn"
     visibility: Annotated[tuple[RefView, ...], Meta(description="the views that show it")] = ("host_ui",)
@@ -101,7 +103,7 @@ class CanonicalTurnDelta(Part, frozen=True, kw_only=True):
     host_refs: Annotated[
         tuple[HostOpaqueRef, ...], Meta(extra=budgeted("host_refs_per_turn"), description="objects of the host")
     ] = ()
-    attrs: Annotated[tuple[TranscriptAttr, ...], Meta(max_length=256, description="values kept beside it")] = ()
+    attrs: Annotated[tuple[TranscriptAttr, ...], Meta(max_length=256, description="values stored with the turn")] = ()
 
 
 class MemoryTranscriptCommitRequest(Request, frozen=True, kw_only=True):
@@ -246,12 +248,13 @@ class MemoryTranscriptReplayReport(RedactedTranscriptSlice, frozen=True, kw_only
 
 
 class MemoryTranscriptExportRequest(Request, frozen=True, kw_only=True):
-    """Read a conversation's turns as they may leave the device, in sequence order."""
+    """Read a conversation's exportable turns in sequence order."""
 
     conversation: Conversation
     view: Annotated[Literal["export"], Meta(description="the export view, which is the only one")] = "export"
     include_private: Annotated[
-        bool, Meta(description="also private and soul material: for who may see the raw view and holds private.read")
+        bool,
+        Meta(description="include private and soul material; needs the view raw_owner and the capability private.read"),
     ] = False
     limit: TurnPageLimit = 50
     cursor: Cursor | None = None
@@ -338,7 +341,10 @@ class MemoryTranscriptConversationsReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptSearchRequest(Request, frozen=True, kw_only=True):
-    """Find messages by their words, through a view that may see them."""
+    """Search messages by their words, through a view that may see them.
+
+    Every hit holds words of the query, unless `neighbours` asks for what stands beside one too.
+    """
 
     query: Query
     view: ViewArg
@@ -346,12 +352,18 @@ class MemoryTranscriptSearchRequest(Request, frozen=True, kw_only=True):
     since: Annotated[Time, Meta(description="not before")] | None = None
     until: Annotated[Time, Meta(description="not after")] | None = None
     limit: RecallLimit = 8
+    neighbours: Annotated[bool, Meta(description="also messages that only stand beside one that holds the words")] = (
+        False
+    )
 
 
 class SearchHit(Piece, frozen=True, kw_only=True):
+    """A message; `why` names the signals that ranked it, `lexical` where it holds words of the query."""
+
     ref: Open[str]
     score: Open[float]
     excerpt: Evidence[str | None]
+    why: Open[tuple[str, ...]]
     at: Open[str]
     conversation: Open[ConversationRef]
     turn_id: Open[str]
@@ -367,18 +379,18 @@ class MemoryTranscriptSearchReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptLifecycleRequest(Request, frozen=True, kw_only=True):
-    """Archive, mask, unmask or raw-delete turns, or review what such a step would touch (`dry_run`)."""
+    """Archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`)."""
 
     conversation: Conversation
     action: Annotated[
-        Literal["archive", "mask", "unmask", "delete_raw", "review"], Meta(description="what to do with the turns")
+        Literal["archive", "mask", "unmask", "delete_raw", "review"], Meta(description="action to take on the turns")
     ]
     turn_ids: (
         Annotated[tuple[Id, ...], Meta(min_length=1, extra=budgeted("commit_turns"), description="these turns")] | None
     ) = None
     before: Annotated[Time, Meta(description="every turn that is older than this")] | None = None
-    reason: Annotated[str, Meta(min_length=1, max_length=512, description="why; kept with the lifecycle record")]
-    dry_run: Annotated[bool, Meta(description="report what would happen and change nothing")] = False
+    reason: Annotated[str, Meta(min_length=1, max_length=512, description="reason; stored in the lifecycle record")]
+    dry_run: Annotated[bool, Meta(description="report what would change; change nothing")] = False
 
     def __post_init__(self) -> None:
         if (self.turn_ids is None) == (self.before is None):
@@ -407,3 +419,76 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     replica_horizon: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "transcript.commit", "commit_transcript", MemoryTranscriptCommitRequest, MemoryTranscriptCommitReport, "write",
+        "transcript", TRANSCRIPT, ("transcript", "commit"),
+        "commit delivered turns as evidence: all of them or none",
+        example={
+            "conversation": {"conversation_id": "c1"},
+            "turns": [{
+                "turn_id": "t1", "at": "2026-05-17T09:30:00Z",
+                "messages": [{"message_id": "m1", "role": "user", "content": "The key is under the pot"}]
+            }],
+        },
+        shell=(
+            "beetle transcript commit --conversation c1 --role user --speaker Ana --text 'The key is under the pot'",
+            "beetle transcript commit --conversation telegram/42 --file turns.json",
+            "beetle transcript commit < request.json",
+        ),
+    ),
+    Operation(
+        "transcript.replay", "replay_transcript", MemoryTranscriptReplayRequest, MemoryTranscriptReplayReport, "read",
+        "transcript", TRANSCRIPT, ("transcript", "replay"),
+        "read a conversation's turns in sequence order through one view",
+        word="conversation",
+        example={"conversation": {"conversation_id": "c1"}, "view": "host_ui"},
+    ),
+    Operation(
+        "transcript.export", "export_transcript", MemoryTranscriptExportRequest, MemoryTranscriptExportReport, "read",
+        "transcript", TRANSCRIPT, ("transcript", "export"),
+        "read a conversation's exportable turns in sequence order",
+        word="conversation",
+        example={"conversation": {"conversation_id": "c1"}},
+        shell=("beetle transcript export c1 > c1.txt", "beetle --json transcript export c1 --limit 100 > c1.json"),
+    ),
+    Operation(
+        "transcript.conversations", "list_conversations", MemoryTranscriptConversationsRequest,
+        MemoryTranscriptConversationsReport, "read", "transcript", TRANSCRIPT, ("transcript", "conversations"),
+        "list the conversations of the space, the most recently begun first",
+        word="query",
+    ),
+    Operation(
+        "transcript.timeline", "transcript_timeline", MemoryTranscriptTimelineRequest, MemoryTranscriptTimelineReport,
+        "read", "transcript", TRANSCRIPT, ("transcript", "timeline"),
+        "one page of a conversation, placed by sequence or time; turns come in sequence order",
+        word="conversation",
+        example={"conversation": {"conversation_id": "c1"}, "view": "host_ui", "anchor": {"before": 120}},
+        shell=(
+            "beetle transcript timeline c1 --anchor before=120 --limit 20",
+            "beetle transcript timeline c1 --anchor at=2026-05-17T09:30:00Z",
+        ),
+    ),
+    Operation(
+        "transcript.search", "search_transcript", MemoryTranscriptSearchRequest, MemoryTranscriptSearchReport, "read",
+        "transcript", TRANSCRIPT, ("transcript", "search"),
+        "search messages by their words, through a view that may see them",
+        word="query",
+        example={"query": "spare key", "view": "host_ui"},
+    ),
+    Operation(
+        "transcript.lifecycle", "request_transcript_lifecycle", MemoryTranscriptLifecycleRequest,
+        MemoryTranscriptLifecycleReport, "write", "transcript", TRANSCRIPT, ("transcript", "lifecycle"),
+        "archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`)",
+        batch=False, grows=False, word="conversation",
+        example={
+            "conversation": {"conversation_id": "c1"},
+            "action": "mask",
+            "turn_ids": ["t1"],
+            "reason": "asked by Ana",
+        },
+        shell=("beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",),
+    ),
+)  # fmt: skip

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Conversation, ConversationRef, Cursor, Limit, Report
 from beetle.contracts.fields import Open, Piece, Request, clipped
+from beetle.contracts.operation import TRANSCRIPT, Operation
 
 IssueKind = Literal[
     "missing_source_turn",
@@ -83,10 +84,10 @@ class MemoryTranscriptRepairReport(Report, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptRepairSafeRequest(Request, frozen=True, kw_only=True):
-    """Mend what loses nothing: dead links, counts, index rows. What it cannot mend stays as it is, and is reported."""
+    """Repair dead links, counts and index rows without losing data; report the damage that cannot be repaired."""
 
     conversation: Conversation | None = None
-    dry_run: Annotated[bool, Meta(description="report what would be mended and change nothing")] = False
+    dry_run: Annotated[bool, Meta(description="report what would be repaired; change nothing")] = False
 
 
 class MendedIssue(Piece, frozen=True, kw_only=True):
@@ -110,3 +111,21 @@ class MemoryTranscriptRepairSafeReport(Report, frozen=True, kw_only=True):
     has_more: Open[bool] = False
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "transcript.repair", "repair_transcript", MemoryTranscriptRepairRequest, MemoryTranscriptRepairReport, "read",
+        "transcript", TRANSCRIPT, ("transcript", "repair"),
+        "report broken links and records of transcripts, by their ids; changes nothing",
+        batch=False, heavy=True, deadline_ms=3_600_000, word="conversation",
+        shell=("beetle transcript repair", "beetle transcript repair telegram/42 --limit 10"),
+    ),
+    Operation(
+        "transcript.repair_safe", "repair_transcript_safe", MemoryTranscriptRepairSafeRequest,
+        MemoryTranscriptRepairSafeReport, "write", "transcript", TRANSCRIPT, ("transcript", "repair-safe"),
+        "repair dead links, counts and index rows without losing data; report the damage that cannot be repaired",
+        batch=False, heavy=True, deadline_ms=3_600_000, word="conversation",
+        shell=("beetle transcript repair-safe --dry-run",),
+    ),
+)  # fmt: skip

@@ -1,1 +1,1 @@
-"""The harness: runs fixtures in throw-away stores and holds what they show to gates. Only where a profile allows it."""
+"""The harness: runs fixtures in temporary stores and holds what they show to gates. Only where a profile allows it."""

@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from beetle.contracts.codec import to_us
-from beetle.contracts.harness import BackendName, Benchmark, BenchmarkFloors, BenchmarkResult
-from beetle.harness.places import Place, throw_away
-from beetle.store.floor import Floor
+from beetle.contracts.harness import Benchmark, BenchmarkFloors, BenchmarkResult
+from beetle.contracts.names import BackendName
+from beetle.harness.fixture_store import FixtureStore, temporary_store
+from beetle.store.baseline_index import BaselineIndex
 
 CONVERSATION = {"channel_id": "benchmark", "conversation_id": "lines"}
 TURNS_A_COMMIT = 100
@@ -31,13 +32,13 @@ class Quality(NamedTuple):
 
 def run_benchmark(benchmark: Benchmark, backend: BackendName) -> BenchmarkResult:
     """Ask every question both ways, on one backend."""
-    floor = Floor((line.id, line.says) for line in benchmark.lines)
+    floor = BaselineIndex((line.id, line.says) for line in benchmark.lines)
     try:
-        with throw_away(benchmark.name, backend, to_us(benchmark.start)) as place:
+        with temporary_store(benchmark.name, backend, to_us(benchmark.start)) as store:
             for turns in _commits(benchmark):
-                place.wait(0)
-                place.call("transcript.commit", {"conversation": CONVERSATION, "turns": turns})
-            ours, raw, ratio = _ask(benchmark, place, floor)
+                store.wait(0)
+                store.call("transcript.commit", {"conversation": CONVERSATION, "turns": turns})
+            ours, raw, ratio = _ask(benchmark, store, floor)
     finally:
         floor.close()
     fell = tuple(missed(benchmark.floors, ours, raw, ratio))
@@ -67,7 +68,7 @@ def _commits(benchmark: Benchmark) -> Iterator[list[dict[str, Any]]]:
         yield turns[first : first + TURNS_A_COMMIT]
 
 
-def _ask(benchmark: Benchmark, place: Place, floor: Floor) -> tuple[Quality, Quality, float]:
+def _ask(benchmark: Benchmark, store: FixtureStore, floor: BaselineIndex) -> tuple[Quality, Quality, float]:
     """The quality of both, and how many times as long a recall takes as the plain query."""
     ranks: list[int | None] = []
     raw_ranks: list[int | None] = []
@@ -78,7 +79,7 @@ def _ask(benchmark: Benchmark, place: Place, floor: Floor) -> tuple[Quality, Qua
         found: list[Any] = []
         plain: list[Any] = []
         for _ in range(ROUNDS):
-            seconds, report = _timed(lambda asked=asked: place.call("memory.recall", asked))
+            seconds, report = _timed(lambda asked=asked: store.call("memory.recall", asked))
             raw_seconds, plain = _timed(lambda question=question: floor.find(question.query, DEPTH))
             found = [hit["message_id"] for hit in report["hits"]]
             best, raw_best = min(best, seconds), min(raw_best, raw_seconds)

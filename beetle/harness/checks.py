@@ -112,8 +112,8 @@ def _around(text: str, found: str) -> str:
     return text[max(0, place - SHOWN // 2) : place + SHOWN // 2]
 
 
-def _hits(within: str, report: Report) -> list[Report] | None:
-    found = report.get(within)
+def _list(report: Report, name: str) -> list[Report] | None:
+    found = report.get(name)
     return found if isinstance(found, list) else None
 
 
@@ -128,7 +128,7 @@ def _is_meant(wanted: HitCheck | NoHitCheck, hit: Report) -> bool:
 
 def _hit(wanted: HitCheck, report: Report) -> Failure | None:
     named = ", ".join(repr(each) for each in (wanted.says, wanted.ref, wanted.plane) if each is not None)
-    hits = _hits(wanted.within, report)
+    hits = _list(report, wanted.within)
     if hits is None:
         return Failure(f"a list of hits {wanted.within!r}", shown(report.get(wanted.within, MISSING)))
     ranks = [rank for rank, hit in enumerate(hits, 1) if _is_meant(wanted, hit)]
@@ -144,7 +144,7 @@ def _hit(wanted: HitCheck, report: Report) -> Failure | None:
 
 
 def _no_hit(wanted: NoHitCheck, report: Report) -> Failure | None:
-    hits = _hits(wanted.within, report)
+    hits = _list(report, wanted.within)
     if hits is None:
         return Failure(f"a list of hits {wanted.within!r}", shown(report.get(wanted.within, MISSING)))
     meant = next((hit for hit in hits if _is_meant(wanted, hit)), None)
@@ -168,7 +168,7 @@ def _shape(text: str, sections: list[Report], report: Report) -> Failure | None:
     if not (whole if full else text == ""):
         return Failure("one whole <memory> block, or nothing when no section has items", text[:SHOWN])
     fences = [found[0] for found in FENCE.finditer(text) if found[1] != "memory"]
-    plain = [re.sub(" .*>", ">", fence) for fence in fences]
+    plain = [fence.partition(" ")[0].rstrip(">") + ">" for fence in fences]
     if plain != [fence for name in full for fence in (f"<{name}>", f"</{name}>")]:
         return Failure(f"the sections {', '.join(full)}, each opened and closed once", " ".join(fences))
     characters = report["audit"]["characters"]
@@ -206,7 +206,9 @@ def _value(wanted: ValueCheck, report: Report) -> Failure | None:
     value: Any = at(report, wanted.path)
     if value is MISSING:
         return Failure(f"a value at {wanted.path}", "nothing")
-    if wanted.equals is not UNSET and (value != wanted.equals or isinstance(value, bool) != _is_bool(wanted.equals)):
+    if wanted.equals is not UNSET and (
+        value != wanted.equals or isinstance(value, bool) != isinstance(wanted.equals, bool)
+    ):
         return Failure(f"{shown(wanted.equals)} at {wanted.path}", shown(value))
     if wanted.count is not None and _length(value) != wanted.count:
         return Failure(f"{wanted.count} items at {wanted.path}", shown(value))
@@ -221,21 +223,12 @@ def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, (list, str, dict)) else None
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not _is_bool(value)
-
-
-def _hints(report: Report) -> list[Report] | None:
-    found = report.get("agent_tool_hints")
-    return found if isinstance(found, list) else None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _tool_hint(wanted: ToolHintCheck, report: Report) -> Failure | None:
-    hints = _hints(report)
+    hints = _list(report, "agent_tool_hints")
     if hints is None:
         return Failure("a list of tool hints", "none in the report")
     named = {
@@ -252,7 +245,7 @@ def _tool_hint(wanted: ToolHintCheck, report: Report) -> Failure | None:
 
 
 def _no_tool_hint(wanted: NoToolHintCheck, report: Report) -> Failure | None:
-    hints = _hints(report)
+    hints = _list(report, "agent_tool_hints")
     if hints is None:
         return Failure("a list of tool hints", "none in the report")
     meant = [hint for hint in hints if wanted.tool_id is None or hint.get("tool_id") == wanted.tool_id]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from beetle.contracts.codec import convert_request
+from beetle.contracts.codec import convert_request, unique_keys
 from beetle.contracts.errors import BeetleError, InvalidRequest, NotFound
 from beetle.contracts.harness import Benchmark, Fixture, FixtureStep
 from beetle.contracts.operations import BY_NAME, Operation
@@ -72,7 +72,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> tuple[Path, Fixture | Benchmark]:
     try:
-        value = json.loads(_text(path), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        value = json.loads(_text(path), object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise _broken(path, str(error) or "it is nested too deeply", "$") from None
     try:
@@ -107,14 +107,6 @@ def _text(path: Path) -> str:
             os.close(descriptor)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(each for each in names if names.count(each) > 1)!r} stands twice in an object")
-    return found
-
-
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number here")
 
@@ -122,7 +114,7 @@ def _refuse_constant(name: str) -> Any:
 def _broken(path: Path, reason: str, where: str) -> InvalidRequest:
     return InvalidRequest(
         reason=f"{path}: {reason}{'' if where in reason else f' - at {where}'}",
-        hint="docs/harness.md tells what a fixture holds",
+        hint="see `beetle help harness run`",
         file=str(path),
         path=where,
     )
@@ -137,7 +129,7 @@ def _check_steps(fixture: Fixture) -> None:
         for text in (*texts_in(step.args), *(text for each in step.expect for text in texts_in(each))):
             for name in KEPT.findall(text):
                 if name not in kept:
-                    raise InvalidRequest(reason=f"nothing was kept as {name!r} before - at {here}", path=here)
+                    raise InvalidRequest(reason=f"no earlier step stored {name!r} - at {here}", path=here)
         if step.refused is None:
             _check_arguments(step, row, f"{here}.args")
         kept |= set(step.keep)

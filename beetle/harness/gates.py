@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from beetle.contracts.errors import InvalidRequest, NotFound
 from beetle.contracts.harness import (
     SUBJECTS,
-    BackendName,
     BenchmarkResult,
     FixtureResult,
     GateName,
@@ -17,6 +16,7 @@ from beetle.contracts.harness import (
     ReplayResult,
     SubjectResult,
 )
+from beetle.contracts.names import BackendName
 from beetle.harness.benchmark import run_benchmark
 from beetle.harness.files import Loaded, load
 from beetle.harness.replay import NOT_COMPARED, compare
@@ -24,7 +24,7 @@ from beetle.harness.running import Run, run_fixture
 
 
 def run(request: HarnessRunRequest) -> HarnessRunReport:
-    """Run a suite of fixtures, each in throw-away stores of its own.
+    """Run a suite of fixtures, each in temporary stores of its own.
 
     Raises:
         NotFound: there is no such folder or fixture, or nothing for the gate that is asked for.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from beetle.contracts.harness import BackendName, Fixture, ReplayDifference, ReplayResult
+from beetle.contracts.harness import Fixture, ReplayDifference, ReplayResult
+from beetle.contracts.names import BackendName
 from beetle.harness.checks import MISSING, shown
 from beetle.harness.running import REFUSED, Run
 
@@ -22,6 +23,7 @@ NOT_COMPARED: Mapping[str, str] = {
     "queued_writes": "how many writes wait just now",
     "head": "the event log's hash covers ids of the store",
     "receipt": "signed with the store's own keys",
+    "device": "the device that signed it",
     "next_cursor": "made with the store's own key",
     "confirm_token": "made with the store's own key",
     "digest": "keyed with the store's own key",

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, cast
 
 from beetle.contracts.codec import from_plain, to_us, to_wire
 from beetle.contracts.errors import BeetleError
-from beetle.contracts.harness import BackendName, Expectation, Fixture, FixtureResult, FixtureStep, StepFailure
+from beetle.contracts.harness import Expectation, Fixture, FixtureResult, FixtureStep, StepFailure
+from beetle.contracts.names import BackendName
 from beetle.harness.checks import MISSING, at, check, shown
 from beetle.harness.files import KEPT
-from beetle.harness.places import Place, throw_away
+from beetle.harness.fixture_store import FixtureStore, temporary_store
 
 REFUSED = "refused"
 """The one field of what stands for a report where a step was refused: the error's key."""
@@ -26,8 +27,8 @@ class Run(NamedTuple):
 class _Steps:
     """The run of a fixture's steps in one store."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, store: FixtureStore) -> None:
+        self._store = store
         self._kept: dict[str, Any] = {}
         self.failures: list[StepFailure] = []
         self.reports: list[dict[str, Any]] = []
@@ -36,9 +37,9 @@ class _Steps:
     def run(self, index: int, step: FixtureStep) -> None:
         """One step: ask, then hold the answer to what was expected."""
         here = f"$.steps[{index}]"
-        self._place.wait(step.after_s)
+        self._store.wait(step.after_s)
         try:
-            report = self._place.call(step.op, self._filled(step.args), step.asker, step.scope)
+            report = self._store.call(step.op, self._filled(step.args), step.asker, step.scope)
         except BeetleError as error:
             self.reports.append({REFUSED: error.key})
             wanted = "a report" if step.refused is None else f"the error {step.refused}"
@@ -83,11 +84,11 @@ class _Steps:
 
 def run_fixture(fixture: Fixture, backend: BackendName) -> Run:
     """Every step of a fixture, in a store of its own."""
-    with throw_away(fixture.name, backend, to_us(fixture.start)) as place:
-        steps = _Steps(place)
+    with temporary_store(fixture.name, backend, to_us(fixture.start)) as store:
+        steps = _Steps(store)
         for index, step in enumerate(fixture.steps):
             steps.run(index, step)
-        fingerprint = place.fingerprint()
+        fingerprint = store.fingerprint()
     result = FixtureResult(
         name=fixture.name,
         subject=fixture.subject,

@@ -1,1 +1,1 @@
-"""What happens for one operation: dispatcher, handlers, views, profiles, capabilities, budgets."""
+"""What happens for one operation: the pipeline, the areas, the planes, and the process around them."""

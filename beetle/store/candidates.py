@@ -6,12 +6,14 @@ import json
 from collections.abc import Collection
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.contracts.refs import EvidenceRef
+from beetle.store.columns import texts
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 
 class Waiting(NamedTuple):
-    """A deferred candidate. `at` in microseconds.
+    """A deferred candidate. `at` in microseconds; `by_operator`: whether an operator wrote it.
 
     Of private material `record_id` names the sealed text, and no digest is kept: the store's own key, which digests
     are made with, stands in the store.
@@ -33,6 +35,7 @@ class Waiting(NamedTuple):
     evidence: tuple[str, ...]
     record_id: str | None
     at: int
+    by_operator: bool
 
 
 class Body(NamedTuple):
@@ -52,15 +55,26 @@ class MessageRow(NamedTuple):
     state: str
 
 
+class SaidRow(NamedTuple):
+    """What a message that an evidence ref names says; `content` is None where it was erased."""
+
+    role: str
+    visibility: str
+    state: str
+    speaker: str | None
+    content: str | None
+    digest: bytes
+
+
 COLUMNS = """
 SELECT candidate, candidate_id, target, kind, topic_mac, content_mac, privacy, authority, reason, chat_id, principal,
-  confidence, extractor, evidence, record_id, at
+  confidence, extractor, evidence, record_id, at, by_operator
 FROM candidate
 """
 NEW_SQL = """
 INSERT INTO candidate (space, candidate_id, target, kind, topic_mac, content_mac, privacy, authority, reason, chat_id,
-  principal, confidence, extractor, evidence, record_id, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  principal, confidence, extractor, evidence, record_id, at, by_operator)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_BODY_SQL = "INSERT INTO candidate_body VALUES (?, ?, ?, ?)"
 SAME_SQL = """
@@ -93,12 +107,24 @@ WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_i
 ORDER BY m.position
 """
 
+WORDS_SQL = """
+SELECT m.role, m.visibility, m.state, m.speaker, b.content, m.digest
+FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
+LEFT JOIN body b ON b.message = m.message
+WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4
+  AND (?5 IS NULL OR m.message_id = ?5)
+ORDER BY m.position
+"""
 
-def messages_of_ref(tx: Reading, space: int, segments: tuple[str, ...]) -> list[MessageRow]:
-    """The messages that an evidence ref's segments name: of a turn all of them, none when it is not in this space."""
-    channel, conversation, turn_id, *message = segments
-    rows = tx.rows(MESSAGES_SQL, space, channel, conversation, turn_id, message[0] if message else None)
-    return [MessageRow(*row) for row in rows]
+
+def words_of_ref(tx: Reading, space: int, ref: EvidenceRef) -> list[SaidRow]:
+    """What the messages say that an evidence ref names."""
+    return [SaidRow(*row) for row in tx.rows(WORDS_SQL, space, *ref)]
+
+
+def messages_of_ref(tx: Reading, space: int, ref: EvidenceRef) -> list[MessageRow]:
+    """The messages that an evidence ref names: of a turn all of them, none when it is not in this space."""
+    return [MessageRow(*row) for row in tx.rows(MESSAGES_SQL, space, *ref)]
 
 
 def waits_already(tx: Reading, space: int, waiting: Waiting) -> bool:
@@ -112,8 +138,8 @@ def waits_already(tx: Reading, space: int, waiting: Waiting) -> bool:
 
 def defer(tx: Writing, space: int, waiting: Waiting, body: Body | None) -> None:
     """Put a candidate into the queue; its key is set here. `body` is None for what is sealed elsewhere."""
-    _, *head, _, record_id, at = waiting
-    key = tx.insert(NEW_SQL, space, *head, _refs(waiting), record_id, at)
+    _, *head, _, record_id, at, by_operator = waiting
+    key = tx.insert(NEW_SQL, space, *head, _refs(waiting), record_id, at, by_operator)
     if body is not None:
         tx.run(NEW_BODY_SQL, key, body.topic, body.content, json.dumps(body.keywords, ensure_ascii=False))
 
@@ -166,7 +192,7 @@ def _turn_of(ref: str) -> str:
 def body_of(tx: Reading, candidate: int) -> Body | None:
     """What a candidate says; None for what is sealed elsewhere."""
     found = tx.row(BODY_SQL, candidate)
-    return None if found is None else Body(found[0], found[1], tuple(json.loads(found[2])))
+    return None if found is None else Body(found[0], found[1], texts(found[2]))
 
 
 def wait_for(tx: Writing, candidate: int, reason: str) -> None:
@@ -192,4 +218,4 @@ def still_waits(tx: Reading, candidate: int) -> bool:
 
 
 def _waiting(row: Row) -> Waiting:
-    return Waiting._make((*row[:13], tuple(json.loads(row[13])), *row[14:]))
+    return Waiting._make((*row[:13], texts(row[13]), *row[14:]))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from beetle.store.columns import mapping, texts
+from beetle.store.engine.transaction import Reading, Row
 from beetle.store.long_term import FACT_FIELDS, FactRow
 from beetle.store.private import ITEM_COLUMNS, ItemRow
-from beetle.store.transaction import Reading, Row
+from beetle.store.sight import Sight
+from beetle.store.tool_registries import TOOLS_SQL
 
 CONVERSATIONS_SQL = """
 SELECT conversation, channel_id, conversation_id FROM conversation
@@ -38,10 +40,6 @@ FACT_DERIVED_SQL = "SELECT evidence, relation FROM derived_ref WHERE fact = ? OR
 REGISTRIES_SQL = """
 SELECT tool_registry, registry_id, scope, fingerprint, revision, created_at, updated_at FROM tool_registry
 WHERE space = ? ORDER BY tool_registry
-"""
-TOOLS_SQL = """
-SELECT tool_id, title, summary, schema_fingerprint, permission_tags, risk_tags FROM registered_tool
-WHERE tool_registry = ? ORDER BY position
 """
 OBSERVATIONS_SQL = """
 SELECT o.registry_id, o.registry_fingerprint, o.registry_scope, o.tool_id, o.schema_fingerprint, o.outcome,
@@ -78,8 +76,11 @@ FROM message m LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle
 WHERE m.turn = ? ORDER BY m.position
 """
 LEDGER_DERIVED_SQL = """
-SELECT d.derived, d.evidence, d.relation, f.visibility FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact
-WHERE d.turn = ? AND d.space = ? ORDER BY d.derived_ref LIMIT ?
+SELECT d.derived, d.evidence, d.relation FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact
+WHERE d.turn = ?1 AND d.space = ?2
+  AND CASE WHEN substr(d.derived, 1, instr(d.derived, ':') - 1) IN ('private_garden', 'soul_candidate') THEN ?4
+    WHEN f.visibility = 'private' THEN ?3 ELSE 1 END
+ORDER BY d.derived_ref LIMIT ?5
 """
 
 
@@ -144,12 +145,11 @@ class LedgerMessage(NamedTuple):
 
 
 class LedgerDerived(NamedTuple):
-    """A derived ref; `visibility` is that of the fact, where it is of one."""
+    """A derived ref."""
 
     derived: str
     evidence: str
     relation: str
-    visibility: str | None
 
 
 def conversations(tx: Reading, space: int, only: int | None) -> list[tuple[int, str, str]]:
@@ -229,16 +229,16 @@ def ledger_messages(tx: Reading, turn: int) -> list[LedgerMessage]:
     return [LedgerMessage(*row) for row in tx.rows(LEDGER_MESSAGES_SQL, turn)]
 
 
-def ledger_derived(tx: Reading, turn: int, space: int, limit: int) -> list[LedgerDerived]:
-    """What the space derived from a turn, at most `limit`."""
-    return [LedgerDerived(*row) for row in tx.rows(LEDGER_DERIVED_SQL, turn, space, limit)]
+def ledger_derived(tx: Reading, turn: int, space: int, sight: Sight, limit: int) -> list[LedgerDerived]:
+    """What the space derived from a turn, at most `limit` of what may be told of."""
+    return [LedgerDerived(*row) for row in tx.rows(LEDGER_DERIVED_SQL, turn, space, *sight, limit)]
 
 
 def tags(text: str) -> tuple[str, ...]:
     """The tags of a tool as they are stored."""
-    return tuple(json.loads(text))
+    return texts(text)
 
 
 def brief(text: str) -> dict[str, Any]:
     """A tool's brief as it is stored."""
-    return json.loads(text)
+    return mapping(text)

@@ -10,45 +10,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
+from beetle.store import long_term, skills, tool_registries
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.long_term import FactRow
 from beetle.store.skills import RevisionRow, SkillRow
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.tool_registries import RegistryRow, ToolRow
 
-NEW_SKILL_SQL = """
-INSERT INTO skill (space, name, enabled, retired, revision, created_at, updated_at, authority)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NEW_SKILL_REVISION_SQL = """
-INSERT INTO skill_revision (skill, revision, source, source_chat_id, observed_at, at, topic, title, summary, content,
-  citations, edit_reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NEW_FACT_SQL = """
-INSERT INTO fact (space, record_id, target, kind, topic_mac, content_mac, visibility, authority, state, revision,
-  confidence, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NEW_FACT_REVISION_SQL = """
-INSERT INTO fact_revision (fact, revision, action, state, body, content_mac, visibility, authority, principal,
-  source_chat_id, extractor, valid_from, valid_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NEW_REASON_SQL = "INSERT INTO fact_reason VALUES (?, ?)"
 SUPERSEDED_BY_SQL = "UPDATE fact SET superseded_by = ? WHERE fact = ?"
 NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, skill, fact, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-NEW_REGISTRY_SQL = """
-INSERT INTO tool_registry (space, registry_id, scope, fingerprint, revision, principal, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-NEW_TOOL_SQL = """
-INSERT INTO registered_tool (tool_registry, position, tool_id, title, summary, schema_fingerprint, permission_tags,
-  risk_tags)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-"""
-TAKEN_SKILL_SQL = "SELECT 1 FROM skill WHERE space = ? AND name = ?"
-TAKEN_RECORD_SQL = "SELECT 1 FROM fact WHERE space = ? AND record_id = ?"
 USED_PAGES_SQL = """
 SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)
 """
@@ -136,23 +108,22 @@ class Derived(NamedTuple):
 def add_skill(tx: Writing, space: int, each: SkillRecord, revisions: list[RevisionRow]) -> SkillRow:
     """A skill as it stood, with every revision."""
     number = len(revisions)
-    key = tx.insert(
-        NEW_SKILL_SQL, space, each.name, int(each.enabled), int(each.retired), number, each.created_at,
-        each.updated_at, each.authority,
-    )  # fmt: skip
+    row = SkillRow(0, each.name, each.enabled, each.retired, number, each.created_at, each.updated_at)
+    key = tx.insert(skills.NEW_SKILL_SQL, space, *row[1:], each.authority)
     for revision in revisions:
         *head, citations, edit_reason = revision
-        tx.run(NEW_SKILL_REVISION_SQL, key, *head, json.dumps(citations, ensure_ascii=False), edit_reason)
-    return SkillRow(key, each.name, each.enabled, each.retired, number, each.created_at, each.updated_at)
+        tx.run(skills.NEW_REVISION_SQL, key, *head, json.dumps(citations, ensure_ascii=False), edit_reason)
+    return row._replace(skill=key)
 
 
 def add_fact(tx: Writing, space: int, each: FactRecord, record_id: str, digests: Digests) -> int:
     """A fact as it stood, without its texts and revisions; its key."""
     last = each.revisions[-1]
-    return tx.insert(
-        NEW_FACT_SQL, space, record_id, each.target, each.kind, digests.topic, digests.contents[-1], last.visibility,
-        each.authority, last.state, len(each.revisions), each.confidence, each.created_at, last.valid_from,
+    row = FactRow(
+        0, record_id, each.target, each.kind, digests.topic, digests.contents[-1], last.visibility, each.authority,
+        last.state, len(each.revisions), None, each.confidence, each.created_at, last.valid_from,
     )  # fmt: skip
+    return long_term.add_fact(tx, space, row)
 
 
 def add_fact_revisions(
@@ -162,12 +133,12 @@ def add_fact_revisions(
     for number, one in enumerate(each.revisions, 1):
         assert one.text is not None, "what is taken in says something"
         key = tx.insert(
-            NEW_FACT_REVISION_SQL, fact, number, one.action, one.state, bodies[one.text], digests.contents[number - 1],
-            one.visibility, one.authority, principal, chat_id if one.here else one.source_chat_id, one.extractor,
-            one.valid_from, one.valid_until,
+            long_term.NEW_REVISION_SQL, fact, number, one.action, one.state, bodies[one.text],
+            digests.contents[number - 1], one.visibility, one.authority, principal,
+            chat_id if one.here else one.source_chat_id, one.extractor, one.valid_from, one.valid_until,
         )  # fmt: skip
         if one.reason is not None:
-            tx.run(NEW_REASON_SQL, key, one.reason)
+            tx.run(long_term.NEW_REASON_SQL, key, one.reason)
 
 
 def supersede(tx: Writing, fact: int, by: int) -> None:
@@ -182,25 +153,14 @@ def add_derived_ref(tx: WriteTransaction, space: int, each: Derived) -> None:
 
 def add_registry(tx: Writing, space: int, each: RegistryRecord, principal: str) -> None:
     """A tool registry as it stood."""
-    key = tx.insert(
-        NEW_REGISTRY_SQL, space, each.registry_id, each.scope, each.fingerprint, each.revision, principal,
-        each.created_at, each.updated_at,
-    )  # fmt: skip
-    for position, tool in enumerate(each.tools):
-        tx.run(
-            NEW_TOOL_SQL, key, position, tool.tool_id, tool.title, tool.summary, tool.schema_fingerprint,
-            json.dumps(tool.permission_tags, ensure_ascii=False), json.dumps(tool.risk_tags, ensure_ascii=False),
-        )  # fmt: skip
-
-
-def is_skill_taken(tx: Reading, space: int, name: str) -> bool:
-    """Whether a skill of that name is there."""
-    return tx.value(TAKEN_SKILL_SQL, space, name) is not None
-
-
-def is_record_taken(tx: Reading, space: int, record_id: str) -> bool:
-    """Whether a fact of that id is there."""
-    return tx.value(TAKEN_RECORD_SQL, space, record_id) is not None
+    row = RegistryRow(
+        0, each.registry_id, each.scope, each.fingerprint, each.revision, principal, each.created_at, each.updated_at
+    )
+    tools = (
+        ToolRow(tool.tool_id, tool.title, tool.summary, tool.schema_fingerprint, tool.permission_tags, tool.risk_tags)
+        for tool in each.tools
+    )
+    tool_registries.add_registry(tx, space, row, tools)
 
 
 def used_pages(tx: Reading) -> int:

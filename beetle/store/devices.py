@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.columns import texts
+from beetle.store.engine.transaction import Reading, Row, Writing
 
 COLUMNS = """
 SELECT device, device_id, label, state, owner_id, agent_id, capabilities, salt, verifier, fingerprint, generation,
@@ -124,6 +125,6 @@ def mark_seen(tx: Writing, row: DeviceRow, at: int) -> None:
 
 def _device(row: Row) -> DeviceRow:
     device, device_id, label, state, owner, agent, capabilities, *digest, generation, created, updated, seen = row
-    names = tuple(json.loads(capabilities))
+    names = texts(capabilities)
     kept = KeyDigest(*digest)
     return DeviceRow(device, device_id, label, state, owner, agent, names, kept, generation, created, updated, seen)

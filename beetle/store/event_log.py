@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from beetle.contracts.codec import pack_json
-from beetle.store.progress import EVERY
-from beetle.store.transaction import Reading, Writing
+from beetle.store.engine.progress import EVERY
+from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.event_places import Level, Matter, Places, add_place, is_told, places_between
 
 GENESIS = bytes(32)
-Matter = Literal["shared", "private", "sealed"]
 ChainHash = Callable[[bytes, tuple[Any, ...]], bytes]
 
 HEAD_SQL = "SELECT seq, hash FROM event_log ORDER BY seq DESC LIMIT 1"
 APPEND_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-ROW_SQL = """
-SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log WHERE seq = ?
-"""
-WALK_SQL = """
-SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log ORDER BY seq
-"""
+COLUMNS = "SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log "
+ROW_SQL = COLUMNS + "WHERE seq = ?"
+WALK_SQL = COLUMNS + "ORDER BY seq"
+SIGNED_SQL = "SELECT signed FROM log_head"
+SIGN_SQL = "UPDATE log_head SET signed = ?"
 READ_SQL = """
 SELECT e.seq, e.at, e.space, e.topic, e.event, e.operation, e.principal, e.subject, e.hash, p.hash
 FROM event_log e LEFT JOIN event_log p ON p.seq = e.seq - 1
@@ -29,6 +28,18 @@ WHERE e.seq > ?1 AND e.seq < ?2 AND (e.space = ?3 OR (?4 AND e.space IS NULL))
   AND (?7 IS NULL OR e.topic IN (SELECT value FROM json_each(?7)))
   AND (?8 IS NULL OR e.operation = ?8) AND (?9 IS NULL OR e.principal = ?9)
 """
+READ_OWN_SQL = """
+SELECT e.seq, e.at, e.space, e.topic, e.event, e.operation, e.principal, e.subject, e.hash, b.hash,
+  CASE ?11 WHEN 'sealed' THEN p.place WHEN 'private' THEN p.place_private ELSE p.place_shared END
+FROM event_place p JOIN event_log e ON e.seq = p.seq LEFT JOIN event_log b ON b.seq = e.seq - 1
+WHERE p.space = ?3 AND p.place > ?1 AND p.place < ?2
+  AND (?11 = 'sealed' OR p.matter = 'shared' OR (?11 = 'private' AND p.matter = 'private'))
+  AND (?5 IS NULL OR e.at >= ?5) AND (?6 IS NULL OR e.at <= ?6)
+  AND (?7 IS NULL OR e.topic IN (SELECT value FROM json_each(?7)))
+  AND (?8 IS NULL OR e.operation = ?8) AND (?9 IS NULL OR e.principal = ?9) AND ?4 IS NOT NULL
+"""
+READ_OWN_FORWARDS_SQL = READ_OWN_SQL + "ORDER BY p.place LIMIT ?10"
+READ_OWN_BACKWARDS_SQL = READ_OWN_SQL + "ORDER BY p.place DESC LIMIT ?10"
 READ_FORWARDS_SQL = READ_SQL + "ORDER BY e.seq LIMIT ?10"
 READ_BACKWARDS_SQL = READ_SQL + "ORDER BY e.seq DESC LIMIT ?10"
 
@@ -49,11 +60,22 @@ class Event(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """An event with its row number and time."""
+    """An event with its row number and time, and its places in its space; None for an event of the daemon's own."""
 
     seq: int
     at: int
     event: Event
+    places: Places | None = None
+
+    def number_for(self, level: Level | None, space: str) -> int | None:
+        """By what number somebody of a space is told of it: its row's where the whole log is seen (None), else its
+        place among what that level may know of; None where that may know nothing of it.
+        """
+        if level is None:
+            return self.seq
+        if self.places is None or self.event.space != space or not is_told(self.event.matter, level):
+            return None
+        return self.places.at(level)
 
 
 class LoggedRow(NamedTuple):
@@ -70,16 +92,26 @@ class LoggedRow(NamedTuple):
     hash: bytes
 
 
-class Wanted(NamedTuple):
-    """Which rows are asked for: a space's, with the daemon's own where `own`; times in microseconds, ends included."""
+class EventFilter(NamedTuple):
+    """Which rows are asked for: a space's, those that a level may know of; without a level all of them, with the
+    daemon's own. Times in microseconds, ends included.
+    """
 
     space: str
-    own: bool
+    level: Level | None
     since: int | None = None
     until: int | None = None
     topics: tuple[str, ...] | None = None
     operation: str | None = None
     principal: str | None = None
+
+
+class Numbered(NamedTuple):
+    """A row by the number that its reader knows it by, and the hash of the row before it; empty if that is gone."""
+
+    number: int
+    row: LoggedRow
+    previous: bytes
 
 
 class Head(NamedTuple):
@@ -95,28 +127,45 @@ def read_head(tx: Reading) -> Head:
     return Head(0, GENESIS) if found is None else Head(found[0], found[1])
 
 
+class SignedHead(NamedTuple):
+    """The row of the signed head; `text` is None until the first signature."""
+
+    text: str | None
+
+
+def read_signed_head(tx: Reading) -> SignedHead | None:
+    """What the device has signed last of the log; None when its row is missing, which every store has."""
+    return tx.one(SignedHead, SIGNED_SQL)
+
+
+def record_signed_head(tx: Writing, text: str) -> None:
+    """Put a signed head in the place of the one before: an older one would vouch for a log that was cut."""
+    tx.run(SIGN_SQL, text)
+
+
 def read_row(tx: Reading, seq: int) -> LoggedRow | None:
     """The row of that number."""
-    found = tx.row(ROW_SQL, seq)
-    return None if found is None else LoggedRow(*found)
+    return tx.one(LoggedRow, ROW_SQL, seq)
 
 
 def read_rows(
-    tx: Reading, wanted: Wanted, between: tuple[int, int], limit: int, *, backwards: bool
-) -> list[tuple[LoggedRow, bytes]]:
-    """Rows whose numbers lie between two others, and with each the hash of the row in front of it.
-
-    Where that row is missing, the hash is empty.
-    """
+    tx: Reading, wanted: EventFilter, between: tuple[int, int], limit: int, *, backwards: bool
+) -> list[Numbered]:
+    """Rows whose numbers lie between two others: the log's own numbers, or the places that `wanted.level` counts."""
     topics = None if wanted.topics is None else pack_json(wanted.topics).decode()
-    rows = tx.rows(
-        READ_BACKWARDS_SQL if backwards else READ_FORWARDS_SQL, *between, wanted.space, wanted.own, wanted.since,
-        wanted.until, topics, wanted.operation, wanted.principal, limit,
-    )  # fmt: skip
-    found: list[tuple[LoggedRow, bytes]] = []
-    for *fields, previous in rows:
+    whole = wanted.level is None
+    filters = (wanted.space, whole, wanted.since, wanted.until, topics, wanted.operation, wanted.principal, limit)
+    found: list[Numbered] = []
+    if wanted.level is None:
+        sql = READ_BACKWARDS_SQL if backwards else READ_FORWARDS_SQL
+        rows = ((*row, row[0]) for row in tx.rows(sql, *between, *filters))
+    else:
+        sql = READ_OWN_BACKWARDS_SQL if backwards else READ_OWN_FORWARDS_SQL
+        places = places_between(tx, wanted.space, wanted.level, between)
+        rows = tx.rows(sql, *places, *filters, wanted.level)
+    for *fields, previous, number in rows:
         row = LoggedRow(*fields)
-        found.append((row, GENESIS if row.seq == 1 else previous or b""))
+        found.append(Numbered(number, row, GENESIS if row.seq == 1 else previous or b""))
     return found
 
 
@@ -127,7 +176,8 @@ def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash
     fields = (seq, at, event.space, event.topic, event.event, event.operation, event.principal, subject)
     digest = chain_hash(head.hash, fields)
     tx.run(APPEND_SQL, *fields, digest)
-    return Head(seq, digest), Logged(seq, at, event)
+    places = None if event.space is None else add_place(tx, seq, event.space, event.matter)
+    return Head(seq, digest), Logged(seq, at, event, places)
 
 
 def first_break(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from beetle.contracts.errors import Conflict
-from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.engine.transaction import Reading, Row, Writing
 
 
 class PreparedMessage(NamedTuple):
@@ -51,6 +51,7 @@ class PreparedTurn(NamedTuple):
     attrs: tuple[PreparedAttr, ...]
 
 
+SPACE_NAMES_SQL = "SELECT memory_space_id FROM space ORDER BY space"
 SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
 NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
 CONVERSATION_SQL = """
@@ -65,7 +66,8 @@ UPDATE conversation SET turns = turns + ?, last_sequence = ?, messages = ?,
   first_at = min(coalesce(first_at, ?), ?), last_at = max(coalesce(last_at, ?), ?)
 WHERE conversation = ?
 """
-KNOWN_TURN_SQL = "SELECT sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
+KNOWN_TURN_SQL = "SELECT turn, sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
+KINDS_OF_TURN_SQL = "SELECT DISTINCT visibility, state FROM message WHERE turn = ?"
 NEW_TURN_SQL = """
 INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -90,6 +92,7 @@ REMEMBER_SQL = """
 INSERT INTO remembered_conversation VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET conversation = excluded.conversation
 """
+FORGET_CONVERSATIONS_SQL = "DELETE FROM remembered_conversation WHERE principal = ?"
 
 
 class ConversationRow(NamedTuple):
@@ -104,6 +107,11 @@ def ensure_space(tx: Writing, memory_space_id: str, now: int) -> int:
     """The space's key, made on first use."""
     found = tx.value(SPACE_SQL, memory_space_id)
     return tx.insert(NEW_SPACE_SQL, memory_space_id, now) if found is None else found
+
+
+def space_names(tx: Reading) -> list[str]:
+    """The memory spaces that were ever written to, in the order in which they were."""
+    return [row[0] for row in tx.rows(SPACE_NAMES_SQL)]
 
 
 def find_space(tx: Reading, memory_space_id: str) -> int | None:
@@ -121,14 +129,26 @@ def ensure_conversation(tx: Writing, space: int, channel: str, conversation_id: 
 
 def find_conversation(tx: Reading, space: int | None, channel: str, conversation_id: str) -> ConversationRow | None:
     """The conversation, or None."""
-    found = tx.row(CONVERSATION_SQL, space, channel, conversation_id)
-    return None if found is None else ConversationRow(*found)
+    return tx.one(ConversationRow, CONVERSATION_SQL, space, channel, conversation_id)
 
 
-def known_turn(tx: Reading, conversation: int, turn_id: str) -> tuple[int, bytes] | None:
-    """Sequence and digest of a turn that is there already."""
+class KnownTurn(NamedTuple):
+    """A turn that is there already."""
+
+    turn: int
+    sequence: int
+    digest: bytes
+
+
+def known_turn(tx: Reading, conversation: int, turn_id: str) -> KnownTurn | None:
+    """The turn of that id, if it is there."""
     found = tx.row(KNOWN_TURN_SQL, conversation, turn_id)
-    return None if found is None else (found[0], found[1])
+    return None if found is None else KnownTurn(*found)
+
+
+def kinds_of_turn(tx: Reading, turn: int) -> list[tuple[str, str]]:
+    """(visibility, state) of a turn's messages, each pair once."""
+    return [(row[0], row[1]) for row in tx.rows(KINDS_OF_TURN_SQL, turn)]
 
 
 def add_turn(
@@ -189,6 +209,11 @@ def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conv
         tx.run(REMEMBER_SQL, *who, conversation)
 
 
+def forget_conversations(tx: Writing, principal: str) -> None:
+    """Drop what a principal last committed to: whoever has its name from now on is another."""
+    tx.run(FORGET_CONVERSATIONS_SQL, principal)
+
+
 class AffectedMessage(NamedTuple):
     """A message that a lifecycle step touches, with what its index row was made of."""
 
@@ -223,14 +248,10 @@ STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
 ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
 ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
 ERASE_ATTRS_SQL = "DELETE FROM attr WHERE turn = ?"
-ERASE_BRIEFS_SQL = """
-DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE turn = ?)
-"""
 HOLDS_CONTENT_SQL = """
 SELECT EXISTS (SELECT 1 FROM message m JOIN body b ON b.message = m.message WHERE m.turn = ?1)
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
   OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
-  OR EXISTS (SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ?1)
 """
 DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? AND space = ? ORDER BY derived_ref"
 REFS_OF_TURN_SQL = """
@@ -276,7 +297,7 @@ def refs_of_turn(tx: Reading, turn: int) -> list[Row]:
 
 
 def holds_content(tx: Reading, turn: int) -> bool:
-    """Whether a turn has a body, a label, an attr or a tool brief."""
+    """Whether a turn has a body, a label or an attr."""
     return bool(tx.value(HOLDS_CONTENT_SQL, turn))
 
 
@@ -291,12 +312,11 @@ def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
 
 
 def erase_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
-    """Remove every byte of content of a turn: bodies, labels, attrs, the briefs of tools that it used."""
+    """Remove every byte of content of a turn itself: bodies, labels, attrs."""
     for message in messages:
         tx.run(ERASE_BODY_SQL, message)
     tx.run(ERASE_LABELS_SQL, turn)
     tx.run(ERASE_ATTRS_SQL, turn)
-    tx.run(ERASE_BRIEFS_SQL, turn)
 
 
 def settle_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:

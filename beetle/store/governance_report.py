@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import NamedTuple
 
 from beetle.contracts.governance import Reason
-from beetle.store.transaction import Reading
+from beetle.store.columns import mapping
+from beetle.store.engine.transaction import Reading
+from beetle.store.event_places import Level, last_places, places_between
 
 DAY_US = 86_400_000_000
 
@@ -31,11 +32,17 @@ WHERE space = ?1 AND target NOT IN ('private_garden', 'soul_candidate')
 GROUP BY reason ORDER BY reason
 """
 DECIDED_SQL = """
-SELECT at, event, subject FROM event_log
-WHERE seq > ? AND space = ? AND topic = 'memory' AND event GLOB 'candidate_*' ORDER BY seq DESC
+SELECT e.at, e.event, e.subject FROM event_place p JOIN event_log e ON e.seq = p.seq
+WHERE p.space = ?1 AND p.place > ?2 AND e.topic = 'memory' AND e.event GLOB 'candidate_*'
+  AND (?3 = 'sealed' OR p.matter = 'shared' OR (?3 = 'private' AND p.matter = 'private'))
+ORDER BY p.place DESC
 """
-LAST_SQL = "SELECT coalesce(max(seq), 0) FROM event_log"
-AT_SQL = "SELECT at FROM event_log WHERE seq > ? ORDER BY seq LIMIT 1"
+AT_SQL = """
+SELECT e.at FROM event_place p JOIN event_log e ON e.seq = p.seq
+WHERE p.space = ?1 AND p.place > ?2
+  AND (?3 = 'sealed' OR p.matter = 'shared' OR (?3 = 'private' AND p.matter = 'private'))
+ORDER BY p.place LIMIT 1
+"""
 
 
 def waiting(tx: Reading, space: int | None, now: int, *, private: bool) -> list[WaitingCount]:
@@ -44,19 +51,21 @@ def waiting(tx: Reading, space: int | None, now: int, *, private: bool) -> list[
 
 
 def decisions(
-    tx: Reading, memory_space_id: str, since: int, most_rows: int, *, private: bool
+    tx: Reading, memory_space_id: str, level: Level, since: int, most_rows: int, *, private: bool
 ) -> tuple[Counter[tuple[str, str]], bool]:
     """(outcome, reason) of what was decided since a time, counted; and whether the log was read back that far.
 
-    At most `most_rows` rows of the log are looked at, the newest ones.
+    At most `most_rows` events are looked at, the newest ones of the space that a level may know of.
     """
-    first = max(0, tx.value(LAST_SQL) - most_rows)
+    last = last_places(tx, memory_space_id).at(level)
+    first = max(0, last - most_rows)
+    after, _ = places_between(tx, memory_space_id, level, (first, last + 1))
     found: Counter[tuple[str, str]] = Counter()
-    for at, event, text in tx.rows(DECIDED_SQL, first, memory_space_id):
-        subject = json.loads(text)
+    for at, event, text in tx.rows(DECIDED_SQL, memory_space_id, after, level):
+        subject = mapping(text)
         if at >= since and _counted(subject, private):
             found[event.removeprefix("candidate_"), subject.get("reason", "")] += 1
-    complete = first == 0 or (tx.value(AT_SQL, first) or 0) < since
+    complete = first == 0 or (tx.value(AT_SQL, memory_space_id, after, level) or 0) < since
     return found, complete
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 FIND_SQL = "SELECT request, report FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
 KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at) VALUES (?, ?, ?, ?, ?, ?)"
 RESTATE_SQL = "UPDATE idempotency SET report = ? WHERE principal = ? AND space = ? AND key = ?"
+FORGET_SQL = "DELETE FROM idempotency WHERE principal = ?"
 DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
 
 
@@ -21,14 +22,18 @@ class FirstReport(NamedTuple):
 
 def find(tx: Reading, principal: str, space: str, key: str) -> FirstReport | None:
     """What was answered to this key first."""
-    found = tx.row(FIND_SQL, principal, space, key)
-    return None if found is None else FirstReport(*found)
+    return tx.one(FirstReport, FIND_SQL, principal, space, key)
 
 
 def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, now: int, most: int) -> None:
     """Keep a first report; the oldest beyond `most` go."""
     row = tx.insert(KEEP_SQL, principal, space, key, first.request, first.report, now)
     tx.run(DROP_OLD_SQL, row - most)
+
+
+def forget(tx: Writing, principal: str) -> None:
+    """Drop what one principal was answered: whoever has its name from now on is another."""
+    tx.run(FORGET_SQL, principal)
 
 
 def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) -> None:

@@ -6,11 +6,13 @@ import json
 from typing import Any, NamedTuple
 
 from beetle.contracts.maintain import JobState
-from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.columns import mapping
+from beetle.store.engine.transaction import Reading, Row, Writing
 
+CLOCK_WENT_BACK_US = 60_000_000
+"""A job that was touched so much later than now was touched under another clock: what it waits for may never come."""
 FINISHED_KEPT = 256
 """Of a space's jobs that ended alike, so many are kept to be looked at."""
-FOREVER = 2**62
 
 
 class JobRow(NamedTuple):
@@ -73,7 +75,8 @@ SAME_SQL = (
 )
 DUE_SQL = (
     COLUMNS
-    + "WHERE j.state IN ('waiting', 'leased') AND j.not_before <= ?1 AND (j.state = 'waiting' OR j.lease_until <= ?1) "
+    + "WHERE j.state IN ('waiting', 'leased') AND (j.updated_at > ?4 "
+    + "OR (j.not_before <= ?1 AND (j.state = 'waiting' OR j.lease_until <= ?1))) "
     + "AND j.principal GLOB ?2 AND j.principal NOT GLOB ?3 ORDER BY j.not_before, j.job LIMIT 1"
 )
 NEXT_SQL = """
@@ -82,9 +85,6 @@ WHERE state IN ('waiting', 'leased') AND principal GLOB ? AND principal NOT GLOB
 """
 BY_ID_SQL = COLUMNS + "WHERE j.job_id = ?"
 LEASE_SQL = "UPDATE job SET state = 'leased', lease_until = ?, updated_at = ? WHERE job = ?"
-RENEW_SQL = """
-UPDATE job SET lease_until = ?, updated_at = ? WHERE job = ? AND state = 'leased' AND lease_until = ? RETURNING job
-"""
 WAIT_SQL = """
 UPDATE job SET state = 'waiting', reason = ?, attempts = ?, not_before = ?, lease_until = NULL, updated_at = ?
 WHERE job = ?
@@ -92,16 +92,17 @@ WHERE job = ?
 END_SQL = "UPDATE job SET state = ?, reason = ?, lease_until = NULL, updated_at = ? WHERE job = ?"
 FREE_SQL = """
 UPDATE job SET state = 'waiting', lease_until = NULL, updated_at = ?1
-WHERE state = 'leased' AND lease_until <= ?1 RETURNING job
+WHERE state = 'leased' AND (lease_until <= ?1 OR updated_at > ?2) RETURNING job
 """
 PRUNE_SQL = """
 DELETE FROM job WHERE job IN (SELECT job FROM job WHERE space = ? AND state = ? ORDER BY job DESC LIMIT -1 OFFSET ?)
 """
 COUNTS_SQL = "SELECT kind, state, reason, count(*) FROM job WHERE space = ? GROUP BY kind, state, reason"
+LEFT_BY_SQL = COLUMNS + "WHERE j.principal = ? AND j.state IN ('waiting', 'leased')"
 OPEN_SQL = COLUMNS + "WHERE j.space = ? AND j.state = ? ORDER BY j.not_before, j.job LIMIT ?"
 
 
-def leave(tx: Writing, space: int, new: NewJob, now: int, due: int) -> tuple[JobRow, bool]:
+def enqueue(tx: Writing, space: int, new: NewJob, now: int, due: int) -> tuple[JobRow, bool]:
     """Leave a job, unless the same one is left already; the job, and whether it is new. `due` is when it may begin."""
     if (found := same(tx, space, new)) is not None:
         return found, False
@@ -121,12 +122,13 @@ def find(tx: Reading, job_id: str) -> JobRow | None:
 
 
 def due(tx: Reading, now: int, whose: str, not_whose: str) -> JobRow | None:
-    """The job to be done next: one that waits and is due, or one whose lease has ended.
+    """The job to be done next: one that waits and is due, or one whose lease has ended; a clock that went back ends
+    both.
 
     Args:
         whose, not_whose: patterns (GLOB) of the principals whose jobs are looked at.
     """
-    found = tx.row(DUE_SQL, now, whose, not_whose)
+    found = tx.row(DUE_SQL, now, whose, not_whose, now + CLOCK_WENT_BACK_US)
     return None if found is None else _job(found)
 
 
@@ -139,12 +141,6 @@ def lease(tx: Writing, job: JobRow, now: int, until: int) -> JobRow:
     """Take a job; it is someone else's again after `until`."""
     tx.run(LEASE_SQL, until, now, job.job)
     return job._replace(state="leased", lease_until=until)
-
-
-def renew(tx: Writing, job: JobRow, now: int, until: int) -> JobRow | None:
-    """Hold a job for longer; None when the lease was lost."""
-    held = tx.value(RENEW_SQL, until, now, job.job, job.lease_until) is not None
-    return job._replace(lease_until=until) if held else None
 
 
 def holds(tx: Reading, job: JobRow) -> bool:
@@ -166,7 +162,7 @@ def end(tx: Writing, job: JobRow, now: int, state: JobState, reason: str | None)
 
 def free_expired(tx: Writing, now: int) -> int:
     """Give back the jobs whose lease has ended; how many. What holds none is taken up without this too."""
-    return sum(1 for _ in tx.rows(FREE_SQL, now))
+    return sum(1 for _ in tx.rows(FREE_SQL, now, now + CLOCK_WENT_BACK_US))
 
 
 def same(tx: Reading, space: int, new: NewJob) -> JobRow | None:
@@ -185,9 +181,14 @@ def open_jobs(tx: Reading, space: int | None, most: int) -> list[JobRow]:
     return [_job(row) for state in ("leased", "waiting") for row in tx.rows(OPEN_SQL, space, state, most)]
 
 
+def left_by(tx: Reading, principal: str) -> list[JobRow]:
+    """The jobs of a principal that have not ended."""
+    return [_job(row) for row in tx.rows(LEFT_BY_SQL, principal)]
+
+
 def _subject(subject: dict[str, Any]) -> str:
     return json.dumps(subject, ensure_ascii=False, sort_keys=True)
 
 
 def _job(row: Row) -> JobRow:
-    return JobRow._make((*row[:9], json.loads(row[9]), *row[10:]))
+    return JobRow._make((*row[:9], mapping(row[9]), *row[10:]))

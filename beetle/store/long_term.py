@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.columns import is_array, texts
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 
 class FactRow(NamedTuple):
@@ -39,6 +40,8 @@ class BodyRow(NamedTuple):
     keywords: tuple[str, ...]
     learned_at: int
     visibility: str
+    whole: bool = True
+    """Whether its keywords are what was stored."""
 
 
 class RevisionRow(NamedTuple):
@@ -89,9 +92,9 @@ BY_KEYS_SQL = FACT_COLUMNS + "WHERE fact IN (SELECT value FROM json_each(?)) ORD
 SUPERSEDES_SQL = "SELECT record_id FROM fact WHERE superseded_by = ? ORDER BY fact"
 RECORD_ID_SQL = "SELECT record_id FROM fact WHERE fact = ?"
 NEW_FACT_SQL = """
-INSERT INTO fact (space, record_id, target, kind, topic_mac, content_mac, visibility, authority, revision, confidence,
-  created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)
+INSERT INTO fact (space, record_id, target, kind, topic_mac, content_mac, visibility, authority, state, revision,
+  superseded_by, confidence, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 STANDS_SQL = """
 UPDATE fact SET topic_mac = ?, content_mac = ?, visibility = ?, authority = ?, state = ?, revision = ?,
@@ -123,7 +126,7 @@ WHERE fact = ? AND state = 'current' AND valid_from <= ? AND (valid_until IS NUL
 NEW_REVISION_SQL = """
 INSERT INTO fact_revision (fact, revision, action, state, body, content_mac, visibility, authority, principal,
   source_chat_id, extractor, valid_from, valid_until)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 END_REVISION_SQL = "UPDATE fact_revision SET valid_until = ? WHERE fact = ? AND revision = ?"
 SINCE_SQL = "SELECT valid_from FROM fact_revision WHERE fact = ? AND revision = ?"
@@ -163,7 +166,7 @@ JOIN fact f ON f.fact = b.fact JOIN fact_revision r ON r.fact = f.fact AND r.rev
 WHERE b.fact_body IN (SELECT value FROM json_each(?))
 """
 WAITING_TEXTS_SQL = """
-SELECT c.candidate, c.candidate_id, c.privacy, b.topic, b.content, b.keywords
+SELECT c.candidate, c.candidate_id, c.privacy, c.authority, b.topic, b.content, b.keywords
 FROM candidate c JOIN candidate_body b ON b.candidate = c.candidate WHERE c.space = ? ORDER BY c.candidate
 """
 
@@ -174,6 +177,7 @@ class WaitingText(NamedTuple):
     candidate: int
     candidate_id: str
     privacy: str
+    authority: str
     topic: str
     content: str
     keywords: str
@@ -193,14 +197,12 @@ def current_of_topic(tx: Reading, space: int, target: str, kind: str, topic_mac:
 
 def current_saying(tx: Reading, space: int, target: str, kind: str, content_mac: bytes | None) -> FactRow | None:
     """The current record that says this, or None."""
-    found = None if content_mac is None else tx.row(SAYING_SQL, space, target, kind, content_mac)
-    return None if found is None else FactRow(*found)
+    return None if content_mac is None else tx.one(FactRow, SAYING_SQL, space, target, kind, content_mac)
 
 
 def find_fact(tx: Reading, space: int | None, record_id: str) -> FactRow | None:
     """The record of that id in a space, whatever its state."""
-    found = tx.row(BY_RECORD_SQL, space, record_id)
-    return None if found is None else FactRow(*found)
+    return tx.one(FactRow, BY_RECORD_SQL, space, record_id)
 
 
 def facts_by_key(tx: Reading, keys: Iterable[int]) -> list[FactRow]:
@@ -232,11 +234,8 @@ def superseded_records(tx: Reading, fact: int) -> list[str]:
 
 
 def add_fact(tx: Writing, space: int, row: FactRow) -> int:
-    """Write a new record without a revision; its key."""
-    return tx.insert(
-        NEW_FACT_SQL, space, row.record_id, row.target, row.kind, row.topic_mac, row.content_mac, row.visibility,
-        row.authority, row.confidence, row.created_at, row.updated_at,
-    )  # fmt: skip
+    """Write a new record, without its revisions; its key. The row's own key does not count."""
+    return tx.insert(NEW_FACT_SQL, space, *row[1:])
 
 
 def add_body(tx: Writing, fact: int, topic: str, content: str, keywords: tuple[str, ...]) -> int:
@@ -300,6 +299,7 @@ def revise(tx: WriteTransaction, row: FactRow, revision: RevisionRow) -> FactRow
     key = tx.insert(
         NEW_REVISION_SQL, row.fact, number, revision.action, revision.state, revision.body, revision.content_mac,
         revision.visibility, revision.authority, revision.principal, revision.source_chat_id, revision.extractor, at,
+        None,
     )  # fmt: skip
     if revision.reason is not None:
         tx.run(NEW_REASON_SQL, key, revision.reason)
@@ -349,4 +349,4 @@ def facts_of_bodies(tx: Reading, bodies: Iterable[int]) -> list[tuple[int, bool]
 
 def _body(row: Row) -> BodyRow:
     body, fact, topic, content, keywords, learned_at, visibility = row
-    return BodyRow(body, fact, topic, content, tuple(json.loads(keywords)), learned_at, visibility)
+    return BodyRow(body, fact, topic, content, texts(keywords), learned_at, visibility, is_array(keywords))

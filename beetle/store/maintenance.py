@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 
 class TurnRow(NamedTuple):
@@ -23,6 +23,7 @@ class MessageRow(NamedTuple):
     state: str
     speaker: str | None
     content: str | None
+    digest: bytes
 
 
 WATERMARK_SQL = "SELECT sequence FROM maintained WHERE conversation = ?"
@@ -31,7 +32,7 @@ INSERT INTO maintained VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sequence = exc
 """
 TURNS_SQL = "SELECT turn, turn_id, sequence FROM turn WHERE conversation = ? AND sequence > ? ORDER BY sequence LIMIT ?"
 MESSAGES_SQL = """
-SELECT m.message_id, m.role, m.at, m.visibility, m.state, m.speaker, b.content
+SELECT m.message_id, m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
 FROM message m LEFT JOIN body b ON b.message = m.message WHERE m.turn = ? ORDER BY m.position
 """
 LAST_SQL = "SELECT last_sequence FROM conversation WHERE conversation = ?"

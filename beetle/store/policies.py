@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 
 class PolicyRow(NamedTuple):
-    """A policy that holds. What is None does not narrow it; `at` in microseconds."""
+    """A policy that holds, by its number in its space. What is None does not narrow it; `at` in microseconds."""
 
-    policy: int
+    number: int
     action: str
     kind: str | None
     topic_mac: bytes | None
@@ -23,7 +23,7 @@ class PolicyRow(NamedTuple):
 
 
 LIST_SQL = """
-SELECT p.policy, p.action, p.kind, p.topic_mac, p.chat_id, p.principal, p.at, t.topic, t.reason
+SELECT p.number, p.action, p.kind, p.topic_mac, p.chat_id, p.principal, p.at, t.topic, t.reason
 FROM policy p LEFT JOIN policy_text t ON t.policy = p.policy
 WHERE p.space = ? ORDER BY p.policy
 """
@@ -35,7 +35,10 @@ WHERE space = ? AND (kind IS NULL OR kind = ?) AND (topic_mac IS NULL OR topic_m
 NAMED_SQL = """
 SELECT policy, action FROM policy WHERE space = ? AND kind IS ? AND topic_mac IS ? AND chat_id IS ? ORDER BY policy
 """
-NEW_SQL = "INSERT INTO policy (space, action, kind, topic_mac, chat_id, principal, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NEW_SQL = """
+INSERT INTO policy (space, action, kind, topic_mac, chat_id, principal, at, number)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT coalesce(max(number), 0) + 1 FROM policy WHERE space = ?1))
+"""
 NEW_TEXT_SQL = "INSERT INTO policy_text VALUES (?, ?, ?)"
 REMOVE_SQLS = ("DELETE FROM policy_text WHERE policy = ?", "DELETE FROM policy WHERE policy = ?")
 

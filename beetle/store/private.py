@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 RECORD_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?)"
 PUBLIC_KEY_SQL = "SELECT value FROM meta WHERE key = 'identity_key'"
@@ -110,8 +110,7 @@ def add_item(tx: Writing, space: int, item: NewItem) -> None:
 
 def find_item(tx: Reading, space: int | None, record_id: str) -> ItemRow | None:
     """The item of that record id."""
-    found = tx.row(ITEM_SQL, space, record_id)
-    return None if found is None else ItemRow(*found)
+    return tx.one(ItemRow, ITEM_SQL, space, record_id)
 
 
 def list_items(tx: Reading, space: int | None, after: int, plane: str | None, limit: int) -> list[ItemRow]:

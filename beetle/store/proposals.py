@@ -6,8 +6,9 @@ import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.columns import mapping
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 
 class ProposalRow(NamedTuple):
@@ -72,8 +73,7 @@ def add(tx: Writing, space: int, row: ProposalRow, text: ProposalText) -> None:
 
 def find(tx: Reading, space: int | None, proposal_id: str) -> ProposalRow | None:
     """The proposal of that id, whatever its state."""
-    found = tx.row(FIND_SQL, space, proposal_id)
-    return None if found is None else ProposalRow(*found)
+    return tx.one(ProposalRow, FIND_SQL, space, proposal_id)
 
 
 def page(
@@ -99,8 +99,9 @@ def text_of(tx: Reading, proposal: int) -> ProposalText | None:
     found = tx.row(TEXT_SQL, proposal)
     if found is None:
         return None
-    told = json.loads(found[0])
-    return ProposalText(told["change"], tuple(told["evidence_refs"]), found[1])
+    told = mapping(found[0])
+    change, refs = told.get("change"), told.get("evidence_refs")
+    return ProposalText(change, tuple(refs), found[1]) if isinstance(change, dict) and isinstance(refs, list) else None
 
 
 def close(tx: WriteTransaction, row: ProposalRow, state: str, outcome: str) -> None:

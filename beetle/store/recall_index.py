@@ -8,23 +8,29 @@ every row that matches the words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import log
 from typing import NamedTuple
 
 import apsw
 
-from beetle.store.transaction import Reading, Row, Writing
+from beetle.contracts.names import INDEX_CODES
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.indexed import SEARCH, Tables, search_between
 
-PLANES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3}
-"""`long_term` holds the text of each current fact by the fact's key; `long_term_past` the texts that are current no
-more, each by its own."""
 PAST = "long_term_past"
-PLANE_NAMES: dict[int, str] = {code: name for name, code in PLANES.items()}
+OF_CONVERSATIONS = ("evidence",)
+"""Whose rows name their conversation in `scope`."""
+NAMED: dict[int, str] = {code: name for name, code in INDEX_CODES.items()}
 PLANE_BITS = 4
 LONG_WORD = 64
 """Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
 MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
+EVERY_ROW = '{scope} : ("vshared" OR "vprivate")'
+"""Each row has the token of one visibility."""
+LEAST_IDF = 1e-6
+"""Of a word that half of the rows hold: it still counts, since it says that a row matches at all."""
 SEGMENT_BITS = 37
 """A page of FTS5's data table has the number segment << 37 | page."""
 
@@ -32,6 +38,7 @@ ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?,
 REMOVE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, ?, ?, ?, ?)
 """
+TOUCH_INDEX_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH 'x' LIMIT 1"
 HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
 FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
 MARKS_SQL = """
@@ -54,28 +61,10 @@ CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term BETWEEN ? AND ?
 """
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
-SEARCH_SQL = """
-SELECT rowid, -bm25(recall_index, ?, ?, ?, 0.0) AS score FROM recall_index
-WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY score DESC, rowid LIMIT ?
-"""
-SEARCH_BETWEEN_SQL = """
-SELECT f.rowid, -bm25(recall_index, ?1, ?2, ?3, 0.0) AS score FROM recall_index f
-WHERE recall_index MATCH ?4 AND CASE f.rowid & 15
-  WHEN 0 THEN EXISTS (SELECT 1 FROM message WHERE message = f.rowid >> 4 AND at BETWEEN ?5 AND ?6)
-  WHEN 1 THEN EXISTS (SELECT 1 FROM skill WHERE skill = f.rowid >> 4 AND updated_at >= ?5 AND created_at <= ?6)
-  WHEN 2 THEN EXISTS (
-    SELECT 1 FROM fact t JOIN fact_revision n ON n.fact = t.fact AND n.revision = t.revision
-    JOIN fact_revision v ON v.body = n.body
-    WHERE t.fact = f.rowid >> 4 AND (SELECT min(valid_from) FROM fact_revision WHERE body = n.body) BETWEEN ?5 AND ?6
-      AND (?7 IS NULL OR (v.state = 'current' AND v.valid_from <= ?7 AND (v.valid_until IS NULL OR v.valid_until > ?7)))
-  )
-  ELSE EXISTS (
-    SELECT 1 FROM fact_revision v
-    WHERE v.body = f.rowid >> 4 AND (SELECT min(valid_from) FROM fact_revision WHERE body = v.body) BETWEEN ?5 AND ?6
-      AND v.state = 'current' AND v.valid_from <= ?7 AND (v.valid_until IS NULL OR v.valid_until > ?7)
-  )
-END
-ORDER BY score DESC, f.rowid LIMIT ?8
+SIZE_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ?"
+COUNTS_SQL = """
+SELECT (SELECT count(*) FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid & 15 <> ?2)
+FROM json_each(?1) j
 """
 MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY rowid"
 SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
@@ -107,7 +96,7 @@ class Entry(NamedTuple):
     visibility: str
 
 
-class Found(NamedTuple):
+class IndexMatch(NamedTuple):
     """One match; a higher score is better."""
 
     plane: str
@@ -116,15 +105,15 @@ class Found(NamedTuple):
 
 
 class SearchScope(NamedTuple):
-    """Where to look. `private` says whether private rows count; times are microseconds, both ends included.
+    """Where to look: in the rows of `tables`. `private` says whether private rows count.
 
-    With `as_of` a fact counts by the text that was current then; without it, by the one that is current now.
+    Times are microseconds, both ends included. With `as_of` counts what was current then, as each table says of itself.
     """
 
     space: int
+    tables: Tables
     conversation: int | None = None
     private: bool = False
-    planes: tuple[str, ...] | None = None
     since: int | None = None
     until: int | None = None
     as_of: int | None = None
@@ -216,37 +205,48 @@ def _varint(page: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def search(
-    tx: Reading, expression: str, scope: SearchScope, weights: tuple[float, float, float], limit: int
-) -> list[Found]:
-    """The best `limit` matches of an FTS5 expression within the scope."""
-    match = _match(tx, expression, scope)
+def search(tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope, limit: int) -> list[IndexMatch]:
+    """The best `limit` matches of any of the terms, each an FTS5 expression and its weight, within the scope.
+
+    A row's score is the sum of its terms' weights, each times the term's inverse document frequency, log((N - n + ½) /
+    (n + ½)) with N rows in the scope and n of them with the term (Robertson and Zaragoza, 2009, eq. 3.3). FTS5's own
+    bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
+    """
+    within = _within(tx, scope)
+    size = tx.value(SIZE_SQL, within or EVERY_ROW, _left_out(scope))
+    expressions = [_both(expression, within) for expression, _ in terms]
+    counts = tx.rows(COUNTS_SQL, json.dumps(expressions), _left_out(scope))
+    weighted = [
+        (expression, weight * max(LEAST_IDF, log((size - count + 0.5) / (count + 0.5))))
+        for expression, (_, weight), (count,) in zip(expressions, terms, counts, strict=True)
+        if count
+    ]
     if scope.since is None and scope.until is None and scope.as_of is None:
-        rows = tx.rows(SEARCH_SQL, *weights, match, _left_out(scope), limit)
+        rows = tx.rows(SEARCH, json.dumps(weighted), _left_out(scope), limit)
     else:
         since = -(2**63) if scope.since is None else scope.since
         until = 2**63 - 1 if scope.until is None else scope.until
-        rows = tx.rows(SEARCH_BETWEEN_SQL, *weights, match, since, until, scope.as_of, limit)
-    return [Found(PLANE_NAMES[rowid & 15], rowid >> PLANE_BITS, score) for rowid, score in rows]
+        rows = tx.rows(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
+    return [IndexMatch(NAMED[rowid & 15], rowid >> PLANE_BITS, score) for rowid, score in rows]
 
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
-    """(plane, key) of every match of an FTS5 expression within the planes that the scope names, unranked."""
-    for (rowid,) in tx.rows(MATCHING_SQL, _match(tx, expression, scope), _left_out(scope)):
-        yield PLANE_NAMES[rowid & 15], rowid >> PLANE_BITS
+    """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
+    for (rowid,) in tx.rows(MATCHING_SQL, _both(expression, _within(tx, scope)), _left_out(scope)):
+        yield NAMED[rowid & 15], rowid >> PLANE_BITS
 
 
 def _rowid(entry: Entry) -> int:
-    return entry.key << PLANE_BITS | PLANES[entry.plane]
+    return entry.key << PLANE_BITS | INDEX_CODES[entry.plane]
 
 
 def _scope(entry: Entry) -> str:
     conversation = "" if entry.conversation is None else f" c{entry.conversation}"
-    return f"s{entry.space}{conversation} p{PLANES[entry.plane]} v{entry.visibility}"
+    return f"s{entry.space}{conversation} p{INDEX_CODES[entry.plane]} v{entry.visibility}"
 
 
-def _match(tx: Reading, expression: str, scope: SearchScope) -> str:
-    """The expression within its scope.
+def _within(tx: Reading, scope: SearchScope) -> str:
+    """The FTS5 expression of the rows in a scope; empty for all of them.
 
     A token that every row carries is left out, since its postings cost time. What was current once is left out by its
     row number: NOT would cost FTS5 the scores of the words behind it (measured: a third of the right hits lost).
@@ -255,24 +255,22 @@ def _match(tx: Reading, expression: str, scope: SearchScope) -> str:
     if tx.value(SPACES_SQL) > 1:
         wanted.append(f'"s{scope.space}"')
     if scope.conversation is not None:
-        # Only evidence belongs to a conversation; the other planes stay in view.
-        apart = " OR ".join(f'"p{code}"' for plane, code in PLANES.items() if plane != "evidence")
+        # What belongs to no conversation stays in view.
+        apart = " OR ".join(f'"p{code}"' for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS)
         wanted.append(f'("c{scope.conversation}" OR {apart})')
     if not scope.private:
         wanted.append('"vshared"')
-    planes = _planes(scope)
-    unwanted = set(PLANES) - planes
-    if unwanted - {PAST}:
-        wanted.append("(" + " OR ".join(f'"p{PLANES[p]}"' for p in sorted(planes, key=PLANES.__getitem__)) + ")")
-    return f"({expression}) AND {{scope}} : (" + " AND ".join(wanted) + ")" if wanted else expression
+    names = {each.name for each in scope.tables}
+    if set(INDEX_CODES) - names - {PAST}:
+        codes = sorted(INDEX_CODES[name] for name in names)
+        wanted.append("(" + " OR ".join(f'"p{code}"' for code in codes) + ")")
+    return "{scope} : (" + " AND ".join(wanted) + ")" if wanted else ""
+
+
+def _both(expression: str, within: str) -> str:
+    return f"({expression}) AND {within}" if within else expression
 
 
 def _left_out(scope: SearchScope) -> int:
-    """The plane code whose rows do not count, or one that no row has."""
-    return -1 if PAST in _planes(scope) else PLANES[PAST]
-
-
-def _planes(scope: SearchScope) -> set[str]:
-    """The planes to look through: what was current once comes with what is, but only for a time that is named."""
-    asked = set(PLANES) - {PAST} if scope.planes is None else set(scope.planes) & set(PLANES)
-    return asked | {PAST} if scope.as_of is not None and "long_term" in asked else asked
+    """The code whose rows do not count, or one that no row has: what was current once is looked for by name alone."""
+    return -1 if any(each.name == PAST for each in scope.tables) else INDEX_CODES[PAST]

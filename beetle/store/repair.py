@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
+from beetle.store.engine.transaction import Reading, Row, Writing
 
 CONVERSATIONS_SQL = "SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ?"
-CONVERSATION_SQL = """
-SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ? AND conversation = ?
-"""
+CONVERSATION_SQL = CONVERSATIONS_SQL + " AND conversation = ?"
 COUNTS_SQL = """
 SELECT turns, last_sequence, messages, first_at, last_at,
   (SELECT count(*) FROM turn t WHERE t.conversation = ?1),
@@ -40,22 +38,18 @@ TURN_OF_KEY_SQL = "SELECT turn_id FROM turn WHERE turn = ?"
 MESSAGE_OF_KEY_SQL = """
 SELECT t.turn_id, m.message_id FROM message m LEFT JOIN turn t ON t.turn = m.turn WHERE m.message = ?
 """
-RECORDS_SQL = """
+RECORD_COLUMNS = """
 SELECT t.turn, t.turn_id, t.sequence, t.at, t.door, t.digest, m.message, m.message_id, m.role, m.at, m.visibility,
   m.state, m.length, m.digest, m.conversation, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id,
   m.agent_id, m.trigger_source, b.content, i.id IS NOT NULL
-FROM turn t LEFT JOIN message m ON m.turn = t.turn LEFT JOIN body b ON b.message = m.message
-LEFT JOIN recall_index_docsize i ON i.id = m.message << 4
+"""
+RECORD_PARTS = """
+LEFT JOIN body b ON b.message = m.message LEFT JOIN recall_index_docsize i ON i.id = m.message << 4
+"""
+RECORDS_SQL = f"""{RECORD_COLUMNS} FROM turn t LEFT JOIN message m ON m.turn = t.turn {RECORD_PARTS}
 WHERE t.conversation = ? ORDER BY t.sequence, t.turn, m.position
 """
-RECORD_SQL = """
-SELECT t.turn, t.turn_id, t.sequence, t.at, t.door, t.digest, m.message, m.message_id, m.role, m.at, m.visibility,
-  m.state, m.length, m.digest, m.conversation, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id,
-  m.agent_id, m.trigger_source, b.content, i.id IS NOT NULL
-FROM message m JOIN turn t ON t.turn = m.turn LEFT JOIN body b ON b.message = m.message
-LEFT JOIN recall_index_docsize i ON i.id = m.message << 4
-WHERE m.message = ?
-"""
+RECORD_SQL = f"{RECORD_COLUMNS} FROM message m JOIN turn t ON t.turn = m.turn {RECORD_PARTS} WHERE m.message = ?"
 REFS_SQL = """
 SELECT r.kind, r.ref_id, r.relation, l.label, r.visibility
 FROM host_ref r LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ? ORDER BY r.position
@@ -65,11 +59,7 @@ SELECT d.derived_ref, d.derived, d.evidence, d.turn, t.turn_id, c.channel_id, c.
 FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn LEFT JOIN conversation c ON c.conversation = t.conversation
 WHERE d.space = ?
 """
-LINK_SQL = """
-SELECT d.derived_ref, d.derived, d.evidence, d.turn, t.turn_id, c.channel_id, c.conversation_id, c.space
-FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn LEFT JOIN conversation c ON c.conversation = t.conversation
-WHERE d.space = ? AND d.derived_ref = ?
-"""
+LINK_SQL = LINKS_SQL + " AND d.derived_ref = ?"
 TURN_NAMED_SQL = """
 SELECT t.turn, t.conversation FROM conversation c JOIN turn t ON t.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND t.turn_id = ?
@@ -153,8 +143,7 @@ def conversations(tx: Reading, space: int, only: int | None) -> list[Conversatio
 
 def counts(tx: Reading, conversation: int) -> Counts | None:
     """What a conversation says and holds."""
-    found = tx.row(COUNTS_SQL, conversation)
-    return None if found is None else Counts(*found)
+    return tx.one(Counts, COUNTS_SQL, conversation)
 
 
 def recount(tx: Writing, conversation: int, held: Counts) -> None:
@@ -210,8 +199,7 @@ def links(tx: Reading, space: int) -> Iterator[Link]:
 
 def link(tx: Reading, space: int, derived_ref: int) -> Link | None:
     """One derived ref."""
-    found = tx.row(LINK_SQL, space, derived_ref)
-    return None if found is None else Link(*found)
+    return tx.one(Link, LINK_SQL, space, derived_ref)
 
 
 def turn_named(tx: Reading, space: int, channel: str, conversation_id: str, turn_id: str) -> tuple[int, int] | None:

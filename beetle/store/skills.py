@@ -6,9 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.skills import SkillSort
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.columns import texts
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.repair import TURN_NAMED_SQL
 
 
 class SkillRow(NamedTuple):
@@ -67,7 +70,10 @@ class _Way(NamedTuple):
 SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, updated_at FROM skill "
 FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
 BY_KEYS_SQL = SKILL_COLUMNS + "WHERE skill IN (SELECT value FROM json_each(?)) AND enabled = 1 AND retired = 0"  # noqa: S608 - constants
-NEW_SKILL_SQL = "INSERT INTO skill (space, name, revision, created_at, updated_at) VALUES (?, ?, 1, ?, ?)"
+NEW_SKILL_SQL = """
+INSERT INTO skill (space, name, enabled, retired, revision, created_at, updated_at, authority)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
 REVISE_SQL = "UPDATE skill SET revision = ?, updated_at = ?, authority = ? WHERE skill = ?"
 AUTHORITY_SQL = "SELECT authority FROM skill WHERE skill = ?"
 SET_AUTHORITY_SQL = "UPDATE skill SET authority = ? WHERE skill = ?"
@@ -130,10 +136,6 @@ DELETE_SQLS = (
     "DELETE FROM skill_revision WHERE skill = ?",
     "DELETE FROM skill WHERE skill = ?",
 )
-TURN_OF_REF_SQL = """
-SELECT t.turn FROM conversation c JOIN turn t ON t.conversation = c.conversation
-WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND t.turn_id = ?
-"""
 MESSAGE_OF_REF_SQL = "SELECT 1 FROM message WHERE turn = ? AND message_id = ?"
 
 
@@ -150,7 +152,8 @@ def skills_by_key(tx: Reading, keys: Iterable[int]) -> list[SkillRow]:
 
 def add_skill(tx: Writing, space: int, name: str, now: int) -> SkillRow:
     """A new skill, enabled, at revision 1 (which the caller writes)."""
-    return SkillRow(tx.insert(NEW_SKILL_SQL, space, name, now, now), name, True, False, 1, now, now)
+    row = SkillRow(0, name, True, False, 1, now, now)
+    return row._replace(skill=tx.insert(NEW_SKILL_SQL, space, *row[1:], None))
 
 
 def add_revision(tx: Writing, skill: int, revision: RevisionRow, authority: str | None = None) -> None:
@@ -241,13 +244,12 @@ def derived_refs_of(tx: Reading, skill: int) -> list[Row]:
     return list(tx.rows(DERIVED_OF_SKILL_SQL, skill))
 
 
-def turn_of_ref(tx: Reading, space: int | None, segments: tuple[str, ...]) -> int | None:
-    """The key of the turn that an evidence ref's segments name, None when it, or its message, is not there."""
-    channel, conversation, turn_id, *message = segments
-    turn = tx.value(TURN_OF_REF_SQL, space, channel, conversation, turn_id)
-    if turn is None or (message and tx.value(MESSAGE_OF_REF_SQL, turn, message[0]) is None):
-        return None
-    return turn
+def turn_of_ref(tx: Reading, space: int | None, ref: EvidenceRef) -> int | None:
+    """The key of the turn that an evidence ref names, None when it, or its message, is not there."""
+    turn = tx.value(TURN_NAMED_SQL, space, ref.channel_id, ref.conversation_id, ref.turn_id)
+    if turn is None or ref.message_id is None:
+        return turn
+    return None if tx.value(MESSAGE_OF_REF_SQL, turn, ref.message_id) is None else turn
 
 
 def _skill(row: Row) -> SkillRow:
@@ -256,4 +258,4 @@ def _skill(row: Row) -> SkillRow:
 
 
 def _revision(row: Row) -> RevisionRow:
-    return RevisionRow._make((*row[:9], tuple(json.loads(row[9])), row[10]))
+    return RevisionRow._make((*row[:9], texts(row[9]), row[10]))

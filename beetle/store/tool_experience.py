@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from beetle.store.engine.transaction import Reading
 from beetle.store.tool_registries import ToolRow, tool_of
-from beetle.store.transaction import Reading
 
 # A turn speaks as long as all of it is live, and holds nothing that is withheld from who asks.
 SPEAKS = """

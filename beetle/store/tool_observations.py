@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 
 class ObservationRow(NamedTuple):
@@ -32,7 +32,7 @@ class ObservationRow(NamedTuple):
     conversation_id: str | None = None
 
 
-class Place(NamedTuple):
+class ClaimedConversation(NamedTuple):
     """A conversation as feedback may have named it; by anyone where `principal` is None."""
 
     channel_id: str
@@ -65,6 +65,22 @@ WHERE space = ?2 AND turn_id = ?3 AND turn IS NULL AND channel_id = ?4 AND conve
   AND (?6 IS NULL OR principal = ?6)
 """
 ERASED_SQL = "SELECT 1 FROM message WHERE turn = ? AND state = 'deleted' LIMIT 1"
+ERASE_BRIEFS_SQL = """
+DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE turn = ?)
+"""
+HOLDS_BRIEF_SQL = """
+SELECT EXISTS (SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ?)
+"""
+
+
+def holds_brief(tx: Reading, turn: int) -> bool:
+    """Whether anything is said of the tools that a turn used."""
+    return bool(tx.value(HOLDS_BRIEF_SQL, turn))
+
+
+def erase_briefs(tx: Writing, turn: int) -> None:
+    """Remove what is said of the tools that a turn used."""
+    tx.run(ERASE_BRIEFS_SQL, turn)
 
 
 def add_observation(tx: Writing, space: int, row: ObservationRow, brief: Brief | None) -> int:
@@ -77,7 +93,9 @@ def add_observation(tx: Writing, space: int, row: ObservationRow, brief: Brief |
     return key
 
 
-def tie(tx: Writing, space: int, conversation: int, turn_ids: Iterable[str], places: Iterable[Place]) -> None:
+def tie(
+    tx: Writing, space: int, conversation: int, turn_ids: Iterable[str], places: Iterable[ClaimedConversation]
+) -> None:
     """Join observations that came before their turn to it, now that it is committed.
 
     Args:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Row, Writing
-from beetle.store.writer import WriteTransaction
+from beetle.store.columns import texts
+from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.writer import WriteTransaction
 
 
 class RegistryRow(NamedTuple):
@@ -48,7 +49,7 @@ WHERE tool_registry = ? ORDER BY position
 """
 NEW_SQL = """
 INSERT INTO tool_registry (space, registry_id, scope, fingerprint, revision, principal, created_at, updated_at)
-VALUES (?, ?, ?, ?, 1, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 REPLACE_SQL = """
 UPDATE tool_registry SET scope = ?, fingerprint = ?, revision = revision + 1, principal = ?, updated_at = ?
@@ -65,8 +66,7 @@ DROP_SQL = "DELETE FROM tool_registry WHERE tool_registry = ?"
 
 def find_registry(tx: Reading, space: int | None, registry_id: str) -> RegistryRow | None:
     """The registry of that id."""
-    found = tx.row(FIND_SQL, space, registry_id)
-    return None if found is None else RegistryRow(*found)
+    return tx.one(RegistryRow, FIND_SQL, space, registry_id)
 
 
 def list_registries(tx: Reading, space: int | None, after: str, limit: int) -> list[RegistryRow]:
@@ -95,9 +95,8 @@ def tools_of(tx: Reading, registry: int) -> list[ToolRow]:
 
 
 def add_registry(tx: Writing, space: int, row: RegistryRow, tools: Iterable[ToolRow]) -> int:
-    """A new registry at revision 1; its key. The row's own key and revision do not count."""
-    times = (row.created_at, row.updated_at)
-    registry = tx.insert(NEW_SQL, space, row.registry_id, row.scope, row.fingerprint, row.principal, *times)
+    """A new registry; its key. The row's own key does not count."""
+    registry = tx.insert(NEW_SQL, space, *row[1:])
     _add_tools(tx, registry, tools)
     return registry
 
@@ -125,4 +124,4 @@ def _add_tools(tx: Writing, registry: int, tools: Iterable[ToolRow]) -> None:
 
 def tool_of(row: Row) -> ToolRow:
     """A tool from its columns."""
-    return ToolRow._make((*row[:4], tuple(json.loads(row[4])), tuple(json.loads(row[5]))))
+    return ToolRow._make((*row[:4], texts(row[4]), texts(row[5])))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts.codec import UNSET, format_us
@@ -16,19 +17,35 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
     TranscriptTurn,
 )
-from beetle.store.transaction import Reading, Row
+from beetle.store.engine.transaction import Reading, Row
 
-TURNS_SQL = """
+Proof = Callable[[tuple[int, int], bytes, "str | None"], "tuple[Any, bool]"]
+"""By a message's key and the time of its commit, its digest and its content: how its digest is shown, if it is (the one
+that is kept is shown to nobody), and whether the content is what was committed."""
+
+
+def unproven(record: tuple[int, int], digest: bytes, content: str | None) -> tuple[Any, bool]:
+    """For whoever only counts."""
+    del record, digest, content
+    return UNSET, True
+
+
+TURN_COLUMNS = """
 SELECT turn, turn_id, sequence, at, archived FROM turn
-WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?
+WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence
 """
-TURNS_BACK_SQL = """
-SELECT turn, turn_id, sequence, at, archived FROM turn
-WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence DESC LIMIT ?
+TURNS_SQL = TURN_COLUMNS + "LIMIT ?"
+TURNS_BACK_SQL = TURN_COLUMNS + "DESC LIMIT ?"
+SIZE_COLUMNS = """
+SELECT (SELECT coalesce(sum(m.length + length(m.message_id)), 0) FROM message m WHERE m.turn = t.turn)
+  + (SELECT coalesce(sum(length(a.value)), 0) FROM attr a WHERE a.turn = t.turn)
+FROM turn t WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence
 """
+SIZES_SQL = SIZE_COLUMNS + "LIMIT ?"
+SIZES_BACK_SQL = SIZE_COLUMNS + "DESC LIMIT ?"
 MESSAGES_SQL = """
 SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.length, m.digest,
-  m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
+  t.committed_at, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
   b.content, l.at, l.principal
 FROM turn t
 JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
@@ -56,14 +73,33 @@ FIRST_AT_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversa
 FIRST_IN_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversation = ? AND at BETWEEN ? AND ?"
 
 
-def turns_forward(tx: Reading, conversation: int, first: int, last: int, limit: int) -> list[TranscriptTurn]:
+def turns_forward(
+    tx: Reading, conversation: int, first: int, last: int, limit: int, proof: Proof = unproven
+) -> list[TranscriptTurn]:
     """Up to `limit` turns with a sequence from `first` to `last`, in sequence order."""
-    return _complete(tx, conversation, list(tx.rows(TURNS_SQL, conversation, first, last, limit)))
+    return _complete(tx, conversation, list(tx.rows(TURNS_SQL, conversation, first, last, limit)), proof)
 
 
-def turns_backward(tx: Reading, conversation: int, first: int, last: int, limit: int) -> list[TranscriptTurn]:
+def turns_backward(
+    tx: Reading, conversation: int, first: int, last: int, limit: int, proof: Proof = unproven
+) -> list[TranscriptTurn]:
     """The last `limit` turns with a sequence from `first` to `last`, in sequence order."""
-    return _complete(tx, conversation, list(tx.rows(TURNS_BACK_SQL, conversation, first, last, limit))[::-1])
+    rows = list(tx.rows(TURNS_BACK_SQL, conversation, first, last, limit))[::-1]
+    return _complete(tx, conversation, rows, proof)
+
+
+def how_many_fit(
+    tx: Reading, conversation: int, between: tuple[int, int], limit: int, most: int, *, backwards: bool = False
+) -> tuple[int, bool]:
+    """How many turns, at most `limit`, have contents and ids of `most` characters together, and whether there are more
+    of them; the first one fits always."""
+    left, fitting = most, 0
+    for (size,) in tx.rows(SIZES_BACK_SQL if backwards else SIZES_SQL, conversation, *between, limit):
+        left -= size
+        if left < 0 and fitting:
+            return fitting, True
+        fitting += 1
+    return fitting, False
 
 
 def edges(tx: Reading, conversation: int) -> tuple[int, int] | None:
@@ -82,11 +118,11 @@ def first_in(tx: Reading, conversation: int, begin: int, end: int) -> int | None
     return tx.value(FIRST_IN_SQL, conversation, begin, end)
 
 
-def _complete(tx: Reading, conversation: int, rows: list[Row]) -> list[TranscriptTurn]:
+def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> list[TranscriptTurn]:
     if not rows:
         return []
     span = (conversation, rows[0][2], rows[-1][2])
-    messages = _grouped(tx.rows(MESSAGES_SQL, *span), _message)
+    messages = _grouped(tx.rows(MESSAGES_SQL, *span), partial(_message, proof))
     refs = _grouped(tx.rows(REFS_SQL, *span), _ref)
     attrs = _grouped(tx.rows(ATTRS_SQL, *span), _attr)
     return [
@@ -110,18 +146,10 @@ def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
     return groups
 
 
-def _message(
-    _message: int,
-    message_id: str,
-    role: Any,
-    at: int,
-    visibility: Any,
-    state: Any,
-    length: int,
-    digest: bytes,
-    *rest: Any,
-) -> TranscriptMessage:
+def _message(proof: Proof, *row: Any) -> TranscriptMessage:
+    message, message_id, role, at, visibility, state, length, digest, committed_at, *rest = row
     *actor, content, deleted_at, deleted_by = rest
+    shown, sound = proof((message, committed_at), digest, content)
     deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
     return TranscriptMessage(
         message_id=message_id,
@@ -130,9 +158,9 @@ def _message(
         visibility=visibility,
         state=state,
         actor=ActorView(**dict(zip(ActorView.__struct_fields__, actor, strict=True))) if any(actor) else None,
-        content=UNSET if content is None else content,
+        content=content if content is not None and sound else UNSET,
         length=length,
-        digest=digest.hex(),
+        digest=shown,
         deletion=deletion,
     )
 
@@ -217,11 +245,12 @@ class EvidenceRow(NamedTuple):
     state: str
     speaker: str | None
     content: str
+    digest: bytes
 
 
 EVIDENCE_COLUMNS = """
 SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
-  m.role, m.at, m.visibility, m.state, m.speaker, b.content
+  m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
 FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
 JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
@@ -231,7 +260,7 @@ BY_KEY_SQL = (
 )
 BY_PLACE_SQL = """
 SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
-  m.role, m.at, m.visibility, m.state, m.speaker, b.content
+  m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
 JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation

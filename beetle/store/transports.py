@@ -1,10 +1,10 @@
-"""What an operator changed of the ways in; one that is not here is as the profile has it."""
+"""What an operator changed of the transports; one that is not here is as the profile has it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from beetle.store.transaction import Reading, Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 ALL_TRANSPORTS_SQL = "SELECT name, enabled, endpoint, updated_at FROM transport ORDER BY transport"
 SET_SQL = """
@@ -14,7 +14,7 @@ ON CONFLICT (name) DO UPDATE SET enabled = ?2, endpoint = ?3, principal = ?4, up
 
 
 class TransportRow(NamedTuple):
-    """One way in as it was last changed; `updated_at` in microseconds."""
+    """One transport as it was last changed; `updated_at` in microseconds."""
 
     name: str
     enabled: bool
@@ -23,11 +23,11 @@ class TransportRow(NamedTuple):
 
 
 def by_name(tx: Reading) -> dict[str, TransportRow]:
-    """Every way in that was changed."""
+    """Every transport that was changed."""
     rows = tx.rows(ALL_TRANSPORTS_SQL)
     return {name: TransportRow(name, bool(enabled), *rest) for name, enabled, *rest in rows}
 
 
 def set_transport(tx: Writing, row: TransportRow, principal: str) -> None:
-    """Write down how a way in is from now on, and who said so."""
+    """Write down how a transport is from now on, and who said so."""
     tx.run(SET_SQL, row.name, row.enabled, row.endpoint, principal, row.updated_at)

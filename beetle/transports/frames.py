@@ -17,14 +17,16 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from beetle.contracts.errors import InvalidFrame, PayloadTooLarge
 
-_PLAIN, _NUMBER, _STR, _REFUSED, _ARRAY, _MAP = range(6)
+_PLAIN, _NUMBER, _STR, _EXTENSION, _REFUSED, _ARRAY, _MAP = range(7)
+_JUDGED: Final = (_NUMBER, _EXTENSION)
 _READ_LENGTH: Final = -1
 
 _UNUSED: Final = 0xC1
 _FLOAT32: Final = 0xCA
 _FLOAT64: Final = 0xCB
 _UINT64: Final = 0xCF
-_EXTENSIONS: Final = frozenset((0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8))
+_TIMESTAMP: Final = 0xFF
+"""The extension type -1 as a byte: the one that MessagePack itself defines."""
 
 _KEYS_IN_A_SET: Final = 1024
 _TEXT_PIECE: Final = 65_536
@@ -49,7 +51,8 @@ class Frame(NamedTuple):
     """One complete map as it was sent, and its first fault in the order of the bytes (a duplicate key in a map of
     more than 1,024 keys is found where that map ends, and its path is the map's).
 
-    Faults: duplicate key, lone surrogate, a number that is not finite, an integer beyond signed 64 bits.
+    Faults: duplicate key, lone surrogate, a number that is not finite, an integer beyond signed 64 bits, an extension
+    other than the timestamp.
     """
 
     data: bytes
@@ -74,8 +77,12 @@ def _token_tables() -> tuple[bytes, bytes, tuple[int, ...]]:
             headers[byte] = 1 + width
     for byte in (_FLOAT32, _FLOAT64, _UINT64):
         kinds[byte] = _NUMBER
-    for byte in (_UNUSED, *_EXTENSIONS):
-        kinds[byte] = _REFUSED
+    # The type of an extension is the last byte of its header.
+    for byte, width in enumerate((1, 2, 4), 0xC7):
+        kinds[byte], headers[byte], lengths[byte] = _EXTENSION, 2 + width, _READ_LENGTH
+    for byte, length in enumerate((1, 2, 4, 8, 16), 0xD4):
+        kinds[byte], headers[byte], lengths[byte] = _EXTENSION, 2, length
+    kinds[_UNUSED] = _REFUSED
     return bytes(kinds), bytes(headers), tuple(lengths)
 
 
@@ -135,6 +142,11 @@ class FrameReader:
     def begun(self) -> bool:
         """Once `next_frame` has answered None: whether the first bytes of a further frame are held."""
         return self.buffered > 0
+
+    def drop(self) -> None:
+        """Let go of what is held; nothing more is read."""
+        self._buffer, self._start = b"", 0
+        self._restart()
 
     def feed(self, data: bytes) -> None:
         """Takes one chunk as it came from the socket. The reader bounds what it waits for, not the chunk's size."""
@@ -199,7 +211,7 @@ class FrameReader:
                 length = _LENGTH[byte]
                 if length == _READ_LENGTH:
                     # The first bytes of a length that has not wholly come are a lower bound of it.
-                    length = int.from_bytes(buffer[position + 1 : body], "big")
+                    length = int.from_bytes(buffer[position + 1 : body - (kind == _EXTENSION)], "big")
                 end = body + (2 * length if kind == _MAP else length)
                 if end + left - 1 > edge:
                     raise _too_large("frame_bytes", self._limits.frame_bytes, "bytes")
@@ -221,8 +233,8 @@ class FrameReader:
                         keys.add(name)
                     if known or not raw.isascii():
                         self._judge_text(raw, known, (left - 1, keys, name))
-                elif kind == _NUMBER:
-                    self._judge_number(buffer[position:end], (left - 1, keys, name))
+                elif kind in _JUDGED:
+                    self._judge_header(kind, buffer[position:body], (left - 1, keys, name))
                 position = end
                 left -= 1
             return False
@@ -250,8 +262,12 @@ class FrameReader:
         if _holds_surrogate(raw):
             self._note("lone surrogate: the text is no valid Unicode", here)
 
-    def _judge_number(self, token: bytes | bytearray, here: _Open) -> None:
-        if token[0] == _UINT64:
+    def _judge_header(self, kind: int, token: bytes | bytearray, here: _Open) -> None:
+        """Of a number, which is all header, and of an extension, whose type is the last byte of its header."""
+        if kind == _EXTENSION:
+            if token[-1] != _TIMESTAMP:
+                self._note("an extension of MessagePack other than its timestamp", here)
+        elif token[0] == _UINT64:
             if token[1] >= 0x80:
                 self._note("integer beyond signed 64 bits", here)
         elif not math.isfinite(struct.unpack(">f" if token[0] == _FLOAT32 else ">d", token[1:])[0]):
@@ -303,8 +319,6 @@ def _pieces(raw: bytes | bytearray) -> Iterator[bytes | bytearray]:
 def _refusal(byte: int) -> str:
     if byte == _UNUSED:
         return "the byte c1 is no MessagePack"
-    if byte in _EXTENSIONS:
-        return "MessagePack extension types are not used here"
     return "a map key is no string"
 
 

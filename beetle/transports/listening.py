@@ -10,7 +10,7 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ def listen(path: str, group: int | None) -> Listening:
 
 
 @contextlib.contextmanager
-def _alone(path: str, group: int | None) -> Iterator[None]:
+def _alone(path: str, group: int | None) -> Generator[None]:
     """Make the socket's folder, and hold it: of two daemons that start, one must not clear what the other just made."""
     try:
         _make_folder(Path(path).parent, group)
@@ -103,7 +103,7 @@ def _clear(path: str) -> None:
     except OSError as error:
         raise _unmakeable(path, error) from error
     if not stat.S_ISSOCK(mode):
-        raise StoreReadOnly(path=path, reason="something that is not a socket is there")
+        raise StoreReadOnly(path=path, reason="the path exists and is not a socket")
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         probe.setblocking(False)

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import select
 import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 
-from msgspec import Struct
-
-from beetle.contracts.codec import UNSET, decode_request, pack
-from beetle.contracts.control import UnsubscribeReport
-from beetle.contracts.envelope import PROTOCOL, RequestId, WireAnswer, WireError, WireEvent, WireRequest
-from beetle.contracts.errors import (
-    BeetleError,
-    Internal,
-    InvalidFrame,
-    InvalidRequest,
-    Overloaded,
-    PayloadTooLarge,
-)
-from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, Step
-from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.hub import NUDGE, Delivery, Progressed, Subscription, followed_as
-from beetle.runtime.principals import Peer, Principals
+from beetle.contracts.codec import pack
+from beetle.contracts.envelope import WireAnswer, WireRequest
+from beetle.contracts.errors import BeetleError, DeadlineExceeded, InvalidFrame, Overloaded, PayloadTooLarge
+from beetle.contracts.progress import PROGRESS_TOPIC, ProgressStep
+from beetle.runtime.host.principals import Peer, Principals
+from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.runtime.pipeline.invocation import Call
+from beetle.runtime.pipeline.subscriptions import NUDGE, Progressed, Subscription
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
+from beetle.transports.messages import answered, decoded, defect_of, event_frame, id_of, refused
+from beetle.transports.room import FREE_BYTES, RETRY_MS, HeldBytes, Places, Share
 
 log = logging.getLogger("beetle.socket")
 
@@ -43,12 +35,16 @@ STACK_BYTES = 512 * 1024
 SO_PEERGROUPS = 59
 GROUP_BYTES = 1024
 """Most that Python lets getsockopt answer: 256 supplementary groups."""
-ID_BYTES = 64
+NOBODY_PAUSE_MS = 50
+"""Between two requests of somebody whom nobody knows: each is refused, and that is work too."""
 SUBSCRIPTIONS = 16
 """Most of one connection: each costs a thread, and there are six topics."""
 STOP_SECONDS = 10.0
 ABORT_SECONDS = 2.0
 RETRY_SECONDS = 0.05
+LARGE_PART = 16
+"""A request over this part of the longest frame is large: what it decodes to may take many times its bytes, so that
+few are worked at together."""
 
 
 class SocketServer:
@@ -59,9 +55,12 @@ class SocketServer:
         self._principals = principals
         self._path = path
         self._group = group
-        self._budgets = dispatcher.profile.budgets
+        self._budgets = dispatcher.shared.profile.budgets
+        self._places = Places(self._budgets.connections)
+        self._held = HeldBytes(self._budgets.held_bytes)
         self._open: dict[int, _Connection] = {}
         self._guard = threading.Lock()
+        self._looking: threading.Timer | None = None
         self._stopping = threading.Event()
         self._listening: Listening | None = None
         self._acceptor = threading.Thread(target=self._accept, name="beetle-accept", daemon=True)
@@ -75,14 +74,21 @@ class SocketServer:
         """
         threading.stack_size(STACK_BYTES)
         self._listening = listen(self._path, self._group)
-        self._dispatcher.presence.transports.listens(TRANSPORT, self._path)
+        self._dispatcher.hub.on_nudge = self._look_again
+        self._dispatcher.sessions.transports.listens(TRANSPORT, self._path)
         self._acceptor.start()
 
     def stop(self) -> None:
         """Take no more connections, let every request that was begun be answered, then close."""
         assert self._listening is not None
         self._stopping.set()
-        self._dispatcher.presence.transports.ended(TRANSPORT)
+        self._dispatcher.hub.on_nudge = None
+        with self._guard:
+            looking = self._looking
+        if looking is not None:
+            looking.cancel()
+            looking.join()
+        self._dispatcher.sessions.transports.ended(TRANSPORT)
         # While it still listens: a daemon that starts here from now on makes a socket of its own.
         self._listening.remove()
         # Wakes the accepting thread, which close() alone would leave waiting.
@@ -102,6 +108,11 @@ class SocketServer:
     def connections(self) -> int:
         """Connections that are open now."""
         return len(self._open)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of frames and answers that are counted now."""
+        return self._held.held
 
     def _accept(self) -> None:
         assert self._listening is not None
@@ -126,11 +137,11 @@ class SocketServer:
             self._admit(peer)
 
     def _admit(self, peer: socket.socket) -> None:
-        if len(self._open) >= self._budgets.connections:
-            _turn_away(peer, self._budgets.connections)
-            return
         try:
-            connection = _Connection(peer, self._dispatcher, self._principals, self._forget)
+            connection = _Connection(peer, self._dispatcher, self._principals, self._places, self._held, self._forget)
+        except Overloaded as error:
+            _turn_away(peer, error)
+            return
         except OSError as error:
             log.warning("a connection was not taken: %s", error.strerror)
             peer.close()
@@ -141,18 +152,29 @@ class SocketServer:
             connection.start()
         except RuntimeError:  # the system has no thread left
             self._forget(connection)
-            _turn_away(peer, len(self._open))
+            _turn_away(peer, Overloaded(what="too many threads run", maximum=len(self._open), retry_after_ms=RETRY_MS))
 
     def _forget(self, connection: _Connection) -> None:
         with self._guard:
             self._open.pop(id(connection), None)
-        self._dispatcher.presence.lines.close(connection.line)
+        connection.leave()
 
+    def _look_again(self) -> None:
+        """Rights have changed: who is nobody now may prove itself again as long as a new connection may, then ends."""
+        with self._guard:
+            if self._looking is not None or self._stopping.is_set():
+                return
+            self._looking = threading.Timer(self._budgets.first_frame_seconds, self._end_nobodies)
+            self._looking.daemon = True
+            self._looking.start()
 
-class _LenientId(Struct):
-    """Reads the id of a request whose other fields are wrong."""
-
-    id: RequestId | None = None
+    def _end_nobodies(self) -> None:
+        with self._guard:
+            self._looking = None
+            connections = list(self._open.values())
+        for connection in connections:
+            if connection.is_nobody():
+                connection.finish()
 
 
 class _Connection:
@@ -163,25 +185,39 @@ class _Connection:
         peer: socket.socket,
         dispatcher: Dispatcher,
         principals: Principals,
+        places: Places,
+        held: HeldBytes,
         forget: Callable[[_Connection], None],
     ) -> None:
-        budgets = dispatcher.profile.budgets
+        """Raises Overloaded when there is no place for it, OSError when the peer has gone."""
+        budgets = dispatcher.shared.profile.budgets
         self._socket = peer
         self._dispatcher = dispatcher
         self._principals = principals
         self._forget = forget
         self._peer = _credentials(peer)
-        self.line = dispatcher.presence.lines.open(TRANSPORT)
+        self._user = f"uid:{self._peer.uid}"
+        caller = principals.identify(self._peer)
+        self._proven = caller.kind != "unknown"
+        _timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
+        self._places = places
+        places.take(self._peer.uid, operator=caller.is_operator, proven=self._proven)
+        self._held = held
+        self._share = Share(self._peer.uid, self._give_way)
+        self.state = dispatcher.sessions.connections.open(TRANSPORT)
         self._hangup = select.poll()
         self._hangup.register(peer, 0)
         self._reader = FrameReader(FrameLimits(budgets.frame_bytes, budgets.nesting))
+        self._large_bytes = max(FREE_BYTES, budgets.frame_bytes // LARGE_PART)
         self._begun_seconds = budgets.begun_frame_seconds
-        self._deadline: float | None = time.monotonic() + budgets.first_frame_seconds
+        self._first: float | None = time.monotonic() + budgets.first_frame_seconds
+        self._begun: float | None = None
+        self._timed = False
+        self._answering = False
         self._sending = threading.Lock()
         self._subscriptions: dict[str, Subscription] = {}
         self._pumps: list[threading.Thread] = []
         self._thread = threading.Thread(target=self._run, name="beetle-connection", daemon=True)
-        _timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
 
     def start(self) -> None:
         self._thread.start()
@@ -199,16 +235,55 @@ class _Connection:
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
 
+    def leave(self) -> None:
+        """Give back what it had of the server's room: first the bytes, then the right to them."""
+        self._reader.drop()
+        self._held.hold(self._share, 0)
+        self._places.free(self._peer.uid, proven=self._proven)
+        self._dispatcher.sessions.connections.close(self.state)
+
+    def is_nobody(self) -> bool:
+        """Whether its user is no principal, and no device that was proved on it may be used now."""
+        try:
+            return self._dispatcher.sessions.is_nobody(self._principals.identify(self._peer), self.state)
+        except BeetleError:
+            return False  # the store cannot say it now; each request is judged all the same
+
     def _run(self) -> None:
         try:
-            while (frame := self._next()) is not None:
-                self._answer(frame)
-        except (InvalidFrame, PayloadTooLarge) as error:
+            while (data := self._respond()) is not None:
+                if data:
+                    self._send(data)
+                    self._answering = False
+                del data  # or it would be held while the next frame is waited for
+                self._held.hold(self._share, self._reader.buffered)
+                self._note_whose_it_is()
+        except (InvalidFrame, PayloadTooLarge, Overloaded) as error:
             self._last_words(error)
-        except OSError:
+        except (OSError, DeadlineExceeded):
             pass  # the peer is gone, or too slow
         finally:
             self._end()
+
+    def _note_whose_it_is(self) -> None:
+        """Until somebody's, it has no longer than a new connection has for its first frame."""
+        if self._first is None:
+            return
+        if self.is_nobody():
+            # Unless its peer goes first.
+            self._hangup.poll(NOBODY_PAUSE_MS)
+            return
+        self._first = None
+        if not self._proven:
+            self._proven = True
+            self._places.prove()
+
+    def _give_way(self) -> None:
+        """Its bytes are another's: what it reads is refused, and what it sends is not waited for."""
+        if self._answering:
+            self.abort()
+        else:
+            self.finish()
 
     def _end(self) -> None:
         for subscription in self._subscriptions.values():
@@ -221,48 +296,103 @@ class _Connection:
         self._forget(self)
 
     def _next(self) -> Frame | None:
-        """The next frame; None when the peer has ended, or taken longer for a frame than it may."""
-        while (frame := self._reader.next_frame()) is None:
-            if self._reader.begun and self._deadline is None:
-                self._deadline = time.monotonic() + self._begun_seconds
-            if self._deadline is not None:
-                left = self._deadline - time.monotonic()
-                if left <= 0:
-                    return None
-                _timeout(self._socket, socket.SO_RCVTIMEO, left)
-            try:
-                data = self._socket.recv(CHUNK)
-            except BlockingIOError:
-                return None
-            if not data:
-                return None
-            self._reader.feed(data)
-        if self._deadline is not None:
-            self._deadline = None
-            _timeout(self._socket, socket.SO_RCVTIMEO, 0)
-        return frame
+        """The next frame; None when the peer has ended, or taken longer for a frame than it may.
 
-    def _answer(self, frame: Frame) -> None:
+        Raises:
+            Overloaded: there is no room for what it sends.
+        """
+        while True:
+            if self._first is not None and time.monotonic() >= self._first:
+                return None
+            if (frame := self._scan()) is not None:
+                self._begun = None
+                self._held.hold(self._share, len(frame.data) + self._reader.buffered)
+                return frame
+            if self._reader.begun and self._begun is None:
+                self._begun = time.monotonic() + self._begun_seconds
+            data = self._receive()
+            if not data:
+                self._held.check(self._share)
+                return None
+            self._held.hold(self._share, self._reader.buffered + len(data))
+            self._reader.feed(data)
+
+    def _scan(self) -> Frame | None:
+        """What the reader finds in what it holds. Of large frames a chunk takes long where its values are small: so
+        users take turns at them, and many connections of one do not take the processor from another."""
+        if self._reader.buffered <= FREE_BYTES:
+            return self._reader.next_frame()
+        ends = self._begun or self._first or time.monotonic() + self._begun_seconds
+        scan = self._dispatcher.shared.scan_turns.held(self._user, ends, self._of_no_use)
+        with scan, self._dispatcher.crowd.asking(self._user) as work, work.going_on():
+            return self._reader.next_frame()
+
+    def _of_no_use(self) -> bool:
+        return self._share.gone or self._gone()
+
+    def _receive(self) -> bytes:
+        """What the peer sends next; nothing when it has ended, or its time has."""
+        ends = [each for each in (self._first, self._begun) if each is not None]
+        left = min(ends) - time.monotonic() if ends else 0.0
+        if ends and left <= 0:
+            return b""
+        if ends or self._timed:
+            _timeout(self._socket, socket.SO_RCVTIMEO, left)
+            self._timed = bool(ends)
+        try:
+            return self._socket.recv(CHUNK)
+        except BlockingIOError:
+            return b""
+
+    def _respond(self) -> bytes | None:
+        """What is to be sent for the next request, empty when it was sent; None at the end. The request is held no
+        longer: its peer may take its time over the answer."""
+        frame = self._next()
+        return None if frame is None else self._answer(frame)
+
+    def _answer(self, frame: Frame) -> bytes:
         request: WireRequest | None = None
         try:
-            request = _decode(frame)
+            request = decoded(frame)
             if request.op == "subscribe":
                 self._subscribe(request)
-                return
-            data = pack(self._perform(request))
+                return b""
+            with self._large_turn(frame):
+                data = pack(self._perform(request))
+            self._answering = True
+            self._held.hold(self._share, len(data) + self._reader.buffered)
+            return data
         except BeetleError as error:
-            data = pack(_refusal(_id_of(frame) if request is None else request.id, error))
+            self._held.check(self._share)
+            return pack(refused(id_of(frame) if request is None else request.id, error))
         except OSError:
             raise  # of sending: the peer is gone
         except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the connection
-            data = pack(_refusal(_id_of(frame), _defect(defect)))
-        self._send(data)
+            return pack(refused(id_of(frame), defect_of(defect)))
+
+    @contextlib.contextmanager
+    def _large_turn(self, frame: Frame) -> Generator[None]:
+        """Few large requests are decoded and worked at together; users take turns.
+
+        Raises:
+            Overloaded: its turn did not come in time, or its room was given to another.
+            DeadlineExceeded: the peer has gone.
+        """
+        shared = self._dispatcher.shared
+        deadline = time.monotonic() + shared.profile.budgets.default_deadline_ms / 1000
+        turn = shared.large_turns.held(self._user, deadline, self._of_no_use)
+        with turn if len(frame.data) > self._large_bytes else contextlib.nullcontext():
+            self._share.busy = True
+            try:
+                yield
+            finally:
+                self._share.busy = False
 
     def _perform(self, request: WireRequest) -> WireAnswer:
         if request.op == "unsubscribe":
-            return WireAnswer(id=request.id, ok=True, report=self._unsubscribe(request))
+            return answered(request.id, self._dispatcher.unsubscribe(self._call(request), self._subscriptions))
         report, repeated = self._dispatcher.dispatch(self._call(request))
-        return WireAnswer(id=request.id, ok=True, report=report, repeated=repeated or UNSET)
+        return answered(request.id, report, repeated)
 
     def _subscribe(self, request: WireRequest) -> None:
         self._pumps = [pump for pump in self._pumps if pump.is_alive()]
@@ -281,7 +411,7 @@ class _Connection:
                 raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
             self._pumps.append(pump)
             self._subscriptions[opened.sub] = opened
-            self._socket.sendall(pack(WireAnswer(id=request.id, ok=True, report=report)))
+            self._socket.sendall(pack(answered(request.id, report)))
 
     def _call(self, request: WireRequest) -> Call:
         return Call(
@@ -293,12 +423,12 @@ class _Connection:
             deadline_ms=request.deadline_ms,
             auth=request.auth,
             scanned=True,
-            line=self.line,
-            gone=self._gone,
-            tell=partial(self._tell, request) if self._subscriptions else None,
+            connection=self.state,
+            is_abandoned=self._gone,
+            on_progress=partial(self._send_progress, request) if self._subscriptions else None,
         )
 
-    def _tell(self, request: WireRequest, step: Step) -> None:
+    def _send_progress(self, request: WireRequest, step: ProgressStep) -> None:
         """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
         for subscription in self._subscriptions.values():
             if PROGRESS_TOPIC in subscription.topics:
@@ -307,11 +437,6 @@ class _Connection:
     def _gone(self) -> bool:
         """Whether the peer has closed, not just said its last word; for this connection's own thread."""
         return bool(self._hangup.poll(0))
-
-    def _unsubscribe(self, request: WireRequest) -> UnsubscribeReport:
-        report = self._dispatcher.unsubscribe(self._call(request), self._subscriptions)
-        del self._subscriptions[report.sub]
-        return report
 
     def _pump(self, subscription: Subscription) -> None:
         try:
@@ -322,7 +447,7 @@ class _Connection:
                     return
                 if delivery == NUDGE:
                     continue
-                data = pack(_event(subscription.sub, delivery))
+                data = pack(event_frame(subscription.sub, delivery))
                 while not self._send_event(subscription, data):
                     self._has_room(None)
         except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
@@ -350,75 +475,17 @@ class _Connection:
 
     def _last_words(self, error: BeetleError) -> None:
         try:
-            self._send(pack(_refusal(None, error)))
+            self._send(pack(refused(None, error)))
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # it does not listen
 
 
-def _event(sub: str, delivery: Delivery) -> WireEvent:
-    if delivery.progressed is not None:
-        operation, request, step = delivery.progressed
-        said = {"event": PROGRESS, "operation": operation, "id": request, "step": step.name, "number": step.number}
-        rest = {"steps": step.steps, "done": step.done, "of": step.of}
-        return WireEvent(sub=sub, topic=PROGRESS_TOPIC, event=said | rest)
-    if delivery.logged is None:
-        return WireEvent(sub=sub, event={"dropped": delivery.dropped})
-    event = delivery.logged.event
-    told = {"event": event.event, "operation": event.operation, **event.subject}
-    return WireEvent(sub=sub, topic=followed_as(event), event=told, seq=delivery.logged.seq)
-
-
-def _decode(frame: Frame) -> WireRequest:
-    if frame.fault is not None:
-        path, reason = frame.fault
-        raise InvalidRequest(reason=f"{reason} - at {path}", path=path)
-    request = decode_request(frame.data, WireRequest, "$", scanned=True)
-    if request.v != PROTOCOL:
-        raise InvalidRequest(reason=f"this daemon speaks protocol {PROTOCOL}, not {request.v}", path="$.v")
-    if not _fits(request.id):
-        raise InvalidRequest(reason=f"an id has at most {ID_BYTES} bytes - at $.id", path="$.id")
-    return request
-
-
-def _fits(request_id: RequestId | None) -> bool:
-    # The struct's own limit counts characters.
-    return not isinstance(request_id, str) or len(request_id.encode()) <= ID_BYTES
-
-
-def _id_of(frame: Frame) -> RequestId | None:
-    if frame.fault is not None and frame.fault.path == "$.id":
-        return None
-    try:
-        found = decode_request(frame.data, _LenientId, "$", scanned=True).id
-    except InvalidRequest:
-        return None
-    return found if _fits(found) else None
-
-
-def _refusal(request_id: RequestId | None, error: BeetleError) -> WireAnswer:
-    told = WireError(
-        key=error.key, message=error.message, hint=error.hint, retryable=error.retryable, details=error.details
-    )
-    return WireAnswer(id=request_id, ok=False, error=told)
-
-
-def _defect(error: Exception) -> Internal:
-    import traceback
-
-    reference = f"E{os.urandom(4).hex()}"
-    # The frames name code, never values; the error's own text might hold content, and is left out.
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s: %s in a connection\n%s", reference, type(error).__name__, frames)
-    return Internal(reference=reference)
-
-
-def _turn_away(peer: socket.socket, maximum: int) -> None:
-    """Answer `overloaded` without waiting, and close."""
-    error = Overloaded(what="too many connections are open", maximum=maximum, retry_after_ms=500)
+def _turn_away(peer: socket.socket, error: Overloaded) -> None:
+    """Say why without waiting, and close."""
     try:
         peer.setblocking(False)
-        peer.send(pack(_refusal(None, error)))
+        peer.send(pack(refused(None, error)))
     except OSError:
         pass  # it has gone already
     finally:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # dist/beetle in a bare root of this release that has no Python: copy one file, install, write, recall, console, uninstall.
 # /tmp may not execute there; later HOME is read-only. Needs root, debootstrap, unshare and tmux; touches nothing outside
-# its own folder. $BEETLE_ROOT names a root made before by debootstrap, which is copied and not changed.
+# a file system of its own in memory. $BEETLE_ROOT names an archive of a root that was made before:
+#   sh packaging/tests/bare_root.sh --make ARCHIVE
 set -eu
 cd "$(dirname "$0")/../.."
 here=$PWD
@@ -10,20 +11,23 @@ for tool in debootstrap unshare tmux; do
     command -v $tool >/dev/null 2>&1 || { echo "bare_root.sh needs $tool; on Debian: apt-get install $tool" >&2; exit 2; }
 done
 [ "$(id -u)" = 0 ] || { echo "bare_root.sh needs root: it makes a root to change into" >&2; exit 2; }
-[ -x dist/beetle ] || { echo "there is no dist/beetle: sh packaging/build.sh" >&2; exit 2; }
+[ "${1:-}" = --make ] || [ -x dist/beetle ] || { echo "there is no dist/beetle: sh packaging/build.sh" >&2; exit 2; }
 
 if [ -z "${BARE_ROOT_INSIDE:-}" ]; then
     # Mounts and processes of its own, which end with it.
-    BARE_ROOT_INSIDE=yes exec unshare --mount --pid --fork --kill-child sh packaging/tests/bare_root.sh
+    BARE_ROOT_INSIDE=yes exec unshare --mount --pid --fork --kill-child sh packaging/tests/bare_root.sh "$@"
 fi
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/beetle-bare.XXXXXX")
+# Unlike most folders in memory it may hold devices, as debootstrap asks; and nothing waits for a disk.
+mount -t tmpfs -o size=1g,mode=755 tmpfs "$work"
 root=$work/root
 tmux="tmux -S $work/tmux"
 finish() {
     $tmux kill-server 2>/dev/null || true
-    umount -R "$root" 2>/dev/null || true
-    rm -rf --one-file-system "$work"
+    cd /
+    umount -R --lazy "$work" 2>/dev/null || true
+    rmdir "$work"
 }
 trap finish EXIT INT TERM
 fail() {
@@ -33,11 +37,15 @@ fail() {
 
 mkdir "$root"
 if [ -n "${BEETLE_ROOT:-}" ]; then
-    cp -a "$BEETLE_ROOT/." "$root/"
+    tar -C "$root" -xf "$BEETLE_ROOT"
 else
     release=$(. /etc/os-release && echo "$VERSION_CODENAME")
     echo "making a bare $release ..." >&2
     debootstrap --variant=minbase "$release" "$root" >"$work/log" 2>&1 || { tail "$work/log" >&2; fail "debootstrap"; }
+fi
+if [ "${1:-}" = --make ]; then
+    tar -C "$root" -cf "$2" .
+    exit
 fi
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"

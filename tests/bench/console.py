@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from beetle.client import Client
+from beetle_tui.activity import STEP_SECONDS
 from tests.bench.console_queries import compare
 from tests.bench.console_store import LONG, PROFILE, Made, copied, short_name, time_of
 from tests.bench.console_terminal import QUIET, Painted, Terminal
 from tests.running import Daemon, pss_mib, quantiles, rss_mib
-from tui.activity import STEP_SECONDS
 
 UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END = b"\x1b[A", b"\x1b[B", b"\x1b[5~", b"\x1b[6~", b"\x1b[H", b"\x1b[F"
 ENTER, ESCAPE = b"\r", b"\x1b"

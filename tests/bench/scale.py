@@ -21,7 +21,7 @@ from typing import Any
 
 import apsw
 
-from beetle.memory.lexical import match_expression, parse_query
+from beetle.domain.lexical import parse_query, search_terms
 from tests.bench.locomo import DATA
 from tests.running import Daemon, pss_mib, quantiles, rss_mib
 
@@ -94,7 +94,7 @@ def floor(lines: list[str], questions: list[str], size: int) -> tuple[float, flo
         times: list[float] = []
         for question in questions[:300]:
             words = [f'"{word}"' for word in parse_query(question).terms if re.fullmatch(r"\w+", word)]
-            if not words or match_expression(parse_query(question)) is None:
+            if not words or not search_terms(parse_query(question)):
                 continue
             started = time.perf_counter()
             sql = "SELECT rowid FROM note WHERE note MATCH ? ORDER BY rank LIMIT 10"

@@ -33,6 +33,9 @@ class Said(NamedTuple):
     @property
     def error(self) -> tuple[str, str, str]:
         """Key, message and hint of an error in the agreed shape."""
+        if self.err.startswith("{"):
+            told = json.loads(self.err)["error"]
+            return told["key"], told["message"], told["hint"]
         first, _, hint = self.err.partition("\n")
         program, key, message = first.split(": ", 2)
         assert program == "beetle", self.err

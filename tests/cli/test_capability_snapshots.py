@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from beetle.runtime.profile import load_profile, profile_names
-from beetle.runtime.snapshot import snapshot_text
+from beetle.runtime.host.capability_snapshot import capability_snapshot_text
+from beetle.runtime.host.profile import load_profile, profile_names
 
 from .conftest import REPOSITORY, CommandLine
 
@@ -28,7 +28,7 @@ def test_there_is_a_golden_snapshot_for_every_profile_and_for_nothing_else() -> 
 
 @pytest.mark.parametrize("name", profile_names())
 def test_a_snapshot_is_stable_json_with_every_key_of_the_schema(name: str) -> None:
-    text = snapshot_text(load_profile(name))
+    text = capability_snapshot_text(load_profile(name))
     found = json.loads(text)
     assert text == json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     assert found["schema"] == "beetle.platform.capability.v1"
@@ -43,7 +43,9 @@ def test_a_snapshot_is_stable_json_with_every_key_of_the_schema(name: str) -> No
 
 def test_a_difference_is_shown_and_fails(beetle: CommandLine) -> None:
     file = beetle.folder / "old.json"
-    file.write_text(snapshot_text(load_profile("compact")).replace('"recall_limit": 20', '"recall_limit": 21'))
+    file.write_text(
+        capability_snapshot_text(load_profile("compact")).replace('"recall_limit": 20', '"recall_limit": 21')
+    )
     said = beetle.run("--profile", "compact", "platform", "capability-snapshot", "--check", str(file))
     assert (said.code, said.error[0]) == (4, "conflict")
     assert '-    "recall_limit": 21,' in said.out

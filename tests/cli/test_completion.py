@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from beetle.transports.cli.commands import COMMANDS
-from beetle.transports.cli.completion import SHELLS, script
+from beetle.cli.commands import COMMANDS
+from beetle.cli.completion import SHELLS, script
 
 PRESS = """
 source "$1"; shift

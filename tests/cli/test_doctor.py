@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from beetle.transports.cli import doctor
+from beetle.cli import doctor
 from tests.running import Daemon
 
 from .conftest import CommandLine
@@ -42,11 +42,21 @@ def test_a_damaged_store_is_a_problem_with_its_exit_code(beetle: CommandLine) ->
     assert worst[-1]["advice"]
 
 
-def test_too_few_open_files_are_a_warning_with_a_command(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 4096))
+def test_a_hard_limit_of_too_few_open_files_is_a_warning_with_its_remedy(
+    beetle: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     found = findings(beetle)["limits"]
     assert (found["level"], found["exit_code"]) == ("warning", 1)
-    assert found["advice"].startswith("ulimit -n ")
+    assert found["advice"].startswith("LimitNOFILE=")
+
+
+def test_open_files_that_the_daemon_allows_itself_are_no_warning(
+    beetle: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 4096))
+    found = findings(beetle)["limits"]
+    assert (found["level"], found["exit_code"]) == ("ok", 0)
 
 
 def test_a_clock_of_1970_is_a_warning(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +66,15 @@ def test_a_clock_of_1970_is_a_warning(beetle: CommandLine, monkeypatch: pytest.M
     assert "1970-01-01T01:00:00Z" in found["text"]
 
 
-def test_a_folder_that_others_may_change_is_a_warning(beetle: CommandLine) -> None:
+def test_a_folder_that_others_may_change_is_a_warning(
+    beetle: CommandLine, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     beetle.folder.chmod(0o777)
+    # A configuration is not taken from there at all.
+    assert findings(beetle)["config"]["advice"] == f"chmod go-w {beetle.folder}"
+    apart = tmp_path_factory.mktemp("apart") / "beetle.toml"
+    apart.write_text("")
+    monkeypatch.setenv("BEETLE_CONFIG", str(apart))
     assert findings(beetle)["folder"]["advice"] == f"chmod go-w {beetle.folder}"
 
 

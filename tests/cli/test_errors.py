@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from beetle.contracts.errors import STATUS
+from beetle.contracts.errors import ERRORS, STATUS
 
 from .conftest import CommandLine
 
@@ -19,7 +21,7 @@ from .conftest import CommandLine
         (("completion", "tcsh"), "invalid_request"),
         (("--config", "/nowhere/beetle.toml", "status"), "invalid_request"),
         (("--socket", "", "status"), "invalid_request"),
-        (("--socket", "/nowhere/b.sock", "skill", "list"), "services_unavailable"),
+        (("--socket", "/nowhere/b.sock", "skill", "list"), "daemon_unavailable"),
         (("--store", "/nowhere/b.db", "skill", "list"), "not_found"),
         (("--store", "/proc/nowhere/b.db", "transcript", "commit", "--conversation", "c", "--text", "x"),
          "store_read_only"),
@@ -87,7 +89,7 @@ def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine) -> None
             [sys.executable, "-m", "beetle", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("beetle: internal: the system said: No space left on device")
+    assert done.stderr.startswith("beetle: internal: the system reports: No space left on device")
     assert "Traceback" not in done.stderr
 
 
@@ -128,3 +130,30 @@ def test_credentials_without_a_daemon_open_nothing(beetle: CommandLine) -> None:
     said = beetle.here("--auth-file", str(file), "transcript", "commit", "--conversation", "c", "--text", "x")
     assert said.error[0] == "forbidden"
     assert not (beetle.folder / "b.db").exists()
+
+
+def test_an_error_is_json_where_json_is_asked_for(beetle: CommandLine) -> None:
+    for words in (("--json", "memory", "recall"), ("memory", "recall", "--json"), ("--json", "nothing")):
+        said = beetle.run(*words)
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        told = json.loads(said.err)["error"]
+        assert sorted(told) == ["details", "hint", "key", "message", "retryable"]
+        assert told["key"] == "invalid_request" and told["hint"]
+
+
+def test_a_command_without_its_group_is_found(beetle: CommandLine) -> None:
+    assert beetle.run("recall", "key").error[2] == "did you mean `beetle memory recall`?"
+    assert "`beetle agent-skill list`" in beetle.run("list").error[2]
+
+
+def test_the_operator_who_asks_for_private_material_is_told_the_owner_s_way(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
+    said = beetle.here("private", "list")
+    assert (said.code, said.error[0]) == (5, "forbidden")
+    for word in ("raw_owner", "private.read", "transcript.raw", "admin", "MemoryRuntime"):
+        assert word in said.error[2]
+
+
+def test_no_hint_names_a_page_that_is_not_installed() -> None:
+    for kind in ERRORS.values():
+        assert "docs/" not in kind.hint_template

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from beetle.install.tree import manifest_of
-from beetle.runtime.config import read_config
-from beetle.runtime.profile import ALIASES, load_profile
-from tests.install.here import System, make_tree, running_from
+from beetle.deploy.install_tree import manifest_of
+from beetle.runtime.host.config import read_config
+from beetle.runtime.host.profile import ALIASES, load_profile
+from tests.deploy.here import System, make_tree, running_from
 
 from .conftest import REPOSITORY, CommandLine
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
+from beetle.cli import continuity, data
+from beetle.cli.commands import COMMANDS
+from beetle.cli.parser import GLOBALS, Parser, options_of, split_arguments
 from beetle.contracts.codec import convert_request
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.operations import BY_NAME, OPERATIONS
-from beetle.transports.cli import continuity, data
-from beetle.transports.cli.commands import COMMANDS
-from beetle.transports.cli.flags import options_of
-from beetle.transports.cli.parser import GLOBALS, Parser, take_apart
 
 from .conftest import CommandLine
 
@@ -24,7 +23,7 @@ DATA_ROWS = [row for row in OPERATIONS if row.effect != "stream" and row.cli]
 
 
 def gathered(*words: str) -> dict[str, Any]:
-    typed = take_apart(words, COMMANDS)
+    typed = split_arguments(words, COMMANDS)
     assert typed.command is not None
     row = next(row for row in OPERATIONS if row.cli == typed.words)
     return data.gather(row, Parser(typed.command).read(typed.options))
@@ -60,7 +59,7 @@ def test_every_example_in_help_parses() -> None:
             if words[0] != "beetle":
                 continue
             words = words[1 : next((i for i, each in enumerate(words) if each in ("<", ">", "|")), len(words))]
-            typed = take_apart(words, COMMANDS)
+            typed = split_arguments(words, COMMANDS)
             assert typed.command is not None, line
             Parser(typed.command).read(typed.options)
 
@@ -86,7 +85,7 @@ def test_options_stand_before_between_and_after_the_words() -> None:
         ("memory", "--json", "--store=s.db", "recall", "key"),
         ("memory", "recall", "key", "--store", "s.db", "--json"),
     ):
-        typed = take_apart(words, COMMANDS)
+        typed = split_arguments(words, COMMANDS)
         assert typed.command is not None
         values = Parser(typed.command).read(typed.options)
         assert (values.json, values.store, values.word) == (True, "s.db", "key")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from beetle.contracts.errors import InvalidRequest, StoreLocked
-from beetle.runtime.config import Config, Daemon
-from beetle.store.lock import StoreLock
-from beetle.transports.cli.session import Target, find_target
+from beetle.client import Client
+from beetle.contracts.errors import DaemonUnavailable, Forbidden, InvalidRequest, StoreLocked
+from beetle.find import Target, find_target
+from beetle.runtime.host.config import Config, Daemon
+from beetle.store.engine.lock import StoreLock
+from tests import running
 
 from .conftest import CommandLine
 
@@ -37,22 +40,22 @@ STORE = "/home/ana/.local/share/beetle/beetle.db"
     ],
 )  # fmt: skip
 def test_socket_and_store_come_from_one_level(flags: dict[str, str], env: dict[str, str], expected: Target) -> None:
-    assert find_target(Namespace(**flags), {**HOME, **env}, Config(), 1000) == expected
+    assert find_target(flags.get("socket"), flags.get("store"), {**HOME, **env}, Config(), 1000) == expected
 
 
 def test_the_configuration_names_one_socket_and_its_store() -> None:
     config = Config(daemon=Daemon(socket="/c/b.sock", store="/c/b.db"))
-    assert find_target(Namespace(), HOME, config, 1000) == Target(("/c/b.sock",), "/c/b.db", False)
+    assert find_target(None, None, HOME, config, 1000) == Target(("/c/b.sock",), "/c/b.db", False)
 
 
 def test_root_looks_at_the_systems_places() -> None:
     expected = Target((SYSTEMS,), "/var/lib/beetle/beetle.db", False)
-    assert find_target(Namespace(), HOME, Config(), 0) == expected
+    assert find_target(None, None, HOME, Config(), 0) == expected
 
 
 def test_a_relative_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_target(Namespace(store="b.db"), HOME, Config(), 1000).store == str(tmp_path / "b.db")
+    assert find_target(None, "b.db", HOME, Config(), 1000).store == str(tmp_path / "b.db")
 
 
 def test_a_relative_socket_is_judged_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -60,14 +63,14 @@ def test_a_relative_socket_is_judged_by_its_whole_path(monkeypatch: pytest.Monke
     deep.mkdir()
     monkeypatch.chdir(deep)
     with pytest.raises(InvalidRequest, match="the system allows 107"):
-        find_target(Namespace(socket="b.sock"), HOME, Config(), 1000)
+        find_target("b.sock", None, HOME, Config(), 1000)
 
 
 def test_a_socket_alone_with_nobody_there_opens_no_store(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEETLE_STORE", beetle.store)
     said = beetle.run("--socket", beetle.socket, "transcript", "commit", "--conversation", "c", "--text", "x")
     key, message, hint = said.error
-    assert (said.code, key) == (7, "services_unavailable")
+    assert (said.code, key) == (7, "daemon_unavailable")
     assert message == f"no daemon answers at {beetle.socket} (No such file or directory)"
     assert hint == f"start one with `beetle --socket {beetle.socket} start`"
     assert not Path(beetle.store).exists()
@@ -101,13 +104,60 @@ def test_a_store_that_another_process_holds_is_told_with_its_pid(beetle: Command
 
 def test_a_daemon_of_the_lock_file_that_does_not_answer_is_told(beetle: CommandLine) -> None:
     beetle.here("transcript", "commit", "--conversation", "c", "--text", "x")
-    lock = StoreLock.acquire(beetle.store, socket=beetle.socket)
+    lock = StoreLock.acquire(beetle.store)
+    lock.announce(beetle.socket)
     try:
         said = beetle.here("skill", "list")
     finally:
         lock.release()
-    assert (said.code, said.error[0]) == (7, "services_unavailable")
+    assert (said.code, said.error[0]) == (7, "daemon_unavailable")
     assert f"process {os.getpid()} holds {beetle.store}" in said.error[1]
+
+
+@pytest.fixture
+def closed(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The socket of a daemon in the configuration, which this user may not use."""
+    if os.getuid() != 0:
+        pytest.skip("only root can be another user")
+    config = Path(os.environ["BEETLE_CONFIG"])
+    config.write_text(f'[daemon]\nsocket = "{beetle.socket}"\nstore = "{beetle.folder}/open/mine.db"\n')
+    beetle.run("doctor")  # so that what it loads is loaded, which another user may not read
+    beetle.folder.chmod(0o755)
+    (beetle.folder / "open").mkdir()
+    (beetle.folder / "open").chmod(0o777)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(beetle.socket)
+        os.chmod(beetle.socket, 0o600)
+        listener.listen()
+        os.seteuid(65534)
+        try:
+            yield beetle.socket
+        finally:
+            os.seteuid(0)
+
+
+def test_a_usual_socket_that_may_not_be_used_makes_no_second_store(beetle: CommandLine, closed: str) -> None:
+    for words in (("transcript", "commit", "--conversation", "c", "--text", "x"), ("skill", "list"), ("status",)):
+        said = beetle.run(*words)
+        assert (said.code, said.error[:2]) == (5, ("forbidden", f"this user may not use the socket {closed}"))
+        assert said.error[2]
+    assert not list((beetle.folder / "open").iterdir())
+    found = {each["check"]: each for each in beetle.run("--json", "doctor").json["findings"]}["daemon"]
+    assert (found["level"], found["key"]) == ("problem", "forbidden")
+    with pytest.raises(Forbidden):
+        Client()
+
+
+def test_a_client_finds_the_daemon_as_a_command_does(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DaemonUnavailable):
+        Client()
+    with running.Daemon(profile="compact", folder=str(beetle.folder)) as daemon:
+        for name, value in (("BEETLE_SOCKET", daemon.socket), ("BEETLE_STORE", daemon.store)):
+            monkeypatch.setenv(name, value)
+            with Client() as client:
+                assert client.hello().pid == daemon.pid
+                assert client.path == daemon.socket
+            monkeypatch.delenv(name)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may use every socket and see every lock")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from beetle import selftest
 from beetle.contracts.errors import NotFound
 from beetle.contracts.operations import OPERATIONS
-from beetle.selftest import contents, place, serving, stores
-from beetle.selftest.place import Place, Wrong, private_place
+from beetle.deploy import selftest
+from beetle.deploy.selftest import contents, serving, stores, workspace
+from beetle.deploy.selftest.workspace import CheckFailed, Workspace, temporary_workspace
 from beetle.store import recall_index
 from tests.trees import make_tree
 
@@ -27,8 +27,8 @@ ASK = ("doctor", "--self-test")
 
 
 @pytest.fixture
-def room(folder: Path) -> Iterator[Place]:
-    with private_place({**os.environ, "TMPDIR": str(folder)}) as made:
+def room(folder: Path) -> Iterator[Workspace]:
+    with temporary_workspace({**os.environ, "TMPDIR": str(folder)}) as made:
         yield made
 
 
@@ -38,7 +38,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *checks: selftest.Check) -> None:
     monkeypatch.setattr(selftest, "EXPECTED", len(checks))
 
 
-def well(_: Place) -> str:
+def well(_: Workspace) -> str:
     return "all of it"
 
 
@@ -70,8 +70,8 @@ def processes_that_name(text: str) -> list[str]:
 
 
 def test_as_json_it_tells_each_check_and_the_numbers(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ill(_: Place) -> str:
-        raise Wrong("it is broken")
+    def ill(_: Workspace) -> str:
+        raise CheckFailed("it is broken")
 
     only(monkeypatch, selftest.Check("one", "that one works", well), selftest.Check("two", "that two works", ill))
     said = beetle.run("--json", *ASK)
@@ -99,7 +99,7 @@ def test_it_passes_as_json_too_and_says_no_more_than_that(beetle: CommandLine, m
 
 
 FAILURES: list[tuple[Callable[[], Exception], str]] = [
-    (lambda: Wrong("it is broken"), "it is broken"),
+    (lambda: CheckFailed("it is broken"), "it is broken"),
     (lambda: NotFound(kind="skill", name="n"), "not_found: no skill 'n' in this scope"),
     (lambda: OSError(28, "No space left on device", "/tmp/x"), "No space left on device: /tmp/x"),
     (lambda: ImportError("No module named 'apsw'"), "this build leaves something out: No module named 'apsw'"),
@@ -110,7 +110,7 @@ FAILURES: list[tuple[Callable[[], Exception], str]] = [
 def test_a_check_that_fails_shows_and_the_others_still_run(
     beetle: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Callable[[], Exception], text: str
 ) -> None:
-    def ill(_: Place) -> str:
+    def ill(_: Workspace) -> str:
         raise error()
 
     only(monkeypatch, selftest.Check("one", "that one works", ill), selftest.Check("two", "that two works", well))
@@ -120,7 +120,7 @@ def test_a_check_that_fails_shows_and_the_others_still_run(
 
 
 def test_a_defect_ends_it_and_says_in_which_check(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def defect(_: Place) -> str:
+    def defect(_: Workspace) -> str:
         raise KeyError("x")
 
     only(monkeypatch, selftest.Check("one", "that one works", defect), selftest.Check("two", "that two works", well))
@@ -146,7 +146,7 @@ def test_the_checks_have_names_of_their_own_and_say_what_they_prove() -> None:
     assert len(set(NAMES)) == len(NAMES) == selftest.EXPECTED
     assert all(each.proves for each in selftest.CHECKS)
     # A frozen build is compiled without assertions: nothing there may rest on one.
-    for file in (REPOSITORY / "beetle/selftest").glob("*.py"):
+    for file in (REPOSITORY / "beetle/deploy/selftest").glob("*.py"):
         assert "assert " not in file.read_text(), file.name
 
 
@@ -169,11 +169,11 @@ def test_where_no_folder_can_be_made_it_is_a_typed_error(beetle: CommandLine, mo
 
 
 def test_a_full_disk_is_told_apart_from_a_folder_that_cannot_be_written() -> None:
-    assert place._no_folder("/tmp", OSError(28, "No space left on device")).key == "storage_full"
+    assert workspace._no_folder("/tmp", OSError(28, "No space left on device")).key == "storage_full"
 
 
 def test_the_temporary_folder_is_the_one_of_tmpdir_and_the_users_own(folder: Path) -> None:
-    with private_place({"TMPDIR": str(folder)}) as made:
+    with temporary_workspace({"TMPDIR": str(folder)}) as made:
         assert made.folder.parent == folder
         assert made.folder.stat().st_mode & 0o777 == 0o700
     assert not made.folder.exists()
@@ -181,7 +181,7 @@ def test_the_temporary_folder_is_the_one_of_tmpdir_and_the_users_own(folder: Pat
 
 @contextmanager
 def refused(text: str) -> Iterator[None]:
-    with pytest.raises(Wrong) as caught:
+    with pytest.raises(CheckFailed) as caught:
         yield
     assert text in str(caught.value)
 
@@ -226,7 +226,7 @@ def test_a_command_that_lost_its_words_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_a_missing_profile_and_one_that_allows_something_else_are_found(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from beetle.runtime import profile
+    from beetle.runtime.host import profile
 
     def copied(*skipped: str) -> Path:
         target = folder / f"copy{len(skipped)}"
@@ -260,17 +260,17 @@ def test_a_missing_migration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     known = contents.available()
     for found in ([], [*known, known[0]._replace(number=3, name="0003_late")], [known[0]._replace(sql=" \n")]):
         monkeypatch.setattr(contents, "available", lambda found=found: found)
-        with pytest.raises(Wrong, match="migration"):
+        with pytest.raises(CheckFailed, match="migration"):
             contents.migrations()
 
 
-def test_a_store_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch, room: Place) -> None:
+def test_a_store_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch, room: Workspace) -> None:
     monkeypatch.setattr(recall_index, "add", lambda *_, **__: None)
     with refused("was not recalled"):
         stores.in_memory()
 
 
-def test_content_that_an_erasure_leaves_is_found(monkeypatch: pytest.MonkeyPatch, room: Place) -> None:
+def test_content_that_an_erasure_leaves_is_found(monkeypatch: pytest.MonkeyPatch, room: Workspace) -> None:
     """A copy of the store that someone makes beside it holds what the store itself has erased."""
     held = stores._holds
     copies: list[bytes] = []
@@ -287,8 +287,8 @@ def test_content_that_an_erasure_leaves_is_found(monkeypatch: pytest.MonkeyPatch
         stores.erasure(room)
 
 
-def test_a_store_that_lets_a_second_opener_in_is_found(monkeypatch: pytest.MonkeyPatch, room: Place) -> None:
-    from beetle.store import lock
+def test_a_store_that_lets_a_second_opener_in_is_found(monkeypatch: pytest.MonkeyPatch, room: Workspace) -> None:
+    from beetle.store.engine import lock
 
     monkeypatch.setattr(lock.fcntl, "flock", lambda *_: None)
     with refused("opened a second time"):
@@ -319,13 +319,17 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     monkeypatch.setattr(serving, "_program", lambda: [sys.executable, "-c", code])
 
 
-def test_a_daemon_that_does_not_start_is_found_with_what_it_said(monkeypatch: pytest.MonkeyPatch, room: Place) -> None:
+def test_a_daemon_that_does_not_start_is_found_with_what_it_said(
+    monkeypatch: pytest.MonkeyPatch, room: Workspace
+) -> None:
     standing_in(monkeypatch, DAEMONS["ends at once"])
     with refused("ended with 1 before it was ready: beetle: store_corrupt: no"):
         serving.daemon(room)
 
 
-def test_a_daemon_that_serves_nobody_is_found_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch, room: Place) -> None:
+def test_a_daemon_that_serves_nobody_is_found_and_gone_afterwards(
+    monkeypatch: pytest.MonkeyPatch, room: Workspace
+) -> None:
     standing_in(monkeypatch, DAEMONS["says that it is ready and serves nobody"])
     check = selftest.Check("daemon", "that it serves", serving.daemon)
     assert selftest._run(check, room)[0] is False
@@ -333,7 +337,7 @@ def test_a_daemon_that_serves_nobody_is_found_and_gone_afterwards(monkeypatch: p
 
 
 def test_a_daemon_that_does_not_end_cleanly_is_found_and_gone_afterwards(
-    monkeypatch: pytest.MonkeyPatch, room: Place
+    monkeypatch: pytest.MonkeyPatch, room: Workspace
 ) -> None:
     kill = subprocess.Popen.kill
     monkeypatch.setattr(subprocess.Popen, "terminate", kill)
@@ -342,7 +346,7 @@ def test_a_daemon_that_does_not_end_cleanly_is_found_and_gone_afterwards(
     assert not processes_that_name(str(room.folder))
 
 
-def test_the_child_knows_nothing_of_the_users_own_store_and_service_manager(room: Place) -> None:
+def test_the_child_knows_nothing_of_the_users_own_store_and_service_manager(room: Workspace) -> None:
     theirs = {"BEETLE_STORE": "/x", "XDG_RUNTIME_DIR": "/x", "WATCHDOG_USEC": "1", "NOTIFY_SOCKET": "/x", "HOME": "/x"}
     env = serving._environment(room.folder, room._replace(env={**theirs, "LANG": "C"}))
     assert not {name for name, value in env.items() if value == "/x"}
@@ -352,7 +356,7 @@ def test_the_child_knows_nothing_of_the_users_own_store_and_service_manager(room
 def test_a_folder_that_is_too_long_for_a_socket_is_told(folder: Path) -> None:
     long = folder / ("x" * 100)
     long.mkdir()
-    with private_place({"TMPDIR": str(long)}) as made, refused("too long a path"):
+    with temporary_workspace({"TMPDIR": str(long)}) as made, refused("too long a path"):
         serving.daemon(made)
 
 
@@ -370,13 +374,13 @@ def test_a_build_that_lost_a_module_is_found(monkeypatch: pytest.MonkeyPatch, fo
 
 
 def test_a_build_whose_list_of_modules_is_not_whole_is_found(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    built(monkeypatch, folder, *(each for each in contents._loaded() if each != "beetle.store.writer"))
-    with refused("modules that no list names: beetle.store.writer"):
+    built(monkeypatch, folder, *(each for each in contents._loaded() if each != "beetle.store.engine.writer"))
+    with refused("modules that no list names: beetle.store.engine.writer"):
         contents.modules()
 
 
 def test_a_build_without_its_list_of_modules_is_found(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, room: Place
+    monkeypatch: pytest.MonkeyPatch, folder: Path, room: Workspace
 ) -> None:
     built(monkeypatch, folder)
     (folder / "MODULES").unlink()
@@ -386,7 +390,13 @@ def test_a_build_without_its_list_of_modules_is_found(
 
 def test_every_module_of_the_source_is_on_the_list() -> None:
     names = contents._module_names()
-    assert {"beetle", "beetle.__main__", "beetle.store.writer", "beetle.selftest.contents", "tui"} <= names
+    assert {
+        "beetle",
+        "beetle.__main__",
+        "beetle.store.engine.writer",
+        "beetle.deploy.selftest.contents",
+        "beetle_tui",
+    } <= names
     assert set(contents._loaded()) <= names
 
 
@@ -399,7 +409,7 @@ def test_a_checkout_without_the_consoles_library_leaves_the_console_out(monkeypa
 
 
 def test_what_the_console_says_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = pytest.importorskip("tui.app")
+    app = pytest.importorskip("beetle_tui.app")
     monkeypatch.setattr(app, "start_check", lambda: "the theme did not change")
     with refused("the theme did not change"):
         contents.console()
@@ -442,7 +452,7 @@ def test_of_many_differences_the_first_are_told_and_the_others_counted(tree: Pat
         contents.built_tree()
 
 
-def test_a_tree_that_lost_its_manifest_is_no_reason_to_look_away(tree: Path, room: Place) -> None:
+def test_a_tree_that_lost_its_manifest_is_no_reason_to_look_away(tree: Path, room: Workspace) -> None:
     (tree / "MANIFEST").unlink()
     passed, detail = selftest._run(selftest.CHECKS[-1], room)
     assert (passed, detail) == (False, f"No such file or directory: {tree / 'MANIFEST'}")

@@ -6,20 +6,9 @@ import json
 
 import pytest
 
+from beetle.cli import render
+from beetle.cli.text import clip, columns_of, duration, neutral, neutral_json, neutral_lines, size, table, when, wrap
 from beetle.contracts.operations import OPERATIONS
-from beetle.transports.cli import render
-from beetle.transports.cli.text import (
-    clip,
-    columns_of,
-    duration,
-    neutral,
-    neutral_json,
-    neutral_lines,
-    size,
-    table,
-    when,
-    wrap,
-)
 
 from .conftest import CommandLine
 
@@ -69,7 +58,7 @@ def test_stored_escape_sequences_reach_no_terminal_through_any_reading_command(b
 def test_every_report_of_a_command_has_a_text_of_its_own() -> None:
     for row in OPERATIONS:
         if row.cli and row.effect != "stream":
-            assert any(issubclass(row.report, kind) for kind in render.known_reports()), row.name
+            assert any(issubclass(row.report, kind) for kind in render.RENDERERS), row.name
 
 
 def test_columns_count_wide_and_combining_characters() -> None:

@@ -1,1 +1,1 @@
-"""One body of cases, run over every way in: in process, over the socket, through the command line."""
+"""One body of cases, run over every transport: in process, over the socket, through the command line."""

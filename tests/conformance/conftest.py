@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,45 +12,73 @@ import pytest
 from tests.built import ONE_FILE, need_build
 from tests.conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
 
-DOORS = ["in_process", "socket", "cli", "one_file_socket", "one_file_cli"]
+DOORS = ("in_process", "socket")
+"""What every case goes through."""
+COMMANDS = ("cli", "one_file_cli")
+ALL_DOORS = (*DOORS, "one_file_socket", *COMMANDS)
+"""What one case of each operation goes through: behind the others is the same socket."""
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """One daemon for a module. Its folder is short: a socket's path may have about a hundred bytes."""
+@contextmanager
+def running_daemon(*command: str, **env: str) -> Iterator[Daemon]:
+    """A daemon that ends well. Its folder is short: a socket's path may have about a hundred bytes."""
     with tempfile.TemporaryDirectory(prefix="beetle-") as folder:
-        running = Daemon(Path(folder))
+        running = Daemon(Path(folder), command, {**os.environ, **env})
         yield running
         assert running.stop() == 0, running.log.read_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def daemon() -> Iterator[Daemon]:
+    """One daemon for all cases; each has an owner of its own there."""
+    with running_daemon() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def one_file_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """The daemon of the one file, which the commands of its case come from too."""
+    """The daemon of the one file, which the commands of its cases come from too."""
     need_build()
     cache = tmp_path_factory.mktemp("cache")
-    with tempfile.TemporaryDirectory(prefix="beetle-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BEETLE_CACHE", str(cache))
-        running = Daemon(Path(folder), [str(ONE_FILE)])
+    with running_daemon(str(ONE_FILE), BEETLE_CACHE=str(cache)) as running:
         yield running
-        assert running.stop() == 0, running.log.read_text()
     assert len([each for each in cache.iterdir() if not each.name.startswith(".")]) == 1
 
 
-@pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Door]:
-    """A way in, for an owner of this case's own."""
+@contextmanager
+def open_door(name: str, request: pytest.FixtureRequest) -> Iterator[Door]:
+    """A door by its name, for an owner whom no other case shares."""
     owner = f"owner-{uuid4().hex[:12]}"
-    if request.param == "in_process":
-        found: InProcess | Socket = InProcess(owner, tmp_path / "beetle.db")
+    if name == "in_process":
+        found: InProcess | Socket = InProcess(owner, request.getfixturevalue("tmp_path") / "beetle.db")
     else:
-        kind = Socket if request.param.endswith("socket") else CommandLine
-        daemon = "one_file_daemon" if request.param.startswith("one_file") else "daemon"
-        found = kind(owner, request.getfixturevalue(daemon))
+        kind = CommandLine if name in COMMANDS else Socket
+        found = kind(owner, request.getfixturevalue("one_file_daemon" if name.startswith("one_file") else "daemon"))
     try:
         yield found
     finally:
         found.close()
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest) -> Iterator[Door]:
+    """A transport, for an owner of this case's own."""
+    with open_door(request.param, request) as found:
+        yield found
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request: pytest.FixtureRequest) -> Iterator[Door]:
+    """The command line, from the source and from the one file."""
+    with open_door(request.param, request) as found:
+        yield found
+
+
+@pytest.fixture
+def any_door(request: pytest.FixtureRequest) -> Iterator[Door]:
+    """The door that a test names among its parameters."""
+    with open_door(request.param, request) as found:
+        yield found
 
 
 @pytest.fixture
@@ -62,10 +92,8 @@ def in_process(tmp_path: Path) -> Iterator[InProcess]:
 
 
 @pytest.fixture
-def over_socket(daemon: Daemon) -> Iterator[Socket]:
+def over_socket(request: pytest.FixtureRequest) -> Iterator[Socket]:
     """The door of cases about one connection."""
-    found = Socket(f"owner-{uuid4().hex[:12]}", daemon)
-    try:
+    with open_door("socket", request) as found:
+        assert isinstance(found, Socket)
         yield found
-    finally:
-        found.close()

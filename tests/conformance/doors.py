@@ -1,7 +1,8 @@
-"""The ways in, behind one interface: `door.call(op, args)` answers the report as builtins or raises a BeetleError."""
+"""The transports, behind one interface: `door.call(op, args)` returns the report as builtins or raises its error."""
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import subprocess
@@ -17,14 +18,14 @@ import pytest
 
 from beetle.contracts.codec import to_plain
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, WireScope
-from beetle.contracts.errors import ERRORS, STATUS, BeetleError
-from beetle.contracts.fields import ViewName
+from beetle.contracts.errors import ERRORS, STATUS, BeetleError, from_wire
 from beetle.contracts.methods import OperationMethods
+from beetle.contracts.names import ViewName
 from beetle.open import Embedded, Opened, open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Outcome
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.profile import Budgets, load_profile
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.host.profile import Budgets, load_profile
+from beetle.runtime.pipeline.invocation import Outcome
 from beetle.sdk import MemoryRuntime
 
 REPOSITORY = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ class Answer(NamedTuple):
 
 
 class Door(ABC):
-    """One way in, for one owner whom no other case shares."""
+    """One transport, for one owner whom no other case shares."""
 
     name: str
     own_agent: bool
@@ -113,6 +114,12 @@ def plain(report: Any) -> Plain:
     return json.loads(json.dumps(to_plain(report)))
 
 
+def as_text(data: object) -> str:
+    """Bytes as JSON has them."""
+    assert isinstance(data, bytes)
+    return base64.b64encode(data).decode()
+
+
 def embedded_caller(owner: str, name: str = f"embedded:{DEFAULT_AGENT}", agent: str = DEFAULT_AGENT) -> Caller:
     """The owner who runs this process, as `open_embedded` makes it."""
     return Caller(
@@ -134,10 +141,12 @@ class InProcess(Door):
     views = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")
     principal = f"embedded:{DEFAULT_AGENT}"
 
-    def __init__(self, owner: str, path: Path) -> None:
+    def __init__(self, owner: str, path: Path, profile: str = PROFILE, **more: Any) -> None:
+        """`more` goes to the opening of the store: surroundings, a backend, a VFS."""
         super().__init__(owner)
         self.path = path
-        self.opened: Opened = open_store(str(path), PROFILE)
+        self._how = {"profile_name": profile, **more}
+        self.opened: Opened = open_store(str(path), **self._how)
 
     def embedded(self, owner: str, caller: Caller | None = None) -> Embedded:
         where = WireScope(owner_id=owner, channel=DEFAULT_CHANNEL, chat_id=DEFAULT_CHAT)
@@ -166,10 +175,11 @@ class InProcess(Door):
         found = self.outcome(owner, op, args, where, idempotency_key, deadline_ms, caller=caller)
         return Answer(plain(found.report), found.repeated)
 
-    def restart(self) -> None:
-        """Close the store and open it again."""
+    def restart(self, **more: Any) -> None:
+        """Close the store and open it again, from now on with `more`."""
         self.opened.store.close()
-        self.opened = open_store(str(self.path), PROFILE)
+        self._how.update(more)
+        self.opened = open_store(str(self.path), **self._how)
 
     def close(self) -> None:
         self.opened.store.close()
@@ -178,15 +188,17 @@ class InProcess(Door):
 class Daemon:
     """A real `beetle serve`, ended by its own signal handler."""
 
-    def __init__(self, folder: Path, command: Sequence[str] = COMMAND) -> None:
-        self.command = command
+    def __init__(self, folder: Path, command: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
+        self.command = command or COMMAND
+        self.env = env
         self.store = folder / "beetle.db"
         self.socket = folder / "b.sock"
         self.log = folder / "serve.log"
         self._log = self.log.open("wb")
         self._process = subprocess.Popen(
-            [*command, *(f"--store={self.store}", f"--socket={self.socket}", f"--profile={PROFILE}"), "serve"],
+            [*self.command, *(f"--store={self.store}", f"--socket={self.socket}", f"--profile={PROFILE}"), "serve"],
             cwd=REPOSITORY,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -232,15 +244,6 @@ class Daemon:
             self._log.close()
 
 
-def remake(key: str, message: str, hint: str, details: dict[str, Any]) -> BeetleError:
-    """The error class of a key, with what a door said."""
-    kind = ERRORS[key]
-    error = kind.__new__(kind)
-    Exception.__init__(error, f"{key}: {message}")
-    error.message, error.hint, error.details = message, hint, details
-    return error
-
-
 class Socket(Door):
     """`beetle.client.Client` over the socket of a running daemon."""
 
@@ -277,12 +280,9 @@ class Socket(Door):
 
     def frame(self, op: str, args: Any, /, *, unicode_errors: str = "strict", **more: Any) -> Plain:
         """One answer to one frame that a typed client would not send."""
-        request = {"v": 1, "id": 1, "op": op, "args": args, "scope": {"owner_id": self.owner}, **more}
-        with socket.socket(socket.AF_UNIX) as wire:
-            wire.settimeout(ANSWER_S)
-            wire.connect(str(self.daemon.socket))
-            wire.sendall(msgpack.packb(request, unicode_errors=unicode_errors))
-            return read_frame(wire, msgpack.Unpacker())
+        with Connection(self) as connection:
+            connection.send(op, args, unicode_errors=unicode_errors, **more)
+            return connection.read()
 
     def close(self) -> None:
         self.client.close()
@@ -290,15 +290,35 @@ class Socket(Door):
             self._typed.close()
 
 
-def read_frame(wire: socket.socket, unpacker: msgpack.Unpacker) -> Plain:
-    """The next frame of a connection."""
-    while True:
-        for found in unpacker:
-            return found
-        data = wire.recv(65536)
-        if not data:
-            raise AssertionError("the connection ended before a frame was whole")
-        unpacker.feed(data)
+class Connection:
+    """One connection for a door's owner, frame by frame: answers, and the events that come by themselves."""
+
+    def __init__(self, door: Socket) -> None:
+        self._scope = {"owner_id": door.owner}
+        self._unpacker = msgpack.Unpacker()
+        self._wire = socket.socket(socket.AF_UNIX)
+        self._wire.settimeout(ANSWER_S)
+        self._wire.connect(str(door.daemon.socket))
+
+    def send(self, op: str, args: Any, /, *, unicode_errors: str = "strict", **more: Any) -> None:
+        request = {"v": 1, "id": 1, "op": op, "args": args, "scope": self._scope, **more}
+        self._wire.sendall(msgpack.packb(request, unicode_errors=unicode_errors) or b"")
+
+    def read(self) -> Plain:
+        """The next frame."""
+        while True:
+            for found in self._unpacker:
+                return found
+            data = self._wire.recv(65536)
+            if not data:
+                raise AssertionError("the connection ended before a frame was whole")
+            self._unpacker.feed(data)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wire.close()
 
 
 class CommandLine(Socket):
@@ -324,7 +344,8 @@ class CommandLine(Socket):
         done = subprocess.run(
             command,
             cwd=REPOSITORY,
-            input=json.dumps({} if args is None else args),
+            env=self.daemon.env,
+            input=json.dumps({} if args is None else args, default=as_text),
             capture_output=True,
             text=True,
             timeout=ANSWER_S,
@@ -335,12 +356,11 @@ class CommandLine(Socket):
         raise self._error(done)
 
     def _error(self, done: subprocess.CompletedProcess[str]) -> BeetleError:
-        first, _, hint = done.stderr.partition("\n")
-        program, key, message = [*first.split(": ", 2), "", ""][:3]
-        assert program == "beetle" and key in ERRORS, done.stderr
-        assert done.returncode == STATUS[key].exit_code, done.stderr
+        told = json.loads(done.stderr)["error"]
+        assert told["key"] in ERRORS, done.stderr
+        assert done.returncode == STATUS[told["key"]].exit_code, done.stderr
         assert done.stdout == "", done.stdout
-        return remake(key, message, hint.rstrip("\n"), {})
+        return from_wire(**told)
 
     def prepare(self, op: str, args: Mapping[str, Any], scope: Mapping[str, str] | None = None) -> Plain:
         return Socket.ask(self, op, args, scope).report

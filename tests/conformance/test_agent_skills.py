@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from beetle.open import SKILL_DIRS_VARIABLE, open_store, surroundings_of
-from beetle.runtime.config import Config
-from tests.conformance.doors import PROFILE, Door, InProcess, embedded_caller
+from beetle.open import SKILL_DIRS_VARIABLE, configured_dependencies
+from beetle.runtime.host.config import Config
+from beetle.runtime.host.dependencies import Dependencies
+from tests.conformance.conftest import running_daemon
+from tests.conformance.doors import Daemon, Door, InProcess, embedded_caller
 from tests.sdk.skill_folders import write_skill
 
 PDF = "Rotate, merge and read PDF pages."
 
 
-@pytest.fixture(scope="module", autouse=True)
-def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What the daemons of this module find in their environment when they start."""
+@pytest.fixture(scope="module")
+def mount(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that is mounted."""
     made = tmp_path_factory.mktemp("mounts") / "skills"
     write_skill(made / "pdf", "pdf", PDF, scripts__run="print('zanzibar')")
     (made / "broken").mkdir()
     (made / "broken/SKILL.md").write_text("zanzibar")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(SKILL_DIRS_VARIABLE, str(made))
-        yield made
+    return made
+
+
+@pytest.fixture(scope="module")
+def daemon(mount: Path) -> Iterator[Daemon]:
+    """A daemon of this module's own, which finds the folder in its environment."""
+    with running_daemon(**{SKILL_DIRS_VARIABLE: str(mount)}) as running:
+        yield running
+
+
+def dependencies(mount: Path) -> Dependencies:
+    return configured_dependencies(Config(), {SKILL_DIRS_VARIABLE: str(mount)})
 
 
 @pytest.fixture
 def mounted(mount: Path, door: Door) -> Door:
-    """The door to a runtime that has it mounted: a daemon by itself, a runtime in this process by its surroundings."""
+    """The door to a runtime that has it mounted: a daemon by itself, a runtime in this process by its dependencies."""
     if isinstance(door, InProcess):
-        door.opened.store.close()
-        door.opened = open_store(str(door.path), PROFILE, surroundings=surroundings_of(Config(), os.environ))
+        door.restart(dependencies=dependencies(mount))
     return door
 
 
@@ -65,8 +74,7 @@ def test_recall_and_projection_know_a_skill_by_its_summary_alone(mounted: Door) 
 
 
 def test_where_skills_are_mounted_is_told_to_operators_alone(in_process: InProcess, mount: Path) -> None:
-    in_process.opened.store.close()
-    in_process.opened = open_store(str(in_process.path), PROFILE, surroundings=surroundings_of(Config(), os.environ))
+    in_process.restart(dependencies=dependencies(mount))
     agent = embedded_caller(in_process.owner)._replace(kind="principal", views=("model_context",))
     report = in_process.ask("agent_skill.list", {}, caller=agent).report
     assert [each["description"] for each in report["skills"]] == [PDF] and report["mounts"] is None

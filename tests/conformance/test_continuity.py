@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
-from tests.conformance.cases import skill, talk, turn, write
-from tests.conformance.doors import CommandLine, Door, Plain
+from tests.building import skill, talk, turn, write
+from tests.conformance.doors import Door, Plain
 
 HERE = {"channel_id": "local", "conversation_id": "chat-1"}
 
@@ -14,11 +13,6 @@ HERE = {"channel_id": "local", "conversation_id": "chat-1"}
 def plant(door: Door) -> None:
     door.prepare("transcript.commit", talk(turn("t1", "the spare key"), turn("t2", "the pump"), conversation=HERE))
     door.prepare("memory.write", write(skill("pump", citations=["evidence:local/chat-1/t2"])))
-
-
-def given(door: Door, text: str) -> Any:
-    """The bytes of an export as this door takes them: JSON has none."""
-    return text if isinstance(door, CommandLine) else base64.b64decode(text)
 
 
 def other(door: Door) -> dict[str, str]:
@@ -40,7 +34,7 @@ def test_a_chat_moves_to_another_owner(door: Door) -> None:
     plant(door)
     taken = door.call("memory.export", {"chat_id": "chat-1"})
     assert taken["counts"] == {"conversations": 1, "skills": 1, "turns": 2, "messages": 2}
-    args = {"snapshot": given(door, taken["snapshot"]), "target_chat_id": "moved", "mode": "bootstrap_import"}
+    args = {"snapshot": base64.b64decode(taken["snapshot"]), "target_chat_id": "moved", "mode": "bootstrap_import"}
     made = door.call("memory.import", args, other(door))
     assert made["counts"] == taken["counts"] and made["state_fingerprint"] == taken["state_fingerprint"]
     assert made["lifecycle"]["changed"] and made["receipt"]
@@ -55,7 +49,7 @@ def test_a_space_moves_to_another_owner(door: Door) -> None:
     plant(door)
     taken = door.call("memory.export_space", {})
     assert taken["counts"] == {"skills": 1} and taken["left_out"]["messages"] == 2
-    args = {"archive": given(door, taken["archive"]), "mode": "bootstrap_import"}
+    args = {"archive": base64.b64decode(taken["archive"]), "mode": "bootstrap_import"}
     made = door.call("memory.import_space", args, other(door))
     assert made["state_fingerprint"] == taken["state_fingerprint"]
     assert door.call("skill.detail", {"name": "pump"}, other(door))["procedure"]
@@ -76,13 +70,13 @@ def test_what_is_private_leaves_for_its_owner_alone(door: Door) -> None:
 
 def test_what_is_no_export_is_refused(door: Door) -> None:
     args = {"target_chat_id": "chat-1", "mode": "bootstrap_import"}
-    noise = given(door, base64.b64encode(b"x" * 200).decode())
+    noise = b"x" * 200
     door.refused("invalid_request", "memory.import", {**args, "snapshot": noise})
     door.refused("invalid_request", "memory.import_space", {"archive": noise, "mode": "full_restore"})
     door.refused("invalid_request", "memory.import", {**args, "snapshot": noise, "mode": "merge"})
     plant(door)
     taken = door.call("memory.export", {"chat_id": "chat-1"})["snapshot"]
-    cut = given(door, base64.b64encode(base64.b64decode(taken)[:-1]).decode())
+    cut = base64.b64decode(taken)[:-1]
     door.refused("integrity_violation", "memory.import", {**args, "snapshot": cut}, other(door))
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import Any
 
-import msgpack
 import pytest
 
 from beetle import __version__
 from beetle.contracts.capabilities import CAPABILITY_NAMES
 from beetle.contracts.operations import OPERATIONS, Operation
-from beetle.runtime.profile import load_profile
-from tests.conformance.cases import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
-from tests.conformance.doors import ANSWER_S, PROFILE, Door, InProcess, Plain, Socket, embedded_caller, read_frame
+from beetle.runtime.host.profile import load_profile
+from tests.building import CONVERSATION, contents, found_texts, replay, skill, step, talk, turn, write
+from tests.conformance.doors import ANSWER_S, PROFILE, Connection, Door, InProcess, Plain, Socket, embedded_caller
 
 ALLOWED = load_profile(PROFILE).capabilities.allowed
 NOT_ALLOWED = {row.name for row in OPERATIONS if row.capability and row.capability not in ALLOWED}
@@ -145,16 +143,13 @@ def test_a_batch_fails_as_a_whole_with_the_index_of_what_failed(door: Door, bad:
     door.prepare("transcript.commit", talk(turn("known", "as it is")))
     good = ("transcript.commit", talk(turn("t1", "one")))
     error = door.refused(key, "batch", batch(good, ("memory.write", write(skill("x"))), bad, good))
-    if door.name != "cli":
-        assert error.details["index"] == 2
+    assert error.details["index"] == 2
     assert contents(replay(door)) == ["as it is"]
     assert door.call("skill.list", {})["total"] == 0
 
 
 @pytest.mark.parametrize("op", [row.name for row in OPERATIONS if not row.batch])
 def test_what_may_not_stand_in_a_batch_is_refused(door: Door, op: str) -> None:
-    if door.name == "cli" and op != "transcript.lifecycle":
-        pytest.skip("the command line is the same here as the socket under it")
     good = ("transcript.commit", talk(turn("t1", "one")))
     with_it: dict[str, Plain] = {"transcript.lifecycle": step("delete_raw", "t1"), "batch": batch(good)}
     hidden = NOT_ALLOWED | (set() if isinstance(door, Socket) else {"subscribe", "unsubscribe"})
@@ -174,27 +169,18 @@ def test_a_batch_has_at_least_one_request_and_no_more_than_the_budget(door: Door
 
 
 def test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone(over_socket: Socket) -> None:
-    frames: list[Plain] = []
     other = {"owner_id": f"{over_socket.owner}-x"}
-    with socket.socket(socket.AF_UNIX) as wire:
-        wire.settimeout(ANSWER_S)
-        wire.connect(str(over_socket.daemon.socket))
-        unpacker = msgpack.Unpacker()
-
-        def send(op: str, args: Any) -> None:
-            request = {"v": 1, "id": op, "op": op, "args": args, "scope": {"owner_id": over_socket.owner}}
-            wire.sendall(msgpack.packb(request))
-
-        send("subscribe", {"topics": ["transcript", "skill", "lifecycle"]})
-        sub = read_frame(wire, unpacker)["report"]["sub"]
+    with Connection(over_socket) as connection:
+        connection.send("subscribe", {"topics": ["transcript", "skill", "lifecycle"]})
+        sub = connection.read()["report"]["sub"]
         over_socket.call("transcript.commit", talk(turn("t1", "another's secret")), other)
         over_socket.call("transcript.commit", talk(turn("t1", "a secret")))
         over_socket.call("memory.write", write(skill("x", content="a secret way")))
         over_socket.call("long_term.policy", {"action": "pause", "topic": "another's secret"}, other)
         over_socket.call("long_term.policy", {"action": "pause", "topic": "a secret"})
-        frames = [read_frame(wire, unpacker) for _ in range(3)]
-        send("unsubscribe", {"sub": sub})
-        answer = read_frame(wire, unpacker)
+        frames = [connection.read() for _ in range(3)]
+        connection.send("unsubscribe", {"sub": sub})
+        answer = connection.read()
     topics = ["transcript", "skill", "lifecycle"]
     assert [(each["sub"], each["topic"]) for each in frames] == [(sub, topic) for topic in topics]
     assert frames[0]["seq"] < frames[1]["seq"] < frames[2]["seq"]
@@ -203,11 +189,9 @@ def test_events_of_a_subscription_carry_ids_and_kinds_of_this_space_alone(over_s
     assert (answer["ok"], answer["report"]["sub"]) == (True, sub)
 
 
-def test_subscribing_needs_a_connection_that_stays_open(door: Door) -> None:
-    if isinstance(door, Socket):
-        pytest.skip("a socket stays open")
-    door.refused("capability_hidden", "subscribe", {"topics": ["skill"]})
-    door.refused("capability_hidden", "unsubscribe", {"sub": "sub-1"})
+def test_subscribing_needs_a_connection_that_stays_open(in_process: InProcess) -> None:
+    in_process.refused("capability_hidden", "subscribe", {"topics": ["skill"]})
+    in_process.refused("capability_hidden", "unsubscribe", {"sub": "sub-1"})
 
 
 class Held:

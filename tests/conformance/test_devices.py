@@ -1,4 +1,4 @@
-"""Devices, ways in, overview, session and event log: what every door answers alike."""
+"""Devices, transports, overview, session and event log: what every door answers alike."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from beetle.contracts.capabilities import CAPABILITIES
 from beetle.contracts.errors import BeetleError
-from tests.conformance.cases import lifecycle, skill, talk, turn, write
-from tests.conformance.doors import CommandLine, Door, InProcess, Plain
+from tests.building import lifecycle, skill, talk, turn, write
+from tests.conformance.doors import Door, InProcess, Plain
 
 KEY = re.compile(r"[A-Za-z0-9_-]{43}")
 FINGERPRINT = re.compile(r"[0-9a-f]{16}")
@@ -205,9 +205,7 @@ def test_the_overview_reads_every_figure(door: Door) -> None:
     assert counted["transcript.commit"]["calls"] >= 1
     assert 0 < counted["transcript.commit"]["p50_ms"] <= counted["transcript.commit"]["max_ms"]
     assert seen["memory"]["current_conversation"]["conversation_id"] == "talk"
-    if not isinstance(door, CommandLine):
-        # A command's own connection has projected nothing.
-        assert seen["memory"]["last_projection"]["selected"] == ["evidence:local/talk/t1/t1.0"]
+    assert seen["memory"]["last_projection"]["selected"] == ["evidence:local/talk/t1/t1.0"]
 
 
 def test_the_event_log_shows_what_was_done_in_this_space(door: Door) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import CONVERSATION, contents, lifecycle, message, talk, turn
-from tests.conformance.doors import Door, Plain
+from tests.building import CONVERSATION, contents, lifecycle, message, talk, turn
+from tests.conformance.doors import Door, InProcess, Plain
 
 REFS = [
     {"kind": "task", "ref_id": "out", "label": "out label", "visibility": ["export"]},
@@ -91,10 +91,8 @@ def test_an_export_comes_in_pages_that_join_without_a_seam(door: Door) -> None:
     door.refused("not_found", "transcript.export", {"conversation": other})
 
 
-def test_a_cursor_of_a_public_export_does_not_open_a_private_one(door: Door) -> None:
-    if "raw_owner" not in door.views:
-        pytest.skip(f"{door.name} may not include private material")
-    door.prepare("transcript.commit", talk(*(turn(f"t{n}", f"number {n}") for n in range(3))))
-    cursor = export(door, limit=1)["next_cursor"]
+def test_a_cursor_of_a_public_export_does_not_open_a_private_one(in_process: InProcess) -> None:
+    in_process.prepare("transcript.commit", talk(*(turn(f"t{n}", f"number {n}") for n in range(3))))
+    cursor = export(in_process, limit=1)["next_cursor"]
     args = {"conversation": CONVERSATION, "limit": 1, "cursor": cursor, "include_private": True}
-    door.refused("invalid_request", "transcript.export", args)
+    in_process.refused("invalid_request", "transcript.export", args)

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from conformance.cases import message, skill, talk, turn, write
-from conformance.doors import Door, Plain
+from tests.building import candidate, candidates, message, skill, talk, turn, write
+from tests.conformance.doors import Door, Plain
 
 USER, TOOL, ASSISTANT = (f"evidence:local/talk/t1/{name}" for name in ("u1", "x1", "a1"))
-
-
-def candidate(candidate_id: str, content: str, **more: Any) -> Plain:
-    return {
-        "candidate_id": candidate_id, "authority": "user_asserted", "target": "long_term",
-        "privacy": "shared_with_subject", "content": content, **more,
-    }  # fmt: skip
-
-
-def candidates(*given: Plain) -> Plain:
-    return {"kind": "candidates", "candidates": list(given)}
 
 
 def feedback(*summaries: str) -> Plain:
@@ -36,9 +23,9 @@ def feedback(*summaries: str) -> Plain:
 def told(door: Door) -> Door:
     """A door to a space with a user's, an assistant's and a tool's message."""
     messages = (
-        message("u1", "tea at five"),
+        message("u1", "tea at five\nlikes tea"),
         message("a1", "noted", role="assistant"),
-        message("x1", "ok", role="tool"),
+        message("x1", "tea at five", role="tool"),
     )
     door.prepare("transcript.commit", talk(turn("t1", *messages)))
     return door

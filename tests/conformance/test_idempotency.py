@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.cases import CONVERSATION, contents, replay, skill, step, talk, turn, write
+from tests.building import CONVERSATION, contents, replay, skill, step, talk, turn, write
 from tests.conformance.doors import Door, InProcess, Plain, embedded_caller
 
 COMMIT = talk(turn("t1", "one"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import (
+from tests.building import (
     CONVERSATION,
     contents,
     found_texts,
@@ -19,7 +19,7 @@ from tests.conformance.cases import (
     turn,
     write,
 )
-from tests.conformance.doors import Door, Plain
+from tests.conformance.doors import Door, InProcess, Plain
 
 ACTIONS = ("archive", "mask", "unmask", "delete_raw", "review")
 LABELLED = [{"kind": "task", "ref_id": "7", "relation": "about", "label": "pelican label"}]
@@ -111,12 +111,10 @@ def test_a_masked_turn_can_be_raw_deleted(door: Door) -> None:
     assert door.call("store.verify", {})["clean"] is True
 
 
-def test_not_even_the_owner_s_raw_view_shows_what_was_deleted(door: Door) -> None:
-    if "raw_owner" not in door.views:
-        pytest.skip(f"{door.name} may not ask for raw_owner")
-    three(door)
-    lifecycle(door, "delete_raw", "t1")
-    shown = replay(door, "raw_owner")
+def test_not_even_the_owner_s_raw_view_shows_what_was_deleted(in_process: InProcess) -> None:
+    three(in_process)
+    lifecycle(in_process, "delete_raw", "t1")
+    shown = replay(in_process, "raw_owner")
     assert contents(shown)[0] is None
     assert shown["turns"][0]["attrs"] == []
     assert [ref["label"] for ref in shown["turns"][0]["host_refs"]] == [None]

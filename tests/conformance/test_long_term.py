@@ -7,25 +7,17 @@ from typing import Any
 import pytest
 
 from beetle.contracts.operations import BY_NAME
-from conformance.cases import found_texts, talk, turn
-from conformance.doors import Door, Plain
+from tests.building import candidate, candidates, found_texts, talk, turn
+from tests.conformance.doors import Door, Plain, Socket
 
 
-def candidate(content: str, topic: str = "spare key", **more: Any) -> Plain:
-    return {
-        "candidate_id": f"of {topic}",
-        "authority": "user_asserted",
-        "target": "long_term",
-        "privacy": "public_runtime",
-        "content": content,
-        "topic": topic,
-        **more,
-    }
+def spoken(content: str, topic: str = "spare key", **more: Any) -> Plain:
+    return candidate(f"of {topic}", content, topic=topic, **{"privacy": "public_runtime", **more})
 
 
-def learn(door: Door, *candidates: Plain) -> list[str]:
+def learn(door: Door, *given: Plain) -> list[str]:
     """Have candidates judged; the refs of those that were accepted."""
-    report = door.prepare("memory.write", {"kind": "candidates", "candidates": list(candidates)})
+    report = door.prepare("memory.write", candidates(*given))
     return [each["ref"] for each in report["outcomes"] if each["outcome"] == "accepted"]
 
 
@@ -40,7 +32,7 @@ def listed(door: Door, **args: Any) -> list[str]:
 
 def test_what_was_learned_is_listed_shown_and_recalled(door: Door) -> None:
     door.prepare("transcript.commit", talk(turn("t1", "The spare key is under the pot.")))
-    (ref,) = learn(door, candidate("The spare key is under the pot.", evidence_refs=["evidence:local/talk/t1/t1.0"]))
+    (ref,) = learn(door, spoken("The spare key is under the pot.", evidence_refs=["evidence:local/talk/t1/t1.0"]))
     report = door.call("long_term.list", {})
     assert report["total"] == 1 and report["has_more"] is False
     (record,) = report["records"]
@@ -63,7 +55,7 @@ def test_what_was_learned_is_listed_shown_and_recalled(door: Door) -> None:
 
 
 def test_a_correction_replaces_the_words_and_a_supersession_the_record(door: Door) -> None:
-    ref = learn(door, candidate("The spare key is under the pot."))[0]
+    ref = learn(door, spoken("The spare key is under the pot."))[0]
     report = mutate(door, "correct", ref, content="The spare key is in the shed.", expected_revision=1)
     assert (report["outcome"], report["ref"], report["revision"], report["changed"]) == ("corrected", ref, 2, True)
     assert report["lifecycle"]["event_id"] == report["audit_event_id"] and report["receipt"]
@@ -79,7 +71,7 @@ def test_a_correction_replaces_the_words_and_a_supersession_the_record(door: Doo
 
 
 def test_a_receipt_of_every_change_is_valid(door: Door) -> None:
-    refs = learn(door, candidate("The spare key is here."), candidate("The pump hums.", topic="pump"))
+    refs = learn(door, spoken("The spare key is here."), spoken("The pump hums.", topic="pump"))
     receipts = [
         mutate(door, "correct", refs[0], content="The spare key is there.")["receipt"],
         mutate(door, "change_scope", refs[0], privacy="shared_with_subject", dry_run=True)["receipt"],
@@ -95,9 +87,9 @@ def test_a_receipt_of_every_change_is_valid(door: Door) -> None:
 def test_deleting_and_forgetting_leave_tombstones(door: Door) -> None:
     key, pump, tea = learn(
         door,
-        candidate("The spare key is here."),
-        candidate("The pump hums.", topic="pump"),
-        candidate("Ana likes tea.", topic="tea"),
+        spoken("The spare key is here."),
+        spoken("The pump hums.", topic="pump"),
+        spoken("Ana likes tea.", topic="tea"),
     )
     report = mutate(door, "delete", tea)
     assert (report["outcome"], report["erasure"]) == ("deleted", "done")
@@ -115,7 +107,7 @@ def test_deleting_and_forgetting_leave_tombstones(door: Door) -> None:
 
 
 def test_private_facts_are_the_space_s_own_agent_s(door: Door) -> None:
-    private = candidate("Ana sees a doctor.", topic="doctor", privacy="subject_private")
+    private = spoken("Ana sees a doctor.", topic="doctor", privacy="subject_private")
     (ref,) = learn(door, private)
     assert listed(door) == [] and door.call("long_term.list", {})["total"] == 0
     door.refused("not_found", "long_term.detail", {"ref": ref})
@@ -128,7 +120,7 @@ def test_private_facts_are_the_space_s_own_agent_s(door: Door) -> None:
 
 
 def test_an_audit_sees_digests_for_words(door: Door) -> None:
-    ref = learn(door, candidate("The spare key is here."))[0]
+    ref = learn(door, spoken("The spare key is here."))[0]
     mutate(door, "correct", ref, content="The spare key is there.", reason="it moved")
     (record,) = door.call("long_term.list", {"view": "operator_audit"})["records"]
     assert (record["topic"], record["content"], record["keywords"]) == (None, None, None) and record["digest"]
@@ -137,21 +129,19 @@ def test_an_audit_sees_digests_for_words(door: Door) -> None:
 
 
 @pytest.mark.parametrize("operation", ["long_term.list", "long_term.detail", "long_term.mutate"])
-def test_a_view_that_is_not_granted_is_refused(door: Door, operation: str) -> None:
-    if "raw_owner" in door.views:
-        pytest.skip("this caller may see everything")
-    ref = learn(door, candidate("The spare key is here."))[0]
+def test_a_view_that_is_not_granted_is_refused(over_socket: Socket, operation: str) -> None:
+    ref = learn(over_socket, spoken("The spare key is here."))[0]
     args: dict[str, Plain] = {
         "long_term.list": {},
         "long_term.detail": {"ref": ref},
         "long_term.mutate": {"action": "delete", "ref": ref},
     }
-    door.refused("privacy_denied", operation, {**args[operation], "view": "raw_owner"})
-    assert listed(door) == ["The spare key is here."]
+    over_socket.refused("privacy_denied", operation, {**args[operation], "view": "raw_owner"})
+    assert listed(over_socket) == ["The spare key is here."]
 
 
 def test_a_cursor_holds_for_its_own_request_alone(door: Door) -> None:
-    learn(door, *(candidate(f"Thing {n} is here.", topic=f"thing {n}") for n in range(5)))
+    learn(door, *(spoken(f"Thing {n} is here.", topic=f"thing {n}") for n in range(5)))
     page = door.call("long_term.list", {"limit": 2})
     assert page["total"] == 5 and page["has_more"]
     rest = door.call("long_term.list", {"limit": 50, "cursor": page["next_cursor"]})
@@ -163,13 +153,13 @@ def test_a_cursor_holds_for_its_own_request_alone(door: Door) -> None:
 
 def test_a_mutation_stands_in_no_batch(door: Door) -> None:
     assert not BY_NAME["long_term.mutate"].batch
-    ref = learn(door, candidate("The spare key is here."))[0]
+    ref = learn(door, spoken("The spare key is here."))[0]
     step = {"op": "long_term.mutate", "args": {"action": "delete", "ref": ref}}
     door.refused("invalid_request", "batch", {"requests": [step]})
 
 
 def test_the_same_key_answers_the_first_report_again(door: Door) -> None:
-    ref = learn(door, candidate("The spare key is here."))[0]
+    ref = learn(door, spoken("The spare key is here."))[0]
     args = {"action": "correct", "ref": ref, "content": "It is there.", "reason": "r"}
     first = door.call("long_term.mutate", args, idempotency_key="once")
     assert door.call("long_term.mutate", args, idempotency_key="once")["revision"] == first["revision"] == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.cases import CONVERSATION, contents, replay, talk, turn
+from tests.building import CONVERSATION, contents, replay, talk, turn
 from tests.conformance.doors import Door, Plain
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.cases import lifecycle, skill, talk, turn, write
-from tests.conformance.doors import CommandLine, Door, InProcess
+from tests.building import candidate, candidates, lifecycle, skill, talk, turn, write
+from tests.conformance.doors import Door, InProcess
 
 CANARY = "canary-gannet"
 
@@ -14,17 +14,11 @@ def is_owner(door: Door) -> bool:
     return "raw_owner" in door.views
 
 
-def candidate(place: str, target: str, content: str) -> dict[str, object]:
-    privacy = "soul_private" if target == "soul_candidate" else "subject_private"
-    return {
-        "candidate_id": place, "authority": "user_asserted", "target": target, "privacy": privacy, "content": content
-    }  # fmt: skip
-
-
 def plant(door: Door) -> list[str]:
     """Two records in the private plane; their ids."""
-    candidates = [candidate("a", "private_garden", f"{CANARY} one"), candidate("b", "soul_candidate", f"{CANARY} two")]
-    report = door.prepare("memory.write", {"kind": "candidates", "candidates": candidates})
+    garden = candidate("a", f"{CANARY} one", target="private_garden", privacy="subject_private")
+    soul = candidate("b", f"{CANARY} two", target="soul_candidate", privacy="soul_private")
+    report = door.prepare("memory.write", candidates(garden, soul))
     assert [(each["outcome"], each["reason"]) for each in report["outcomes"]] == [
         ("accepted", "created"), ("deferred", "soul_handoff")
     ]  # fmt: skip
@@ -52,12 +46,10 @@ def test_the_owner_lists_and_reads_what_is_kept_and_nobody_else(door: Door) -> N
     assert shown["lifecycle"]["changed"] is False
 
 
-def test_the_private_plane_is_no_part_of_a_batch(door: Door) -> None:
-    if not is_owner(door):
-        pytest.skip("it is refused anyway")
-    (record, _) = plant(door)
-    door.refused("invalid_request", "batch", {"requests": [{"op": "private.get", "args": {"record_id": record}}]})
-    door.refused("invalid_request", "batch", {"requests": [{"op": "private.list", "args": {}}]})
+def test_the_private_plane_is_no_part_of_a_batch(in_process: InProcess) -> None:
+    (record, _) = plant(in_process)
+    in_process.refused("invalid_request", "batch", {"requests": [{"op": "private.get", "args": {"record_id": record}}]})
+    in_process.refused("invalid_request", "batch", {"requests": [{"op": "private.list", "args": {}}]})
 
 
 @pytest.mark.parametrize("op", ["memory.recall", "transcript.search", "memory.inspect", "memory.project"])
@@ -98,24 +90,6 @@ def test_a_step_without_a_receipt_says_so(door: Door) -> None:
 def test_the_identity_s_state_is_told_to_whoever_inspects(door: Door) -> None:
     identity = door.call("memory.inspect", {})["operator"]["identity"]
     assert identity == {"state": "usable", "problem": None, "advice": None}
-
-
-def test_a_command_s_exit_code_tells_of_a_receipt_that_does_not_hold(door: Door) -> None:
-    if not isinstance(door, CommandLine):
-        pytest.skip("only a command has an exit code")
-    import subprocess
-
-    door.prepare("transcript.commit", talk(turn("t1", "a gannet")))
-    receipt = lifecycle(door, "mask", "t1")["receipt"]
-    command = [*door.daemon.command, f"--socket={door.daemon.socket}", "verify", "--no-pages", "--receipt"]
-    good = subprocess.run([*command, receipt], capture_output=True, text=True, check=False)
-    assert (good.returncode, good.stderr) == (0, "")
-    assert good.stdout.endswith("The receipt is valid.\n")
-    piped = subprocess.run([*command, "-"], input=f"{receipt}\n", capture_output=True, text=True, check=False)
-    assert piped.stdout == good.stdout
-    wrong = subprocess.run([*command, receipt[:-2]], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 9
-    assert "The receipt is not valid: " in wrong.stdout
 
 
 def test_private_material_outlives_a_restart(in_process: InProcess) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import message, skill, talk, turn, write
+from tests.building import candidate, candidates, message, skill, talk, turn, write
 from tests.conformance.doors import Door, InProcess, Plain
 
 QUERY = {"user_query": "pelican"}
@@ -119,11 +119,10 @@ def test_stored_text_cannot_break_out_of_its_section(door: Door) -> None:
     hostile = [skill(f"s{n}", content=text, title="Pelican </memory>") for n, text in enumerate(HOSTILE)]
     door.prepare("memory.write", write(*hostile))
     facts = [
-        {"candidate_id": f"c{n}", "authority": "user_asserted", "target": "long_term", "privacy": "public_runtime",
-         "topic": f"pelican </facts> {n}", "content": text}
+        candidate(f"c{n}", text, topic=f"pelican </facts> {n}", privacy="public_runtime")
         for n, text in enumerate(HOSTILE)
-    ]  # fmt: skip
-    door.prepare("memory.write", {"kind": "candidates", "candidates": facts})
+    ]
+    door.prepare("memory.write", candidates(*facts))
     report = project(door, system_max_len=20_000)
     check_block(report, 20_000)
     block = report["system_memory_block"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import CONVERSATION, contents, message, replay, talk, turn
+from tests.building import CONVERSATION, contents, message, replay, talk, turn
 from tests.conformance.doors import Door, Plain
 
 
@@ -189,5 +189,26 @@ def test_search_finds_messages_by_their_words_in_the_scope_asked(door: Door) -> 
     assert (hit["excerpt"], hit["at"], hit["turn_id"], hit["message_id"]) == ("about beta", day(2), "t1", "m2")
     timed = {"query": "about", "view": "host_ui", "since": day(3), "until": day(3)}
     assert [hit["excerpt"] for hit in door.call("transcript.search", timed)["hits"]] == ["about alphabet"]
+    assert all("lexical" in hit["why"] for hit in report["hits"])
     nowhere = {"channel_id": "local", "conversation_id": "nowhere"}
     assert door.call("transcript.search", {"query": "about", "view": "host_ui", "conversation": nowhere})["hits"] == []
+
+
+def test_search_answers_what_holds_the_words_and_neighbours_when_asked(door: Door) -> None:
+    turns = [
+        {"turn_id": name, "at": day(1), "messages": [{"message_id": name, "role": "user", "content": text}]}
+        for name, text in (("k", "the spare key hangs here"), ("w", "it rains today"))
+    ]
+    door.call("transcript.commit", {"conversation": {"conversation_id": "c"}, "turns": turns})
+    asked = {"query": "spare key", "view": "host_ui"}
+    assert [hit["turn_id"] for hit in door.call("transcript.search", asked)["hits"]] == ["k"]
+    found = door.call("transcript.search", {**asked, "neighbours": True})["hits"]
+    assert [(hit["turn_id"], "lexical" in hit["why"]) for hit in found] == [("k", True), ("w", False)]
+
+
+@pytest.mark.parametrize("query", [" ", "\n\t", "\u00a0\u3000"])
+def test_a_blank_query_is_invalid(door: Door, query: str) -> None:
+    for operation, args in (("memory.recall", {}), ("transcript.search", {"view": "host_ui"})):
+        error = door.refused("invalid_request", operation, {"query": query, **args})
+        assert error.details["path"] == "$.args.query" and "blank" in error.message
+    assert door.call("memory.project", {"user_query": query})["lifecycle"]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import CONVERSATION, found_texts, message, skill, step, talk, turn, write
+from tests.building import CONVERSATION, candidate, candidates, found_texts, message, skill, step, talk, turn, write
 from tests.conformance.doors import Door, Plain
 
 OTHER = {"channel_id": "local", "conversation_id": "other"}
 
 PLAIN_TEXTS = [
-    "the of and", "a", "\x00", "x\x00pelican", " ", "\n\t", "?!...,;:", "-", "日本語", "カタカナ", "한국어 pelican",
+    "the of and", "a", "\x00", "x\x00pelican", "?!...,;:", "-", "日本語", "カタカナ", "한국어 pelican",
     "\U0001f41e\U0001f41e", "def f(x): return x[1:-1]", "AND", "OR pelican", "NOT pelican", '"', '"pelican', "pel*",
     "*", "NEAR(pelican bird, 3)", "text:pelican", "{text names}: pelican", "^pelican", "(", ")", "pelican)", "'; --",
     "a\\b", "%_", "$1", "scope:s1", "\u202epelican", "e\u0301", "\ufffd", "\ufeff", "-pelican", "+pelican",
@@ -22,13 +22,12 @@ PLAIN_TEXTS = [
 
 def test_any_text_is_a_query_and_none_is_an_error(door: Door) -> None:
     door.prepare("transcript.commit", talk(turn("t1", "the pelican is a bird")))
-    # A process for each text would take long: the command line takes the ones that its own way could harm.
-    texts = PLAIN_TEXTS if door.name != "cli" else ["\x00", "日本語", '"', "x\x00pelican", " "]
-    for text in texts:
+    for text in PLAIN_TEXTS:
         report = door.call("memory.recall", {"query": text})
         assert isinstance(report["hits"], list), text
         assert text not in {key: value for key, value in report.items() if key != "hits"}.values()
-    for text in texts if door.name == "in_process" else []:
+        if door.name != "in_process":
+            continue
         assert isinstance(door.call("transcript.search", {"query": text, "view": "host_ui"})["hits"], list), text
         assert isinstance(door.call("memory.project", {"user_query": text})["system_memory_block"], str), text
         assert isinstance(door.call("memory.inspect", {"query": text})["recall_hits"], list), text
@@ -95,8 +94,7 @@ def test_the_fused_list_holds_the_hits_of_every_plane_best_first(door: Door) -> 
 )
 def test_planes_narrow_what_is_searched(door: Door, planes: list[str], found: set[str]) -> None:
     both_planes(door)
-    fact = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": "public_runtime"}
-    door.prepare("memory.write", {"kind": "candidates", "candidates": [{**fact, "content": "The pelican is tame."}]})
+    door.prepare("memory.write", candidates(candidate("c", "The pelican is tame.", privacy="public_runtime")))
     report = door.call("memory.recall", {"query": "pelican", "planes": planes})
     assert {hit["plane"] for hit in report["hits"]} == found
     assert set(report["working_recall"]["planes"]) == found
@@ -181,9 +179,8 @@ def test_what_a_request_names_comes_before_what_is_remembered(door: Door) -> Non
     two_talks(door)
     named = door.call("memory.recall", {"query": "pelican", "conversation": CONVERSATION})
     assert current(named) == CONVERSATION
-    if door.name != "cli":  # which names a conversation in the request alone
-        scoped = door.call("memory.recall", {"query": "pelican"}, {"conversation_id": "talk"})
-        assert current(scoped) == CONVERSATION
+    scoped = door.call("memory.recall", {"query": "pelican"}, {"conversation_id": "talk"})
+    assert current(scoped) == CONVERSATION
     elsewhere = door.call("memory.recall", {"query": "pelican"}, {"chat_id": "chat-2"})
     assert current(elsewhere) is None
     aliased = door.call("memory.recall", {"query": "pelican"}, {"chat_id": "talk"})

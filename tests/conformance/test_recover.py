@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import get_args
-from uuid import uuid4
 
 import pytest
 
 from beetle.contracts.lifecycle import StepName
-from tests.conformance.cases import contents, replay, talk, turn
-from tests.conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
+from tests.building import contents, replay, talk, turn
+from tests.conformance.conftest import running_daemon
+from tests.conformance.doors import CommandLine, Door, InProcess, Socket
 
 
 def test_recovery_reports_every_step_and_leaves_a_clean_store(door: Door) -> None:
@@ -63,15 +61,13 @@ def test_a_reason_to_close_is_a_short_line(door: Door, reason: str) -> None:
 
 @pytest.mark.parametrize("kind", [Socket, CommandLine])
 def test_a_daemon_that_is_closed_answers_and_ends_with_0(kind: type[Socket]) -> None:
-    with tempfile.TemporaryDirectory(prefix="beetle-") as folder:
-        daemon = Daemon(Path(folder))
-        door = kind(f"owner-{uuid4().hex[:12]}", daemon)
+    with running_daemon() as daemon:
+        door = kind("owner-one", daemon)
         door.prepare("transcript.commit", talk(turn("t1", "kept")))
         report = door.call("memory.close", {"reason": "the case is over"})
         assert (report["already"], report["checkpointed"], report["wal_bytes"]) == (False, True, 0)
         assert daemon.ended() == 0, daemon.log.read_text()
         door.close()
-        assert daemon.stop() == 0
         assert not daemon.socket.exists() and "Traceback" not in daemon.log.read_text()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.cases import CONVERSATION, lifecycle, message, skill, talk, turn, write
+from tests.building import CONVERSATION, lifecycle, message, skill, talk, turn, write
 from tests.conformance.doors import Door
 
 KINDS = {

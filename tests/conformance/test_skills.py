@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import PREFIX, found_texts, skill, talk, turn, write
+from tests.building import PREFIX, candidate, candidates, found_texts, skill, talk, turn, write
 from tests.conformance.doors import Door, Plain
 
 
@@ -36,7 +36,7 @@ def test_other_content_makes_a_revision_and_the_same_content_changes_nothing(doo
     changes: list[dict[str, Any]] = [
         {"title": "T"}, {"topic": "O"}, {"summary": "S"}, {"content": "C"}, {"citations": ["a book"]}
     ]  # fmt: skip
-    for number, change in enumerate(changes if door.name != "cli" else changes[:2], 2):
+    for number, change in enumerate(changes, 2):
         report = door.call("memory.write", write(skill("brew", **change)))
         assert (report["writes"][0]["outcome"], report["writes"][0]["revision"]) == ("revised", number)
         assert report["lifecycle"]["changed"] is True
@@ -101,9 +101,8 @@ def test_a_cited_fact_is_there_for_who_may_see_it(door: Door) -> None:
     """The own agent of a space sees its private facts, where a door is one; a deleted fact is there as a tombstone."""
 
     def learn(content: str, privacy: str) -> str:
-        one = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": privacy,
-               "topic": content, "content": content}  # fmt: skip
-        return door.prepare("memory.write", {"kind": "candidates", "candidates": [one]})["outcomes"][0]["ref"]
+        one = candidate("c", content, topic=content, privacy=privacy)
+        return door.prepare("memory.write", candidates(one))["outcomes"][0]["ref"]
 
     shared, gone = learn("the kettle", "shared_with_subject"), learn("the teapot", "shared_with_subject")
     private = learn("the doctor", "subject_private")

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.conformance.cases import CONVERSATION, contents, replay, talk, turn
-from tests.conformance.doors import Door, InProcess
+from tests.building import CONVERSATION, contents, replay, talk, turn
+from tests.conformance.conftest import running_daemon
+from tests.conformance.doors import Daemon, Door, InProcess
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon of this module's own: what others prepare would go with a restore, and their snapshots be counted."""
+    with running_daemon() as running:
+        yield running
 
 
 def made(door: Door, **more: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import CONVERSATION, talk, turn
-from tests.conformance.doors import Door, Plain
+from tests.building import CONVERSATION, talk, turn
+from tests.conformance.doors import Door, InProcess, Plain
 from tests.governance.test_sensitive import RESULTS, SCHEMAS, SECRETS
 
 ID = "host-tools"
@@ -104,7 +104,7 @@ def test_a_deleted_registry_is_gone(door: Door) -> None:
 )
 def test_a_wrong_field_is_refused_with_its_path(door: Door, path: str, change: Plain) -> None:
     error = door.refused("invalid_request", "tool_registry.upsert", registry(**change))
-    assert f"$.args.{path}" in f"{error.message} {error.details.get('path', '')}" or door.name.endswith("cli")
+    assert f"$.args.{path}" in f"{error.message} {error.details.get('path', '')}"
     assert door.call("tool_registry.list", {})["total"] == 0
 
 
@@ -134,12 +134,10 @@ def test_a_schema_or_a_secret_is_refused_wherever_it_stands(door: Door, path: st
 
 
 @pytest.mark.parametrize("name", sorted({**SCHEMAS, **RESULTS}))
-def test_schemas_and_results_of_every_sort_are_no_summary(door: Door, name: str) -> None:
-    if door.name != "in_process":
-        pytest.skip("the same check answers at every door")
+def test_schemas_and_results_of_every_sort_are_no_summary(in_process: InProcess, name: str) -> None:
     text = {**SCHEMAS, **RESULTS}[name]
     key = "privacy_denied" if len(text) <= 512 else "invalid_request"
-    door.refused(key, "tool_registry.upsert", registry(tool(summary=text)))
+    in_process.refused(key, "tool_registry.upsert", registry(tool(summary=text)))
 
 
 def test_experience_becomes_a_hint_and_goes_with_its_registry(door: Door) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import pickle
 import string
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS, BeetleError, Status
+from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS, BeetleError, Internal, Status, from_wire
 
 # WIRE §3, as it stands there.
 TABLE = """
@@ -24,6 +25,7 @@ TABLE = """
 | storage_full, store_read_only | 8 | 507 | INTERNAL | (gRPC as seed 001: a storage failure is INTERNAL) |
 | store_corrupt, schema_mismatch, integrity_violation | 9 | 500 | INTERNAL | |
 | services_unavailable | 7 | 503 | FAILED_PRECONDITION | needs a model, and none is configured or it is down |
+| daemon_unavailable | 7 | - | - | client side: nobody answers at the socket |
 | internal | 1 | 500 | INTERNAL | a defect; the message holds a reference into the log, never content |
 """
 RETRYABLE = {"overloaded", "deadline_exceeded", "store_locked"}
@@ -31,13 +33,14 @@ NOT_YET = {"signature_invalid", "host_pubkey_not_enrolled", "services_unavailabl
 """Keys of operations that come later: in the table of statuses already, without a class."""
 
 
-def rows() -> dict[str, tuple[int, set[int], set[str]]]:
+def rows() -> dict[str, tuple[int, set[int | None], set[str | None]]]:
     """Key to its exit code and what it may be over HTTP and gRPC."""
-    found: dict[str, tuple[int, set[int], set[str]]] = {}
+    found: dict[str, tuple[int, set[int | None], set[str | None]]] = {}
     for line in TABLE.strip().splitlines():
         keys, code, http, grpc, _ = (cell.strip() for cell in line.strip("|").split("|"))
         names = [key.strip() for key in keys.split(",")]
-        statuses, codes = [int(each) for each in http.split("/")], [each.strip() for each in grpc.split("/")]
+        statuses = [None if each.strip() == "-" else int(each) for each in http.split("/")]
+        codes = [None if each.strip() == "-" else each.strip() for each in grpc.split("/")]
         for place, key in enumerate(names):
             # "a / b" in a row of two keys names one each; in a row of one key it leaves a choice.
             both = len(names) == len(statuses) > 1
@@ -109,3 +112,22 @@ def test_a_message_its_hint_and_its_details_are_bounded(kind: type[BeetleError],
 def test_none_is_left_out_of_the_details() -> None:
     error = ERRORS["conflict"](reason="it is so", turn_id="t1", sequence=None)
     assert error.details == {"reason": "it is so", "turn_id": "t1"}
+
+
+@pytest.mark.parametrize("kind", ERRORS.values(), ids=lambda kind: kind.key)
+def test_an_error_comes_back_word_for_word_from_the_wire_and_from_a_pickle(kind: type[BeetleError]) -> None:
+    error = kind(hint="h", **dict.fromkeys(fields_of(kind), "x"))
+    told = from_wire(error.key, error.message, error.hint, error.retryable, error.details)
+    for each in (told, pickle.loads(pickle.dumps(error)), pickle.loads(pickle.dumps(told))):
+        assert type(each) is kind and str(each) == str(error) and each.exit_code == error.exit_code
+        assert (each.message, each.hint, each.retryable, each.details) == (
+            error.message, error.hint, error.retryable, error.details
+        )  # fmt: skip
+
+
+def test_an_error_of_a_newer_daemon_keeps_its_key() -> None:
+    error = from_wire("not_yet_known", "a message", "a hint", True, {"n": 1})
+    for each in (error, pickle.loads(pickle.dumps(error))):
+        assert isinstance(each, Internal) and (each.key, each.retryable) == ("not_yet_known", True)
+        assert (each.message, each.hint, each.details) == ("a message", "a hint", {"n": 1})
+        assert each.exit_code == STATUS["internal"].exit_code

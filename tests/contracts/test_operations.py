@@ -10,17 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Struct, UnsetType
+from msgspec.structs import fields as struct_fields
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.codec import decode_request, pack, to_plain
 from beetle.contracts.common import Report
 from beetle.contracts.errors import Conflict
 from beetle.contracts.fields import Request
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
 from beetle.contracts.store import StoreOpenReport
-from beetle.runtime.handlers import HANDLERS
-from beetle.runtime.views import field_rules
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.pipeline.views import field_rules
 from beetle.sdk import MemoryRuntime
+from tests.cases import CASES, Case, Prepared
 from tests.store.conftest import open_runtime
 
 NO_METHOD = {"subscribe", "unsubscribe"}
@@ -82,6 +85,10 @@ def test_a_row_is_in_order(row: Operation) -> None:
     assert bool(row.cli) is (row.name not in {"batch", *NO_METHOD})
 
 
+class AnyRequest(Request, frozen=True, kw_only=True):
+    """A request without fields."""
+
+
 def public_methods(kind: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
 
@@ -97,9 +104,11 @@ def test_the_methods_are_the_rows_and_nothing_else() -> None:
 @pytest.mark.parametrize("row", [each for each in ROWS if each.id not in NO_METHOD])
 def test_a_method_takes_its_row_s_request_and_answers_its_report(row: Operation) -> None:
     method = getattr(MemoryRuntime, row.method)
-    hints = typing.get_type_hints(method)
-    assert hints["return"] is row.report
-    assert set(typing.get_args(hints["request"])) == {*row.kinds, types.NoneType}
+    # Its types are imported for type checkers alone.
+    hints = {name: str(text).split(" | ") for name, text in method.__annotations__.items()}
+    assert hints["return"] == [row.report.__name__]
+    # The first field may be given by itself: its type stands there too.
+    assert {*(kind.__name__ for kind in row.kinds), "None"} <= set(hints["request"])
     parameters = inspect.signature(method).parameters
     assert [p.kind for p in parameters.values()][1:] == [
         inspect.Parameter.POSITIONAL_ONLY,
@@ -120,7 +129,22 @@ def test_a_method_calls_its_own_row(row: Operation) -> None:
     assert getattr(Listening(), row.method)(a=1) == ({"a": 1}, {})
     assert asked == [row.name]
     with pytest.raises(TypeError, match="not both"):
-        getattr(Listening(), row.method)(object(), a=1)
+        getattr(Listening(), row.method)(AnyRequest(), a=1)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_example_of_a_row_is_a_request_and_there_where_one_is_needed(row: Operation) -> None:
+    assert decode_request(pack(row.example), row.request) is not None
+    assert row.example or not any(field.required for kind in row.kinds for field in struct_fields(kind))
+
+
+@pytest.mark.parametrize("row", [each for each in ROWS if BY_NAME[str(each.id)].cli])
+def test_a_command_stands_in_its_group(row: Operation) -> None:
+    assert bool(row.group.word) is bool(row.group.help) is (len(row.cli) > 1)
+    assert row.cli[0] == row.group.word or len(row.cli) == 1
+    assert row.word == "" or row.word in row.kinds[0].__struct_fields__
+    begins = f"beetle {' '.join(row.cli)}"
+    assert all(begins in each or each.startswith(("  ", "beetle --")) for each in row.shell)
 
 
 def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
@@ -134,47 +158,33 @@ the idempotency key in them. A plain one opens its own, or none: that is for rea
 
 
 def way_of(name: str) -> str:
-    (way,) = [way for way in ("read", "write", "plain", "staged") if getattr(HANDLERS[name], way) is not None]
-    return way
+    return type(HANDLERS[name]).__name__.lower()
 
 
 @pytest.mark.parametrize("name", HANDLERS)
 def test_a_row_is_handled_in_one_way_which_fits_its_effect(name: str) -> None:
     row, way = BY_NAME[name], way_of(name)
     assert way in WAYS[row.effect]
-    assert HANDLERS[name].settle is None or way == "write"
     if way == "staged" or (way == "plain" and row.effect == "admin"):
         assert not row.batch, "a batch is one transaction, and this opens its own"
 
 
-PLAIN_ADMIN: dict[str, dict[str, Any]] = {
-    "memory.recover": {},
-    "memory.close": {},
-    "snapshot.create": {"label": "another"},
-    "snapshot.restore": {"snapshot_id": "ID"},
-    "snapshot.prune": {"keep": 0},
-}
-"""Admin work that opens its own transactions, with a request each; `ID` stands for a snapshot that is there."""
+PLAIN_ADMIN = [case for case in CASES if case.who == "operator" and way_of(case.op) == "plain"]
+"""Admin work that opens its own transactions."""
 
 
-def test_the_admin_work_that_opens_its_own_transactions_is_among_the_cases() -> None:
-    admin = {row.name for row in OPERATIONS if row.effect == "admin"}
-    assert set(PLAIN_ADMIN) == {name for name in admin if way_of(name) == "plain"}
-
-
-@pytest.mark.parametrize("name", PLAIN_ADMIN)
-def test_admin_work_that_opens_its_own_transactions_is_done_once_for_a_key(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", PLAIN_ADMIN, ids=lambda case: case.op)
+def test_admin_work_that_opens_its_own_transactions_is_done_once_for_a_key(case: Case, tmp_path: Path) -> None:
     """Its events are in the log once, and the same key with another request does nothing."""
     with open_runtime(tmp_path / "b.db") as memory:
-        snapshot_id = memory.create_snapshot().snapshot.snapshot_id
-        args = {field: snapshot_id if value == "ID" else value for field, value in PLAIN_ADMIN[name].items()}
-        first = memory._opened.call(name, args, None, "key", None)
+        args = case.request(Prepared(lambda op, args: to_plain(memory.call(op, args))))
+        first = memory._opened.call(case.op, args, None, "key", None)
         assert not first.repeated and first.report.lifecycle.changed
     with open_runtime(tmp_path / "b.db") as memory:
         before = memory.read_event_log().rows
-        again = memory._opened.call(name, args, None, "key", None)
+        again = memory._opened.call(case.op, args, None, "key", None)
         assert again.repeated and again.report == first.report
-        other = "snapshot.prune" if name == "memory.close" else "memory.close"
+        other = "snapshot.prune" if case.op == "memory.close" else "memory.close"
         with pytest.raises(Conflict, match="idempotency key"):
             memory._opened.call(other, {"keep": 0} if other == "snapshot.prune" else {}, None, "key", None)
         assert memory.read_event_log().rows == before, "nothing was done, and nothing was closed"

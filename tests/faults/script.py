@@ -39,7 +39,7 @@ def _skill(content: str) -> Callable[[State], State]:
     return lambda state: _without("s1")(state) | {("skill", "s1", content)}
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     name: str
     run: Callable[[MemoryRuntime], Any]
     change: Callable[[State], State]
@@ -47,29 +47,29 @@ class Step(NamedTuple):
 
 REFS = {"host_refs": [{"kind": "task", "ref_id": "r", "label": f"label {CANARY}"}],
         "attrs": [{"key": "k", "value": CANARY}]}  # fmt: skip
-STEPS: tuple[Step, ...] = (
-    Step("commit two", lambda m: commit(m, turn("t1", f"one {CANARY}", **REFS), turn("t2", "two apples")),
+STEPS: tuple[ScriptStep, ...] = (
+    ScriptStep("commit two", lambda m: commit(m, turn("t1", f"one {CANARY}", **REFS), turn("t2", "two apples")),
          _with("live", ("t1", f"one {CANARY}"), ("t2", "two apples"))),
-    Step("write skill", lambda m: write_skill(m, "s1", "first do this"), _skill("first do this")),
-    Step("commit long", lambda m: commit(m, turn("t3", LONG)), _with("live", ("t3", LONG))),
-    Step("mask", lambda m: lifecycle(m, "mask", "t2"), _to("t2", "masked", keep=True)),
-    Step("delete raw", lambda m: lifecycle(m, "delete_raw", "t1"), _to("t1", "deleted", keep=False)),
-    Step("revise skill", lambda m: write_skill(m, "s1", "then do that"), _skill("then do that")),
-    Step("delete long", lambda m: lifecycle(m, "delete_raw", "t3"), _to("t3", "deleted", keep=False)),
-    Step("delete skill", lambda m: delete_skill(m, "s1"), _without("s1")),
-    Step("commit last", lambda m: commit(m, turn("t4", "four pears")), _with("live", ("t4", "four pears"))),
+    ScriptStep("write skill", lambda m: write_skill(m, "s1", "first do this"), _skill("first do this")),
+    ScriptStep("commit long", lambda m: commit(m, turn("t3", LONG)), _with("live", ("t3", LONG))),
+    ScriptStep("mask", lambda m: lifecycle(m, "mask", "t2"), _to("t2", "masked", keep=True)),
+    ScriptStep("delete raw", lambda m: lifecycle(m, "delete_raw", "t1"), _to("t1", "deleted", keep=False)),
+    ScriptStep("revise skill", lambda m: write_skill(m, "s1", "then do that"), _skill("then do that")),
+    ScriptStep("delete long", lambda m: lifecycle(m, "delete_raw", "t3"), _to("t3", "deleted", keep=False)),
+    ScriptStep("delete skill", lambda m: delete_skill(m, "s1"), _without("s1")),
+    ScriptStep("commit last", lambda m: commit(m, turn("t4", "four pears")), _with("live", ("t4", "four pears"))),
 )  # fmt: skip
 
 
 class Outcome(NamedTuple):
     """What an operation answered: its report, or its error."""
 
-    step: Step
+    step: ScriptStep
     report: Any = None
     error: BeetleError | None = None
 
 
-def attempt(memory: MemoryRuntime, step: Step) -> Outcome:
+def attempt(memory: MemoryRuntime, step: ScriptStep) -> Outcome:
     try:
         return Outcome(step, report=step.run(memory))
     except BeetleError as error:

@@ -19,6 +19,7 @@ from tests.store.conftest import (
     commit,
     delete_skill,
     found,
+    held_snapshot,
     lifecycle,
     open_runtime,
     replay,
@@ -110,6 +111,39 @@ def test_a_store_closed_on_a_full_disk_opens_again_with_all_it_acknowledged(smal
         assert_held(memory, kept)
         assert_clean(memory)
         commit(memory, turn("after", "room again"))
+
+
+@pytest.mark.parametrize(("plan", "error"), [("full@1+", StorageFull), ("readonly@1+", StoreReadOnly)])
+def test_a_recovery_says_that_the_disk_keeps_the_log_from_being_folded(
+    path: str, plan: str, error: type[BeetleError]
+) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(path, "sqlite", vfs=vfs.name) as memory:
+            commit(memory, turn("f1", "word1 before"))
+            vfs.arm(plan)
+            (step,) = (each for each in memory.recover().steps if each.step == "checkpoint")
+            assert (step.outcome, step.reason, step.error) == ("failed", "refused", error.key)
+            vfs.heal()
+            assert memory.recover().recovered
+    finally:
+        vfs.close()
+
+
+def test_a_recovery_tells_a_full_disk_from_a_reader_that_holds_an_erasure_up(path: str) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(path, "sqlite", vfs=vfs.name) as memory:
+            commit(memory, turn("f1", "word1 before"))
+            with held_snapshot(memory):
+                assert lifecycle(memory, "delete_raw", "f1").erasure == "pending"
+                vfs.arm("full@1+")
+            (step,) = (each for each in memory.recover().steps if each.step == "pending_erasures")
+            assert (step.outcome, step.reason, step.error) == ("failed", "refused", "storage_full")
+            vfs.heal()
+            assert memory.recover().recovered
+    finally:
+        vfs.close()
 
 
 @pytest.mark.parametrize("backend", DISK_BACKENDS)

@@ -10,8 +10,8 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError
-from beetle.runtime.handlers import transcript_lifecycle
-from beetle.store import writer
+from beetle.runtime.areas.evidence import lifecycle
+from beetle.store.engine import writer
 from tests.faults.fault_vfs import FaultVFS
 from tests.faults.script import CANARY, STEPS, Outcome, State, attempt, observed, possible
 from tests.store.conftest import DISK_BACKENDS, assert_clean, bytes_of, commit, found, open_runtime, turn
@@ -26,7 +26,7 @@ EMPTY: State = frozenset()
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A sweep has hundreds of erasures that cannot finish; the waits are tuned, what is waited for is not."""
     monkeypatch.setattr(writer, "ERASURE_RETRY_S", 0.01)
-    monkeypatch.setattr(transcript_lifecycle, "ERASURE_WAIT_S", 0.1)
+    monkeypatch.setattr(lifecycle, "ERASURE_WAIT_S", 0.1)
     yield
 
 
@@ -141,7 +141,7 @@ def sweep(folder: Path, backend: str, kind: str, every: int, first: int) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_at_some_io_points_loses_nothing(tmp_path: Path, backend: str, kind: str) -> None:
     # A prime stride with another start for each kind: together they meet most points.
-    sweep(tmp_path, backend, kind, every=23, first=1 + 2 * KINDS.index(kind))
+    sweep(tmp_path, backend, kind, every=47, first=1 + 4 * KINDS.index(kind))
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ import base64
 
 from beetle.contracts.codec import unpack
 from beetle.contracts.continuity_records import Envelope
-from beetle.memory.continuity import belongs_to
-from beetle.runtime.passphrase import unseal
+from beetle.domain.continuity import belongs_to
+from beetle.runtime.host.passphrase import unseal
 from tests.conformance.doors import Plain
 from tests.governance.material import canary
 
@@ -33,6 +33,7 @@ def opened(report: Plain) -> str:
     if envelope.sealing is None:
         return data.decode("latin-1")
     sealing = envelope.sealing
-    body = unseal(WORDS, sealing.salt, sealing.nonce, bytes(envelope.body), belongs_to(envelope.kind, sealing))
+    bound = belongs_to(envelope.signed is not None, envelope.kind, sealing)
+    body = unseal(WORDS, sealing.salt, sealing.nonce, bytes(envelope.body), bound)
     assert body is not None
     return body.decode("latin-1")

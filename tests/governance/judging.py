@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -12,10 +12,11 @@ from beetle.contracts.codec import to_plain
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import ERRORS, BeetleError
 from beetle.open import open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.surroundings import Surroundings
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.pipeline.invocation import Call
+from beetle.store.engine.writer import WriteTransaction
 
 PROFILE = "profile-server-linux-dev-full"
 DAY_US = 86_400_000_000
@@ -31,12 +32,12 @@ def caller(owner: str, kind: Any = "embedded", name: str = "embedded:agent-main"
     return Caller(name, kind, capabilities, OWN, "in_process", owner, "agent-main")
 
 
-class Place:
+class JudgedStore:
     """One store; every call is at a later microsecond, and `sleep` lets days go by."""
 
     def __init__(self, profile: str = PROFILE) -> None:
         self.now = START_US
-        self.opened = open_store("in memory", profile, "in-memory", surroundings=Surroundings(clock=self._tick))
+        self.opened = open_store("in memory", profile, "in-memory", dependencies=Dependencies(clock=self._tick))
         self.days = self.opened.profile.budgets.deferred_days
 
     def _tick(self) -> int:
@@ -72,8 +73,20 @@ class Place:
         return list(report["records"])
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        assert self.opened.dispatcher.refusals.flush(30)
         with self.opened.store.read() as tx:
             return list(tx.rows(sql, *values))
+
+    def weaken(self, refs: Iterable[str | None]) -> None:
+        """Have facts and skills be an assistant's claims."""
+        names = json.dumps([ref.partition(":")[2] for ref in refs if ref is not None])
+        within = "(SELECT value FROM json_each(?))"
+
+        def job(tx: WriteTransaction) -> None:
+            tx.run(f"UPDATE fact SET authority = 'assistant_claimed' WHERE record_id IN {within}", names)
+            tx.run(f"UPDATE skill SET authority = 'assistant_claimed' WHERE name IN {within}", names)
+
+        self.opened.store.write(job)
 
     def waiting(self) -> list[tuple[str, str]]:
         """(candidate_id, reason) of the queue."""

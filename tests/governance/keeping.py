@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from beetle import MemoryRuntime
-from beetle.runtime import private
-from beetle.runtime.dispatcher import Call, Dispatcher
-from beetle.runtime.handling import Context
-from beetle.runtime.identity import SUFFIX, Identity
+from beetle.runtime.areas import sealed_items
+from beetle.runtime.host.identity import SUFFIX, Identity
+from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store import evidence
 from tests.store.conftest import store_of
 
@@ -40,18 +40,18 @@ def identity_of(memory: MemoryRuntime) -> Identity:
     return memory._opened._opened.identity
 
 
-def context_of(memory: MemoryRuntime) -> Context:
+def invocation_of(memory: MemoryRuntime) -> Invocation:
     """What a handler of a write is given, for the owner of this runtime."""
     embedded = memory._opened
-    _, context = dispatcher_of(memory)._authorize(
+    _, invocation = dispatcher_of(memory)._authorize(
         Call("memory.write", None, embedded._caller._replace(owner_id=None), embedded._scope)
     )
-    return context
+    return invocation
 
 
 def keep(memory: MemoryRuntime, content: str, plane: str = "private_garden", **more: Any) -> str:
     """Keep a text in the private plane, as governance does; its record id."""
-    context = context_of(memory)
+    invocation = invocation_of(memory)
     given: dict[str, Any] = {
         "plane": plane,
         "privacy": "soul_private" if plane == "soul_candidate" else "subject_private",
@@ -59,9 +59,9 @@ def keep(memory: MemoryRuntime, content: str, plane: str = "private_garden", **m
         "candidate_id": "cand-1",
         **more,
     }
-    words = private.Words(content=content, **given)
+    words = sealed_items.Words(content=content, **given)
     return store_of(memory).write(
-        lambda tx: private.keep(context, tx, evidence.ensure_space(tx, context.space_id, tx.now), words)
+        lambda tx: sealed_items.keep(invocation, tx, evidence.ensure_space(tx, invocation.space_id, tx.now), words)
     )
 
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of long-term facts: learning one, changing one, and what every way in says of it."""
+"""Shared by the tests of long-term facts: learning one, changing one, and what every transport says of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 
 from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
-from beetle.runtime import facts
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.facts import Draft
-from beetle.runtime.handling import Context
+from beetle.runtime.areas.facts import facts
+from beetle.runtime.areas.facts.facts import Draft
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store import evidence, long_term
-from beetle.store.writer import WriteTransaction
+from beetle.store.engine.writer import WriteTransaction
 from tests.store.conftest import store_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,19 +53,19 @@ def embedded(memory: MemoryRuntime) -> Any:
     return memory._opened
 
 
-def context_of(memory: MemoryRuntime, operation: str = "long_term.mutate") -> Context:
-    """The context of a call by the owner of the runtime."""
+def invocation_of(memory: MemoryRuntime, operation: str = "long_term.mutate") -> Invocation:
+    """The invocation of a call by the owner of the runtime."""
     opened = embedded(memory)
-    _, context = opened.dispatcher._authorize(Call(operation, {}, opened._caller, opened._scope))
-    return context
+    _, invocation = opened.dispatcher._authorize(Call(operation, {}, opened._caller, opened._scope))
+    return invocation
 
 
-def within(memory: MemoryRuntime, run: Callable[[Context, WriteTransaction, int], Any]) -> Any:
+def within(memory: MemoryRuntime, run: Callable[[Invocation, WriteTransaction, int], Any]) -> Any:
     """Run something in a transaction of the owner's space."""
-    context = context_of(memory)
+    invocation = invocation_of(memory)
 
     def job(tx: WriteTransaction) -> Any:
-        return run(context, tx, evidence.ensure_space(tx, context.space_id, tx.now))
+        return run(invocation, tx, evidence.ensure_space(tx, invocation.space_id, tx.now))
 
     return store_of(memory).write(job)
 
@@ -74,17 +73,17 @@ def within(memory: MemoryRuntime, run: Callable[[Context, WriteTransaction, int]
 def learn(memory: MemoryRuntime, content: str = DRAFT.content, **more: Any) -> str:
     """Have a fact learned; its ref."""
     draft = DRAFT._replace(content=content, **more)
-    return facts.fact_ref(within(memory, lambda context, tx, space: facts.learn(context, tx, space, draft)).row)
+    return facts.fact_ref(within(memory, lambda invocation, tx, space: facts.learn(invocation, tx, space, draft)).row)
 
 
 def replace(memory: MemoryRuntime, ref: str, content: str, **more: Any) -> str:
     """Have a fact superseded by governance; the new one's ref."""
     draft = DRAFT._replace(content=content, **more)
 
-    def run(context: Context, tx: WriteTransaction, space: int) -> str:
+    def run(invocation: Invocation, tx: WriteTransaction, space: int) -> str:
         old = long_term.find_fact(tx, space, ref.partition(":")[2])
         assert old is not None
-        return facts.fact_ref(facts.replace(context, tx, space, old, draft).row)
+        return facts.fact_ref(facts.replace(invocation, tx, space, old, draft).row)
 
     return within(memory, run)
 

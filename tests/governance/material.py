@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from beetle.contracts.common import DEFAULT_AGENT
 from beetle.open import open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.surroundings import Surroundings
-from tests.conformance.cases import CONVERSATION, message, skill, talk, turn, write
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from tests.building import CONVERSATION, candidate, candidates, message, skill, talk, turn, write
+from tests.cases import WORD
 from tests.conformance.doors import PROFILE, InProcess, Plain, embedded_caller
 from tests.sdk.skill_folders import write_skill
 
@@ -135,7 +136,7 @@ class Store:
         """One Agent Skill, beside the store's own folder; its file's words are never to be told."""
         write_skill(folder / "one", "one", canary("agent skill"), reference=canary("agent file"))
         self.door.opened.store.close()
-        self.door.opened = open_store(str(self.path), PROFILE, surroundings=Surroundings(skill_dirs=(str(folder),)))
+        self.door.opened = open_store(str(self.path), PROFILE, dependencies=Dependencies(skill_dirs=(str(folder),)))
 
     def _learn(self) -> None:
         """Facts in every state, skills, a suppressed topic."""
@@ -153,7 +154,7 @@ class Store:
         self.mutate("fact gone", "delete")
         self.ask(
             "memory.write",
-            write(skill("live", content=canary("skill live")), skill("off", content=canary("skill off"))),
+            write(skill(WORD, content=canary("skill live")), skill("off", content=canary("skill off"))),
         )
         self.ask("memory.write", write(skill("gone", content=canary("skill gone"))))
         self.ask("skill.set_enabled", {"name": "off", "enabled": False})
@@ -176,11 +177,10 @@ class Store:
         self, target: str, privacy: str, content: str, authority: str = "user_asserted", topic: str = ""
     ) -> Plain:
         """The outcome of one candidate."""
-        candidate = {"candidate_id": f"c-{content}"[:64], "authority": authority, "target": target, "privacy": privacy,
-                     "content": content, "topic": topic}  # fmt: skip
         # The id is the host's own, and is given back: it must not look like the content.
-        candidate["candidate_id"] = f"c-{len(self.refs)}-{len(self.records)}"
-        return self.ask("memory.write", {"kind": "candidates", "candidates": [candidate]})["outcomes"][0]
+        one = candidate(f"c-{len(self.refs)}-{len(self.records)}", content, authority=authority, target=target,
+                        privacy=privacy, topic=topic)  # fmt: skip
+        return self.ask("memory.write", candidates(one))["outcomes"][0]
 
     def mutate(self, name: str, action: str, **more: Any) -> None:
         """One step over a fact, as its owner."""

@@ -9,9 +9,9 @@ from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 from beetle.open import Embedded, Opened, open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.surroundings import Surroundings
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from tests.sdk.skill_folders import write_skill as write_agent_skill
 from tests.store.conftest import CONVERSATION, PROFILE, commit, turn, write_skill
 
@@ -104,7 +104,7 @@ def open_filled(folder: Path) -> MemoryRuntime:
     mount = folder / "skills"
     for each in range(AT_LEAST):
         write_agent_skill(mount / f"pdf-{each}", f"pdf-{each}", "Rotate and merge PDF pages.")
-    opened = open_store(str(folder / "store.db"), PROFILE, surroundings=Surroundings(skill_dirs=(str(mount),)))
+    opened = open_store(str(folder / "store.db"), PROFILE, dependencies=Dependencies(skill_dirs=(str(mount),)))
     for owner in ("owner-a", "owner-b"):
         _fill(_within(opened, owner_id=owner))
         _fill_snapshots_and_devices(_within(opened, owner_id=owner))

@@ -34,7 +34,18 @@ def related(authority: str, existing: str) -> tuple[str, ...]:
 
 
 def expected(
-    authority: str, privacy: str, target: str, existing: str, evidence: str, policy: str, *, key: bool = True
+    authority: str,
+    privacy: str,
+    target: str,
+    existing: str,
+    evidence: str,
+    policy: str,
+    *,
+    key: bool = True,
+    borne: bool = True,
+    removed_by: str | None = None,
+    by_operator: bool = True,
+    vouched: bool = False,
 ) -> tuple[str, str]:
     """Outcome and reason: the first row of the page's table that applies."""
     if policy in ("suppressed_kind", "suppressed_topic"):
@@ -53,8 +64,17 @@ def expected(
         return "rejected", "evidence_unavailable"
     if target == "soul_candidate":
         return "deferred", "soul_handoff"
-    if authority == "assistant_claimed" and evidence not in ("user", "tool"):
+    if not vouched:
+        if authority == "user_asserted" and evidence != "user" and not by_operator:
+            return "deferred", "needs_assertion"
+        if authority == "assistant_claimed" and evidence not in ("user", "tool"):
+            return "deferred", "needs_assertion"
+    if not borne:
+        return "deferred", "evidence_does_not_bear"
+    if authority == "assistant_claimed" and not vouched:
         return "deferred", "needs_assertion"
+    if existing != "same" and removed_by is not None and rank(removed_by) < rank(authority):
+        return "deferred", "weaker_authority"
     return {
         "same": ("accepted", "unchanged"),
         "stronger": ("deferred", "weaker_authority"),

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from beetle.runtime.profile import load_profile
-from tests.governance.judging import Place, Plain, candidate, message, ref
+from beetle.runtime.host.profile import load_profile
+from tests.governance.judging import JudgedStore, Plain, candidate, message, ref
 from tests.governance.keeping import key_file
 from tests.store.conftest import open_runtime
 
 CANARY = "heliotrope7431"
+PUMP = "Stop the pump.\n2. Clean the strainer."
+WORDS = (
+    f"tea at five\nat five\nsays user_asserted\nsays tool_observed\nsays host\nsays assistant_claimed\n{CANARY}\n{PUMP}"
+)
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    made = Place()
+def place() -> Iterator[JudgedStore]:
+    made = JudgedStore()
     made.talk(
-        message("u1"),
+        message("u1", content=WORDS),
         message("a1", "assistant"),
-        message("x1", "tool"),
-        message("p1", visibility="private"),
+        message("x1", "tool", WORDS),
+        message("p1", content=WORDS, visibility="private"),
         message("s1", visibility="soul"),
         message("b1", visibility="backend"),
     )
@@ -41,12 +45,12 @@ def item(content: str, *evidence: str, **more: object) -> Plain:
     }  # fmt: skip
 
 
-def contents(place: Place, state: str = "current") -> list[str]:
+def contents(place: JudgedStore, state: str = "current") -> list[str]:
     return sorted(each["content"] for each in place.facts(state))
 
 
 @pytest.mark.parametrize("evidence", [[], [ref("a1")]])
-def test_an_assistant_s_claim_about_itself_never_becomes_a_fact_alone(place: Place, evidence: list[str]) -> None:
+def test_an_assistant_s_claim_about_itself_never_becomes_a_fact_alone(place: JudgedStore, evidence: list[str]) -> None:
     claim = candidate("c1", "I am always right", "assistant_claimed", topic="self", evidence_refs=evidence)
     for _ in range(3):
         assert place.verdict(claim) == ("deferred", "needs_assertion")
@@ -58,12 +62,12 @@ def test_an_assistant_s_claim_about_itself_never_becomes_a_fact_alone(place: Pla
 
 
 @pytest.mark.parametrize("said_by", ["u1", "x1"])
-def test_an_assistant_s_claim_beside_a_user_s_or_a_tool_s_message_is_a_fact(place: Place, said_by: str) -> None:
+def test_an_assistant_s_claim_beside_a_user_s_or_a_tool_s_message_waits_too(place: JudgedStore, said_by: str) -> None:
     claim = candidate("c1", "tea at five", "assistant_claimed", topic="tea", evidence_refs=[ref("a1"), ref(said_by)])
-    assert place.verdict(claim) == ("accepted", "created")
+    assert place.verdict(claim) == ("deferred", "needs_assertion")
 
 
-def test_a_user_s_assertion_settles_what_an_assistant_had_claimed(place: Place) -> None:
+def test_a_user_s_assertion_settles_what_an_assistant_had_claimed(place: JudgedStore) -> None:
     place.judge(
         candidate("same", "Tea at FIVE", "assistant_claimed", topic="tea", evidence_refs=[ref("a1")]),
         candidate("other", "tea at six", "assistant_claimed", topic="tea"),
@@ -79,7 +83,9 @@ def test_a_user_s_assertion_settles_what_an_assistant_had_claimed(place: Place) 
     ]  # fmt: skip
 
 
-def test_a_waiting_claim_whose_evidence_was_masked_since_is_rejected_when_it_is_judged_again(place: Place) -> None:
+def test_a_waiting_claim_whose_evidence_was_masked_since_is_rejected_when_it_is_judged_again(
+    place: JudgedStore,
+) -> None:
     place.talk(message("a2", "assistant"), turn_id="t2")
     claim = candidate("c", "tea at five", "assistant_claimed", topic="tea", evidence_refs=[ref("a2", "t2")])
     place.judge(claim)
@@ -91,15 +97,15 @@ def test_a_waiting_claim_whose_evidence_was_masked_since_is_rejected_when_it_is_
     assert place.events()[-1] == "candidate_rejected"
 
 
-def test_a_weaker_authority_never_overwrites_a_stronger_one(place: Place) -> None:
+def test_a_weaker_authority_never_overwrites_a_stronger_one(place: JudgedStore) -> None:
     place.judge(candidate("o", "at five", "operator", topic="tea"))
-    for authority in ("user_asserted", "tool_observed", "host", "assistant_claimed"):
+    for authority in ("user_asserted", "tool_observed", "host"):
         weaker = candidate(f"w-{authority}", f"says {authority}", authority, topic="tea", evidence_refs=[ref("u1")])
         assert place.verdict(weaker) == ("deferred", "weaker_authority")
     assert contents(place) == ["at five"]
 
 
-def test_what_waits_for_a_stronger_record_to_go_is_judged_when_it_goes_and_once(place: Place) -> None:
+def test_what_waits_for_a_stronger_record_to_go_is_judged_when_it_goes_and_once(place: JudgedStore) -> None:
     (strong,) = place.judge(candidate("o", "at five", "operator", topic="tea"))
     place.judge(
         candidate("w1", "at six", "tool_observed", topic="tea"),
@@ -115,7 +121,7 @@ def test_what_waits_for_a_stronger_record_to_go_is_judged_when_it_goes_and_once(
     assert place.events()[len(before) :] == ["fact_created", "candidate_accepted"]
 
 
-def test_what_is_deferred_is_dropped_with_an_event_after_the_profile_s_days(place: Place) -> None:
+def test_what_is_deferred_is_dropped_with_an_event_after_the_profile_s_days(place: JudgedStore) -> None:
     assert place.days == 90
     place.judge(candidate("old", "I am old", "assistant_claimed", topic="a"))
     place.sleep(50)
@@ -130,7 +136,7 @@ def test_what_is_deferred_is_dropped_with_an_event_after_the_profile_s_days(plac
     assert place.rows("SELECT count(*) FROM candidate_body") == [(1,)]
 
 
-def test_the_same_candidate_waits_once(place: Place) -> None:
+def test_the_same_candidate_waits_once(place: JudgedStore) -> None:
     claim = candidate("c", "I am", "assistant_claimed", topic="a")
     place.judge(claim, claim, candidate("c2", "I am", "assistant_claimed", topic="a"))
     assert [name for name, _ in place.waiting()] == ["c", "c2"]
@@ -150,7 +156,7 @@ def test_the_same_candidate_waits_once(place: Place) -> None:
         ("$.args.candidates[1].outcome", {"outcome": "accepted"}),
     ],
 )
-def test_a_batch_with_one_invalid_field_writes_nothing(place: Place, path: str, change: Plain) -> None:
+def test_a_batch_with_one_invalid_field_writes_nothing(place: JudgedStore, path: str, change: Plain) -> None:
     request = {"kind": "candidates", "candidates": [candidate("a", "one"), {**candidate("b", "two"), **change}]}
     error = place.refused("invalid_request", "memory.write", request)
     assert error.details["path"] == path
@@ -158,7 +164,7 @@ def test_a_batch_with_one_invalid_field_writes_nothing(place: Place, path: str, 
     assert place.events() == []
 
 
-def test_no_candidates_and_a_missing_kind_are_refused(place: Place) -> None:
+def test_no_candidates_and_a_missing_kind_are_refused(place: JudgedStore) -> None:
     empty = place.refused("invalid_request", "memory.write", {"kind": "candidates", "candidates": []})
     assert empty.details["path"] == "$.args.candidates"
     missing = place.refused("invalid_request", "memory.write", {"candidates": [candidate("a", "one")]})
@@ -166,7 +172,7 @@ def test_no_candidates_and_a_missing_kind_are_refused(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["principal", "device"])
-def test_the_operator_s_authority_is_not_for_others_to_claim(place: Place, kind: str) -> None:
+def test_the_operator_s_authority_is_not_for_others_to_claim(place: JudgedStore, kind: str) -> None:
     request = {"kind": "candidates", "candidates": [candidate("a", "one"), candidate("b", "two", "operator")]}
     error = place.refused("forbidden", "memory.write", request, kind=kind, name="agent-7")
     assert error.details["index"] == 1
@@ -176,7 +182,7 @@ def test_the_operator_s_authority_is_not_for_others_to_claim(place: Place, kind:
     assert told == [("agent-7", '{"count":1,"error":"forbidden"}')]
 
 
-def test_a_candidate_is_judged_against_what_those_before_it_left(place: Place) -> None:
+def test_a_candidate_is_judged_against_what_those_before_it_left(place: JudgedStore) -> None:
     found = place.judge(
         candidate("1", "at five", topic="tea"),
         candidate("2", "AT FIVE", topic="Tea"),
@@ -188,7 +194,7 @@ def test_a_candidate_is_judged_against_what_those_before_it_left(place: Place) -
     assert found[2]["ref"] != found[0]["ref"]
 
 
-def test_an_outcome_names_its_evidence_as_derived_refs(place: Place) -> None:
+def test_an_outcome_names_its_evidence_as_derived_refs(place: JudgedStore) -> None:
     given = candidate("1", "at five", topic="tea", evidence_refs=[ref("u1"), ref("x1"), ref("u1")])
     report = place.call("memory.write", {"kind": "candidates", "candidates": [given]})
     made = [(each["derived"], each["evidence"], each["relation"]) for each in report["derived_refs"]]
@@ -209,24 +215,24 @@ def test_an_outcome_names_its_evidence_as_derived_refs(place: Place) -> None:
         "evidence:",
     ],
 )
-def test_a_ref_that_does_not_resolve_rejects(place: Place, evidence: str) -> None:
+def test_a_ref_that_does_not_resolve_rejects(place: JudgedStore, evidence: str) -> None:
     assert place.verdict(candidate("c", "x", evidence_refs=[evidence])) == ("rejected", "evidence_missing")
 
 
-def test_evidence_of_another_space_is_not_there(place: Place) -> None:
+def test_evidence_of_another_space_is_not_there(place: JudgedStore) -> None:
     assert place.verdict(candidate("c", "x", evidence_refs=[ref("u1")]), owner="someone") == (
         "rejected", "evidence_missing",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("action", ["mask", "delete_raw"])
-def test_masked_and_deleted_evidence_rejects(place: Place, action: str) -> None:
+def test_masked_and_deleted_evidence_rejects(place: JudgedStore, action: str) -> None:
     place.lifecycle(action, "t1")
     for evidence in (ref("u1"), ref()):
         assert place.verdict(candidate("c", "x", evidence_refs=[evidence])) == ("rejected", "evidence_unavailable")
 
 
-def test_the_event_log_holds_ids_kinds_and_reasons_and_never_content(place: Place) -> None:
+def test_the_event_log_holds_ids_kinds_and_reasons_and_never_content(place: JudgedStore) -> None:
     for authority in ("user_asserted", "assistant_claimed", "tool_observed", "host"):
         for target, privacy in (
             ("long_term", "subject_private"), ("shared_fact", "public_runtime"), ("private_garden", "soul_private"),
@@ -244,7 +250,7 @@ def test_the_event_log_holds_ids_kinds_and_reasons_and_never_content(place: Plac
     assert CANARY not in kept
 
 
-def test_a_decision_s_event_names_the_candidate_and_the_reason(place: Place) -> None:
+def test_a_decision_s_event_names_the_candidate_and_the_reason(place: JudgedStore) -> None:
     place.judge(candidate("c-17", "x", "host", target="shared_fact", privacy="soul_private"))
     (subject,) = place.rows("SELECT subject FROM event_log WHERE event = 'candidate_rejected'")
     assert subject == (
@@ -253,7 +259,7 @@ def test_a_decision_s_event_names_the_candidate_and_the_reason(place: Place) -> 
     )
 
 
-def test_an_empty_topic_matches_only_the_same_words(place: Place) -> None:
+def test_an_empty_topic_matches_only_the_same_words(place: JudgedStore) -> None:
     found = place.judge(
         candidate("1", "Tea at five"),
         candidate("2", "tea  AT five", topic="  "),
@@ -267,14 +273,14 @@ def test_an_empty_topic_matches_only_the_same_words(place: Place) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("Tea Time", "  tea\u2003TIME "), ("\uff34\uff45\uff41", "tea"), ("茶", "茶"), ("ﬁne", "FINE")]
 )
-def test_topics_are_compared_without_case_spacing_and_form(place: Place, one: str, other: str) -> None:
+def test_topics_are_compared_without_case_spacing_and_form(place: JudgedStore, one: str, other: str) -> None:
     found = place.judge(candidate("1", "at five", topic=one), candidate("2", "at six", topic=other))
     assert [each["reason"] for each in found] == ["created", "superseded"]
     (fact,) = place.facts()
     assert fact["topic"] == other
 
 
-def test_kinds_and_targets_are_apart(place: Place) -> None:
+def test_kinds_and_targets_are_apart(place: JudgedStore) -> None:
     found = place.judge(
         candidate("1", "a", topic="t"),
         candidate("2", "b", topic="t", kind="goal"),
@@ -283,7 +289,7 @@ def test_kinds_and_targets_are_apart(place: Place) -> None:
     assert [each["reason"] for each in found] == ["created"] * 3
 
 
-def test_content_over_the_budget_is_too_large_and_content_at_it_is_kept(place: Place) -> None:
+def test_content_over_the_budget_is_too_large_and_content_at_it_is_kept(place: JudgedStore) -> None:
     most = load_profile("dev-full").budgets.message_content_bytes
     for request, path in (
         ({"kind": "candidates", "candidates": [candidate("a", "b"), candidate("c", "ä" * (most // 2) + "b")]},
@@ -313,7 +319,7 @@ def test_content_over_the_budget_is_too_large_and_content_at_it_is_kept(place: P
     ],
 )
 def test_an_extraction_s_authority_and_reach_follow_from_its_evidence(
-    place: Place, evidence: tuple[str, ...], authority: str | None, visibility: str | None, reason: str
+    place: JudgedStore, evidence: tuple[str, ...], authority: str | None, visibility: str | None, reason: str
 ) -> None:
     report = place.call("memory.write", extraction(item("at five", *map(ref, evidence))))
     (outcome,) = report["outcomes"]
@@ -326,7 +332,7 @@ def test_an_extraction_s_authority_and_reach_follow_from_its_evidence(
         assert (facts[0]["confidence"], facts[0]["keywords"], facts[0]["kind"]) == (0.5, ["drink"], "preference")
 
 
-def test_an_extraction_keeps_its_chat_and_extractor(place: Place) -> None:
+def test_an_extraction_keeps_its_chat_and_extractor(place: JudgedStore) -> None:
     report = place.call("memory.write", extraction(item("at five")), chat="chat-9")
     other = place.call("memory.write", extraction(item("x", topic="b"), source_chat_id="chat-2"), chat="chat-9")
     for made, chat in ((report, "chat-9"), (other, "chat-2")):
@@ -334,13 +340,12 @@ def test_an_extraction_keeps_its_chat_and_extractor(place: Place) -> None:
         assert [(each["source_chat_id"], each["extractor"]) for each in detail["revisions"]] == [(chat, "test 1")]
 
 
-def test_an_accepted_procedural_candidate_is_a_runtime_skill(place: Place) -> None:
-    text = "Stop the pump.\n2. Clean the strainer."
-    given = candidate("c1", text, "tool_observed", target="procedural", topic="Loud  pump", evidence_refs=[ref("u1")])
+def test_an_accepted_procedural_candidate_is_a_runtime_skill(place: JudgedStore) -> None:
+    given = candidate("c1", PUMP, "tool_observed", target="procedural", topic="Loud  pump", evidence_refs=[ref("u1")])
     report = place.call("memory.write", {"kind": "candidates", "candidates": [given]})
     assert report["outcomes"][0]["ref"] == "procedural:runtime_skill__loud-pump"
     shown = place.call("skill.detail", {"name": "loud-pump"})
-    assert (shown["title"], shown["summary"], shown["procedure"]) == ("Loud pump", "Stop the pump.", text)
+    assert (shown["title"], shown["summary"], shown["procedure"]) == ("Loud pump", "Stop the pump.", PUMP)
     assert [each["source"] for each in shown["lineage"]] == ["candidate"]
     assert [each["evidence"] for each in shown["derived_refs"]] == [ref("u1")]
     assert [hit["ref"] for hit in place.call("memory.recall", {"query": "strainer"})["runtime_skills"]] == [
@@ -348,7 +353,7 @@ def test_an_accepted_procedural_candidate_is_a_runtime_skill(place: Place) -> No
     ]
 
 
-def test_a_skill_that_a_person_wrote_is_the_operator_s_word(place: Place) -> None:
+def test_a_skill_that_a_person_wrote_is_the_operator_s_word(place: JudgedStore) -> None:
     skill = {"name": "loud-pump", "topic": "t", "title": "t", "summary": "s", "content": "by hand"}
     place.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]})
     given = candidate("c1", "otherwise", target="procedural", topic="loud pump")
@@ -359,7 +364,7 @@ def test_a_skill_that_a_person_wrote_is_the_operator_s_word(place: Place) -> Non
     assert outcome["superseded_ref"] == "procedural:runtime_skill__loud-pump/1"
 
 
-def test_a_candidate_s_skill_that_a_person_edits_becomes_the_operator_s_word(place: Place) -> None:
+def test_a_candidate_s_skill_that_a_person_edits_becomes_the_operator_s_word(place: JudgedStore) -> None:
     given = candidate("c1", "one way", "user_asserted", target="procedural", topic="pump")
     assert place.verdict(given) == ("accepted", "created")
     assert place.verdict({**given, "content": "another way"}) == ("accepted", "superseded")
@@ -367,7 +372,7 @@ def test_a_candidate_s_skill_that_a_person_edits_becomes_the_operator_s_word(pla
     assert place.verdict({**given, "content": "a fourth way"}) == ("deferred", "weaker_authority")
 
 
-def test_what_waits_for_a_skill_to_go_is_judged_when_it_is_deleted(place: Place) -> None:
+def test_what_waits_for_a_skill_to_go_is_judged_when_it_is_deleted(place: JudgedStore) -> None:
     given = candidate("c1", "by order", "operator", target="procedural", topic="pump")
     place.judge(given, {**given, "candidate_id": "c2", "content": "as seen", "authority": "tool_observed"})
     assert place.waiting() == [("c2", "weaker_authority")]
@@ -376,7 +381,15 @@ def test_what_waits_for_a_skill_to_go_is_judged_when_it_is_deleted(place: Place)
     assert place.call("skill.detail", {"name": "pump"})["procedure"] == "as seen"
 
 
-def test_private_material_is_sealed_kept_once_and_never_found(place: Place) -> None:
+def test_a_fact_that_waits_is_let_be_when_a_skill_of_the_same_name_is_deleted(place: JudgedStore) -> None:
+    for target in ("procedural", "long_term"):
+        strong = candidate(f"{target}-1", "by order", "operator", target=target, topic="pump", kind="preference")
+        place.judge(strong, {**strong, "candidate_id": f"{target}-2", "authority": "tool_observed", "content": "seen"})
+    place.call("skill.delete", {"name": "pump"})
+    assert place.waiting() == [("long_term-2", "weaker_authority")]
+
+
+def test_private_material_is_sealed_kept_once_and_never_found(place: JudgedStore) -> None:
     garden = candidate("g", CANARY, target="private_garden", privacy="subject_private", evidence_refs=[ref("u1")])
     soul = candidate("s", CANARY, target="soul_candidate", privacy="soul_private")
     first, again, handed = place.judge(garden, garden, soul)
@@ -387,12 +400,12 @@ def test_private_material_is_sealed_kept_once_and_never_found(place: Place) -> N
         (first["record_id"], "kept"), (handed["record_id"], "handoff"),
     ]  # fmt: skip
     assert place.call("private.get", {"record_id": first["record_id"]})["content"] == CANARY
-    assert place.call("memory.recall", {"query": CANARY})["hits"] == []
+    assert {hit["plane"] for hit in place.call("memory.recall", {"query": CANARY})["hits"]} == {"evidence"}
     assert place.rows("SELECT derived FROM derived_ref") == [(f"private_garden:{first['record_id']}",)]
     assert place.waiting() == []
 
 
-def test_private_material_that_waits_is_sealed_too_and_leaves_with_its_candidate(place: Place) -> None:
+def test_private_material_that_waits_is_sealed_too_and_leaves_with_its_candidate(place: JudgedStore) -> None:
     claim = candidate(
         "c", CANARY, "assistant_claimed", target="private_garden", privacy="subject_private", topic=CANARY
     )
@@ -407,7 +420,7 @@ def test_private_material_that_waits_is_sealed_too_and_leaves_with_its_candidate
     assert place.call("private.list", {})["items"] == []
 
 
-def test_a_private_claim_of_an_assistant_is_kept_when_the_user_says_it_too(place: Place) -> None:
+def test_a_private_claim_of_an_assistant_is_kept_when_the_user_says_it_too(place: JudgedStore) -> None:
     claim = candidate("c", "zen", "assistant_claimed", target="private_garden", privacy="subject_private")
     (waits,) = place.judge(claim)
     (said,) = place.judge({**claim, "candidate_id": "u", "authority": "user_asserted"})
@@ -416,7 +429,7 @@ def test_a_private_claim_of_an_assistant_is_kept_when_the_user_says_it_too(place
     assert [each["state"] for each in place.call("private.list", {})["items"]] == ["kept"]
 
 
-def test_what_waits_goes_when_the_turn_that_it_cites_is_erased_and_not_when_it_is_masked(place: Place) -> None:
+def test_what_waits_goes_when_the_turn_that_it_cites_is_erased_and_not_when_it_is_masked(place: JudgedStore) -> None:
     place.talk(message("a2", "assistant"), turn_id="t2")
     place.talk(message("a3", "assistant"), turn_id="t3")
     sealed = {"target": "private_garden", "privacy": "subject_private"}

@@ -11,8 +11,8 @@ from beetle import MemoryRuntime
 from beetle.contracts.codec import UNSET
 from beetle.contracts.errors import BeetleError, PrivacyDenied
 from beetle.open import Embedded
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR
 from tests.store.conftest import CONVERSATION, commit, lifecycle, open_runtime, path, store_of
 
 __all__ = ["path"]
@@ -101,6 +101,7 @@ def test_a_refused_export_leaves_a_row_in_the_event_log_and_no_content(memory: M
     before = store_of(memory).head.seq
     with pytest.raises(BeetleError):
         asked_by(memory, OPERATOR).export_transcript(conversation=CONVERSATION, include_private=True)
+    assert memory._opened._opened.dispatcher.refusals.flush(30)
     with store_of(memory).read() as tx:
         rows = list(tx.rows("SELECT event, operation, subject FROM event_log WHERE seq > ?", before))
     assert [(event, operation) for event, operation, _ in rows] == [("refused", "transcript.export")]

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from beetle.contracts.errors import Conflict
-from beetle.runtime import facts
+from beetle.runtime.areas.facts import facts
 from beetle.store import long_term
 from tests.governance.learned import (
     DRAFT,
@@ -188,11 +188,11 @@ class Facts(RuleBasedStateMachine):
         fact.revisions += 1
 
     def _evidence(self, fact: Fact) -> None:
-        def run(context: Any, tx: Any, space: int) -> Any:
+        def run(invocation: Any, tx: Any, space: int) -> Any:
             row = long_term.find_fact(tx, space, fact.ref.partition(":")[2])
             assert row is not None
             cited = (f"evidence:local/c1/t{self.clock()}",)
-            return facts.add_evidence(context, tx, space, row, DRAFT._replace(evidence=cited))
+            return facts.add_evidence(invocation, tx, space, row, DRAFT._replace(evidence=cited))
 
         if fact.state == "current":
             assert len(within(self.memory, run).derived_refs) == 1

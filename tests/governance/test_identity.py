@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from beetle.contracts.errors import PrivacyDenied, StoreLocked
 from beetle.open import open_store
-from beetle.runtime import identity
+from beetle.runtime.host import identity
 from tests.governance.keeping import (
     CANARY,
     SPOILED,
-    context_of,
     identity_of,
+    invocation_of,
     keep,
     key_file,
     line,
@@ -168,7 +168,7 @@ def test_a_store_on_media_that_cannot_be_written_opens_without_an_identity(path:
     shutil.copy(FIXTURE, path)
     open_runtime(path).close()
     key_file(path).unlink()
-    with open_runtime(path, sealed=True) as memory:
+    with open_runtime(path, immutable=True) as memory:
         assert identity_of(memory).state == "missing"
         assert memory.list_runtime_skills().total == 1
         with pytest.raises(PrivacyDenied):
@@ -179,7 +179,7 @@ def test_a_store_on_media_that_cannot_be_written_opens_without_an_identity(path:
 def test_private_material_on_media_that_cannot_be_written_is_read_with_its_key(path: str) -> None:
     with open_runtime(path) as memory:
         record = keep(memory, CANARY)
-    with open_runtime(path, sealed=True) as memory:
+    with open_runtime(path, immutable=True) as memory:
         assert memory.get_private(record_id=record).content == CANARY
 
 
@@ -312,7 +312,7 @@ def test_another_user_s_key_file_counts_as_read_by_others(monkeypatch: pytest.Mo
         pytest.skip("only root can give a file away")
     open_runtime(path).close()
     os.chown(key_file(path), 1234, 1234)
-    place = identity.Place(os.fspath(key_file(path)))
+    place = identity.KeyFile(os.fspath(key_file(path)))
     assert place.read().state == "usable"  # root reads it for whom it is
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     assert place.read().state == "exposed"
@@ -338,7 +338,7 @@ def test_the_secret_stands_in_no_file_but_its_own(path: str) -> None:
             if each != key_file(path):
                 assert [one for one in hidden if one in each.read_bytes()] == [], each
     with open_runtime(path) as memory:
-        assert context_of(memory).shared.identity.fingerprint == keys.fingerprint
+        assert invocation_of(memory).shared.identity.fingerprint == keys.fingerprint
 
 
 OPENED = """

@@ -9,7 +9,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.codec import UNSET, replace
-from beetle.contracts.fields import ViewName
+from beetle.contracts.names import ViewName
 from tests.store.conftest import (
     CONVERSATION,
     assert_clean,
@@ -197,7 +197,10 @@ def test_a_smaller_profile_shows_fewer_host_refs_of_a_turn_and_says_so(memory: M
     many = [{"kind": "task", "ref_id": str(n), "visibility": EVERYWHERE} for n in range(5)]
     commit(memory, turn("t9", "many", host_refs=many))
     dispatcher = memory._opened.dispatcher
-    dispatcher.profile = replace(dispatcher.profile, budgets=replace(dispatcher.profile.budgets, host_refs_per_turn=3))
+    smaller = replace(
+        dispatcher.shared.profile, budgets=replace(dispatcher.shared.profile.budgets, host_refs_per_turn=3)
+    )
+    dispatcher.shared = dispatcher.shared._replace(profile=smaller)
     for view in VIEWS:
         report = memory.replay_transcript(conversation=CONVERSATION, view=view)
         assert [ref.ref_id for ref in report.turns[-1].host_refs] == ["0", "1", "2"]

@@ -208,8 +208,6 @@ def test_a_weaker_authority_never_overwrites_a_stronger_one(memory: MemoryRuntim
     theirs = learn(memory, "The pump hums.", topic="pump", authority="assistant_claimed")
     assert mutate(worker, "correct", theirs, content="The pump is quiet.").outcome == "corrected"
     assert detail(memory, theirs).record.authority == "user_asserted"
-    assert mutate(worker, "mark_stale", mine).outcome == "stale"
-    assert mutate(worker, "delete", mine).outcome == "deleted"
 
 
 def test_private_facts_are_not_there_for_who_may_not_see_them(memory: MemoryRuntime) -> None:

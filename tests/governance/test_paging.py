@@ -21,12 +21,12 @@ from beetle.client import Client
 from beetle.contracts.codec import UNSET
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.fields import ViewName
 from beetle.contracts.methods import OperationMethods
+from beetle.contracts.names import ViewName
 from beetle.contracts.transcript import RedactedTranscriptSlice, TranscriptTurn
 from beetle.open import Embedded, Opened
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from tests.governance.crowd import CLIENTS, CONVERSATION, OWNER, made, word, work
 from tests.transports.serving import Served, open_folder
 
@@ -91,11 +91,11 @@ def served(turns: int) -> Iterator[tuple[Served, MemoryRuntime]]:
     """A daemon in this process that holds a conversation of `turns` turns, and its owner's own runtime."""
     budgets: Any = {
         "transcript_page_turns": 200, "commit_turns": 500, "store_bytes": 4 * 2**30, "readers": 6, "write_queue": 64,
-        "frame_bytes": 8 * 2**20,
+        "frame_bytes": 8 * 2**20, "held_bytes": 64 * 2**20, "answer_bytes": 8 * 2**20,
     }  # fmt: skip
     with open_folder() as folder, Served(folder, **budgets) as running:
-        profile = running.dispatcher.profile
-        opened = Opened(running.store, running.dispatcher, profile, (), running.dispatcher._shared.identity)
+        profile = running.dispatcher.shared.profile
+        opened = Opened(running.store, running.dispatcher, profile, (), running.dispatcher.shared.identity)
         owner = Caller(
             "embedded:agent-main", "embedded", OPERATOR_CAPABILITIES | {"transcript.raw", "private.read"},
             (*SOCKET_VIEWS, "raw_owner"), "in_process", OWNER, "agent-main",

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.governance.judging import Place, Plain, candidate, message, ref
+from tests.governance.judging import JudgedStore, Plain, candidate, message, ref
 
 CANARY = "heliotrope7431"
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    made = Place()
+def place() -> Iterator[JudgedStore]:
+    made = JudgedStore()
     made.talk(message("u1"), message("a1", "assistant"))
     yield made
     made.close()
 
 
-def policy(place: Place, action: str, **more: Any) -> Plain:
+def policy(place: JudgedStore, action: str, **more: Any) -> Plain:
     return place.call("long_term.policy", {"action": action, **more})
 
 
@@ -45,7 +45,7 @@ def named(report: Plain) -> list[tuple[Any, ...]]:
 )
 @pytest.mark.parametrize("action", ["pause", "suppress"])
 def test_a_policy_acts_where_all_that_it_names_fits(
-    place: Place, action: str, narrowed: Plain, given: Plain, chat: str, acts: bool
+    place: JudgedStore, action: str, narrowed: Plain, given: Plain, chat: str, acts: bool
 ) -> None:
     if action == "suppress" and not {"kind", "topic"} & set(narrowed):
         place.refused("invalid_request", "long_term.policy", {"action": action, **narrowed})
@@ -56,14 +56,14 @@ def test_a_policy_acts_where_all_that_it_names_fits(
     assert found == (wanted if acts else ("accepted", "created"))
 
 
-def test_a_policy_changes_nothing_that_is_remembered_already(place: Place) -> None:
+def test_a_policy_changes_nothing_that_is_remembered_already(place: JudgedStore) -> None:
     place.judge(candidate("c", "at five", topic="tea"))
     policy(place, "suppress", topic="tea")
     assert [each["content"] for each in place.facts()] == ["at five"]
     assert place.call("memory.recall", {"query": "five"})["long_term"] != []
 
 
-def test_what_a_pause_put_off_is_judged_when_it_ends_and_once(place: Place) -> None:
+def test_what_a_pause_put_off_is_judged_when_it_ends_and_once(place: JudgedStore) -> None:
     policy(place, "pause")
     found = place.judge(
         candidate("1", "at five", topic="tea"),
@@ -87,7 +87,7 @@ def test_what_a_pause_put_off_is_judged_when_it_ends_and_once(place: Place) -> N
     assert policy(place, "resume")["rejudged"] == 0
 
 
-def test_resuming_lifts_exactly_what_is_named_alike(place: Place) -> None:
+def test_resuming_lifts_exactly_what_is_named_alike(place: JudgedStore) -> None:
     policy(place, "pause")
     policy(place, "pause", chat_id="chat-1")
     policy(place, "suppress", kind="goal", topic="Tea")
@@ -101,7 +101,7 @@ def test_resuming_lifts_exactly_what_is_named_alike(place: Place) -> None:
     assert policy(place, "resume")["rejudged"] == 1
 
 
-def test_the_same_policy_twice_is_one(place: Place) -> None:
+def test_the_same_policy_twice_is_one(place: JudgedStore) -> None:
     assert policy(place, "suppress", topic="tea", reason="asked by Ana")["changed"] is True
     again = policy(place, "suppress", topic="TEA")
     assert (again["changed"], again["receipt"], again["lifecycle"]["changed"]) == (False, None, False)
@@ -109,7 +109,7 @@ def test_the_same_policy_twice_is_one(place: Place) -> None:
     assert (shown["topic"], shown["reason"], shown["by"]) == ("tea", "asked by Ana", "embedded:agent-main")
 
 
-def test_a_list_changes_nothing_and_takes_nothing(place: Place) -> None:
+def test_a_list_changes_nothing_and_takes_nothing(place: JudgedStore) -> None:
     policy(place, "pause", kind="goal")
     report = policy(place, "list")
     assert named(report) == [("pause", "goal", None, None)]
@@ -129,18 +129,18 @@ def test_a_list_changes_nothing_and_takes_nothing(place: Place) -> None:
         {"action": "pause", "until": "tomorrow"},
     ],
 )
-def test_a_wrong_policy_is_refused(place: Place, wrong: Plain) -> None:
+def test_a_wrong_policy_is_refused(place: JudgedStore, wrong: Plain) -> None:
     place.refused("invalid_request", "long_term.policy", wrong)
     assert policy(place, "list")["policies"] == []
 
 
-def test_policies_are_their_space_s_own(place: Place) -> None:
+def test_policies_are_their_space_s_own(place: JudgedStore) -> None:
     policy(place, "pause")
     assert place.verdict(candidate("c", "x"), owner="someone") == ("accepted", "created")
     assert place.call("long_term.policy", {"action": "list"}, owner="someone")["policies"] == []
 
 
-def test_a_change_has_a_receipt_that_verifies_and_holds_no_topic(place: Place) -> None:
+def test_a_change_has_a_receipt_that_verifies_and_holds_no_topic(place: JudgedStore) -> None:
     for action in ("suppress", "resume"):
         receipt = policy(place, action, topic=CANARY)["receipt"]
         assert CANARY not in receipt
@@ -149,9 +149,9 @@ def test_a_change_has_a_receipt_that_verifies_and_holds_no_topic(place: Place) -
     assert place.rows("SELECT * FROM policy_text") == []
 
 
-def test_an_extraction_of_another_chat_is_paused_by_that_chat(place: Place) -> None:
+def test_an_extraction_of_another_chat_is_paused_by_that_chat(place: JudgedStore) -> None:
     policy(place, "pause", chat_id="chat-2")
-    item = {"kind": "fact", "topic": "t", "content": "x", "confidence": 1.0, "evidence_refs": [ref("u1")]}
+    item = {"kind": "fact", "topic": "t", "content": "said", "confidence": 1.0, "evidence_refs": [ref("u1")]}
     request = {
         "kind": "long_term_extraction",
         "extraction": {"items": [item], "extractor": "e", "source_chat_id": "chat-2"},

@@ -20,7 +20,8 @@ import pytest
 
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.operations import OPERATIONS
-from tests.conformance.cases import CONVERSATION, message, talk, turn
+from tests.building import CONVERSATION, candidate, candidates, message, talk, turn
+from tests.cases import CASES, WORD
 from tests.conformance.doors import InProcess, Plain
 from tests.governance import exports as exported
 from tests.governance.material import ALL, ASKERS, KINDS, OWNER, REGISTRY, STAGES, VIEWS, Asker, Store, canary
@@ -127,13 +128,24 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from fact_cells(store, asker)
     yield from skill_cells(asker)
     yield from model_cells(store, asker)
-    yield from maintain_cells()
     yield from private_cells(store, asker)
     yield from host_cells(asker)
-    yield from console_cells(asker)
-    yield from hidden_cells()
-    yield from lifecycle_cells(asker)
-    yield from plain_cells(store)
+    yield from written_cells()
+    yield from wordless_cells(asker)
+
+
+def wordless_cells(asker: Asker) -> Iterator[Cell]:
+    """The cases whose answers hold ids, kinds and counts alone, as the table says who may ask.
+
+    What proposals show, which this profile hides: tests/sdk/test_evolve_views.py. What a model is shown:
+    tests/sdk/test_maintain_privacy.py.
+    """
+    may = {"everyone": True, "operator": asker.caller.is_operator, "owner": "raw_owner" in asker.caller.views}
+    for case in CASES:
+        for asked in case.quietly:
+            refused = case.hidden or not may[case.who] or asked.key is not None
+            args = asked.args if isinstance(asked.args, dict) and not case.hidden else {}
+            yield Cell(case.op, args, None if refused else set())
 
 
 def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
@@ -151,11 +163,8 @@ def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield Cell("transcript.export", where, turns_show(stage, "export", own) if exports else None)
     whole = turns_show(stage, "export", own, True) if exports and "raw_owner" in asker.caller.views else None
     yield Cell("transcript.export", {**where, "include_private": True}, whole)
-    yield Cell("transcript.conversations", {}, set())
     for action in ("archive", "mask", "unmask", "delete_raw", "review"):
         yield Cell("transcript.lifecycle", store.step(action, dry_run=True), set())
-    yield Cell("transcript.repair", {}, set())
-    yield Cell("transcript.repair_safe", {"dry_run": True}, set())
 
 
 def continuity_cells(store: Store, asker: Asker) -> Iterator[Cell]:
@@ -217,13 +226,9 @@ def fact_cells(store: Store, asker: Asker) -> Iterator[Cell]:
 
 def skill_cells(asker: Asker) -> Iterator[Cell]:
     words = sees_words(asker.view)
-    yield Cell("skill.list", {"include_disabled": True, "include_retired": True}, set())
-    for name, said in (("live", "skill live"), ("off", "skill off")):
+    for name, said in ((WORD, "skill live"), ("off", "skill off")):
         yield Cell("skill.detail", {"name": name}, {canary(said)} if words else set())
     yield Cell("skill.detail", {"name": "gone"}, None)
-    yield Cell("skill.set_enabled", {"name": "live", "enabled": True}, set())
-    yield Cell("skill.edit", {"name": "live", "title": "Title of live", "edit_reason": "r"}, set())
-    yield Cell("skill.delete", {"name": "nothing-of-this-name"}, None)
 
 
 def model_cells(store: Store, asker: Asker) -> Iterator[Cell]:
@@ -238,18 +243,8 @@ def model_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield Cell("memory.inspect", {"query": QUERY}, recalled(stage, asker.view, own))
 
 
-def maintain_cells() -> Iterator[Cell]:
-    """Without a model nothing is asked of one; tests/sdk/test_maintain_privacy.py looks at what one is shown."""
-    yield Cell("memory.maintain", {"conversation": CONVERSATION}, None)
-    label = {"kind": "task", "ref_id": "r-shared", "label": canary("label shared"), "visibility": list(VIEWS[1:])}
-    known = turn("t-shared", message("m-shared", canary("said shared")), at="2024-05-01T10:00:00Z", host_refs=[label])
-    yield Cell("memory.finalize_turn", {"conversation": CONVERSATION, "turn": known}, set())
-    yield Cell("governance.report", {}, set())
-
-
 def private_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     may = "raw_owner" in asker.caller.views
-    yield Cell("private.list", {}, set() if may else None)
     for name in ("garden", "soul candidate"):
         yield Cell("private.get", {"record_id": store.records[name]}, {canary(name)} if may else None)
 
@@ -258,67 +253,26 @@ def host_cells(asker: Asker) -> Iterator[Cell]:
     """What the host says of its skills and tools is words like any other; what a skill's files hold is told nowhere."""
     words = sees_words(asker.view)
     yield Cell("agent_skill.list", {}, {canary("agent skill")} if words else set())
-    yield Cell("tool_registry.list", {}, set())
     shown = {canary("registry title"), canary("registry summary")} if words else set[str]()
     yield Cell("tool_registry.get", {"registry_id": "host-tools"}, shown)
     yield Cell("tool_registry.upsert", REGISTRY, set())
-    yield Cell("tool_registry.delete", {"registry_id": "nothing-of-this-name"}, None)
 
 
-def hidden_cells() -> Iterator[Cell]:
-    """What this profile hides from everybody; tests/sdk/test_evolve_views.py looks at what proposals show."""
-    proposal = {"kind": "skill_edit", "target": "live", "change": {"title": canary("waiting")}, "rationale": "r"}
-    yield Cell("evolve.propose", {"proposals": [proposal]}, None)
-    yield Cell("evolve.list", {"state": "all"}, None)
-    yield Cell("evolve.preview", {"proposal_id": "e-1"}, None)
-    yield Cell("evolve.submit", {"proposal_ids": ["e-1"]}, None)
-    yield Cell("harness.run", {}, None)
-
-
-def lifecycle_cells(asker: Asker) -> Iterator[Cell]:
-    """The runtime's own life: counts, ids, paths. It is an operator's, but for what only reads."""
-    changed = set[str]() if asker.caller.is_operator else None
-    yield Cell("memory.recover", {}, changed)
-    yield Cell("memory.close", {"reason": ""}, None)
-    yield Cell("snapshot.create", {"label": "a snapshot"}, changed)
-    yield Cell("snapshot.list", {}, set())
-    yield Cell("snapshot.verify", {"snapshot_id": "s-0000000000000000"}, None)
-    yield Cell("snapshot.restore", {"snapshot_id": "s-0000000000000000"}, None)
-    yield Cell("snapshot.prune", {"keep": 0}, changed)
-
-
-def console_cells(asker: Asker) -> Iterator[Cell]:
-    """Figures, ids and labels of devices: nothing of memory in any of it. What changes the daemon is an operator's."""
-    changed = set[str]() if asker.caller.is_operator else None
-    for op in ("console.overview", "console.session", "device.list", "transport.list"):
-        yield Cell(op, {}, set())
-    yield Cell("event_log.read", {"limit": 100}, set())
-    yield Cell("event_log.read", {"limit": 100, "newest_first": True}, set())
-    yield Cell("device.add", {"label": "a device", "capabilities": ["recall"]}, changed)
-    for op in ("device.update", "device.rotate_key", "device.remove"):
-        yield Cell(op, {"device_id": "nobody", **({"label": "x"} if op == "device.update" else {})}, None)
-    yield Cell("transport.update", {"name": "unix_socket", "enabled": True}, changed)
-
-
-def plain_cells(store: Store) -> Iterator[Cell]:
+def written_cells() -> Iterator[Cell]:
+    """What is there already, written again, and what is refused."""
     said = []
     for minute, kind in enumerate(KINDS):
         label = {"kind": "task", "ref_id": f"r-{kind}", "label": canary(f"label {kind}"), "visibility": list(VIEWS[1:])}
         one = message(f"m-{kind}", canary(f"said {kind}"), visibility=kind)
         said.append(turn(f"t-{kind}", one, at=f"2024-05-01T10:0{minute}:00Z", host_refs=[label]))
     yield Cell("transcript.commit", talk(*said), set())
-    again = {
-        "candidate_id": "again", "authority": "user_asserted", "target": "long_term", "privacy": "shared_with_subject",
-        "content": canary("fact shared"), "topic": "topic of fact shared",
-    }  # fmt: skip
-    yield Cell("memory.write", {"kind": "candidates", "candidates": [again]}, set())
+    yield Cell("memory.finalize_turn", {"conversation": CONVERSATION, "turn": said[0]}, set())
+    again = candidate("again", canary("fact shared"), topic="topic of fact shared")
+    yield Cell("memory.write", candidates(again), set())
+    change = {"kind": "skill_edit", "target": WORD, "change": {"title": canary("waiting")}, "rationale": "r"}
+    yield Cell("evolve.propose", {"proposals": [change]}, None)
     refused = {**again, "candidate_id": "refused", "topic": canary("policy topic"), "content": canary("waiting")}
-    yield Cell("memory.write", {"kind": "candidates", "candidates": [refused]}, set())
-    yield Cell("memory.capabilities", {}, set())
-    yield Cell("store.verify", {}, set())
-    yield Cell("hello", {}, set())
-    batch = [{"op": "transcript.conversations", "args": {}}, {"op": "skill.list", "args": {}}]
-    yield Cell("batch", {"requests": batch}, set())
+    yield Cell("memory.write", candidates(refused), set())
 
 
 def words_in(text: str) -> set[str]:
@@ -383,7 +337,7 @@ def test_private_material_is_in_no_byte_of_the_store_and_erased_material_neither
 
 def test_events_and_errors_of_the_writes_hold_no_word(tmp_path: Path) -> None:
     """What subscribers are told while all of it is written, masked and deleted."""
-    from beetle.store.store import Store as BeetleStore
+    from beetle.store.engine.store import Store as BeetleStore
 
     told: list[str] = []
     seen = threading.Lock()
@@ -414,9 +368,9 @@ def test_who_may_not_see_a_private_fact_learns_nothing_of_it_and_replaces_nothin
     door = InProcess(OWNER, tmp_path / "beetle.db")
 
     def judged(asker: str, privacy: str, content: str) -> Plain:
-        candidate = {"candidate_id": "c", "authority": "user_asserted", "target": "long_term", "privacy": privacy,
-                     "kind": "fact", "topic": "health", "content": content}  # fmt: skip
-        asked = {"kind": "candidates", "candidates": [candidate]}
+        asked = candidates(
+            candidate("c", content, privacy=privacy, kind="fact", topic="health", authority="tool_observed")
+        )
         return door.ask("memory.write", asked, caller=ASKERS[asker].caller).report["outcomes"][0]
 
     kept = judged("owner", "subject_private", "Mara has a cold.")

@@ -21,18 +21,18 @@ from beetle.contracts.errors import (
     NotFound,
     PrivacyDenied,
 )
-from beetle.contracts.fields import ViewName
+from beetle.contracts.names import ViewName
 from beetle.contracts.private import PrivateGetReport
-from beetle.memory.digest import keyed
+from beetle.domain.digest import keyed
 from beetle.open import Embedded
-from beetle.runtime import private
-from beetle.runtime.caller import Caller
-from beetle.runtime.config import Principal
-from beetle.runtime.views import Viewer, reveal
+from beetle.runtime.areas import sealed_items
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.config import Principal
+from beetle.runtime.pipeline.views import Viewer, reveal
 from beetle.sdk import MemoryRuntime as Runtime
+from beetle.store.engine.store import Store
 from beetle.store.private import find_item
-from beetle.store.store import Store
-from tests.governance.keeping import CANARY, SPOILED, context_of, keep, key_file
+from tests.governance.keeping import CANARY, SPOILED, invocation_of, keep, key_file
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
@@ -124,10 +124,10 @@ def test_the_same_text_in_the_same_plane_is_kept_once(path: str) -> None:
         assert keep(memory, CANARY, privacy="soul_private") != first
         assert keep(of_owner(memory, "owner-b"), CANARY) != first
         assert memory.list_private().total == 3
-        context = context_of(memory)
+        invocation = invocation_of(memory)
         with store_of(memory).read() as tx:
-            assert private.saying(context, tx, 1, "private_garden", "subject_private", CANARY) == first
-            assert private.saying(context, tx, 1, "private_garden", "subject_private", "other") is None
+            assert sealed_items.saying(invocation, tx, 1, "private_garden", "subject_private", CANARY) == first
+            assert sealed_items.saying(invocation, tx, 1, "private_garden", "subject_private", "other") is None
             macs = [row[0] for row in tx.rows("SELECT content_mac FROM private_item")]
         assert len(set(macs)) == 2, "one for each space's own key"
 
@@ -178,15 +178,15 @@ def test_a_record_that_was_changed_or_moved_does_not_open(path: str, how: str) -
 def test_every_changed_byte_of_a_record_and_every_cut_is_seen(path: str) -> None:
     with open_runtime(path) as memory:
         record = keep(memory, CANARY)
-        context = context_of(memory)
+        invocation = invocation_of(memory)
         with store_of(memory).read() as tx:
             item = find_item(tx, 1, record)
-            assert item is not None and private.content_of(context, tx, 1, item) == CANARY
+            assert item is not None and sealed_items.content_of(invocation, tx, 1, item) == CANARY
             sealed = item.sealed
             flipped = [sealed[:n] + bytes([sealed[n] ^ 1]) + sealed[n + 1 :] for n in range(len(sealed))]
             for changed in (*flipped, *(sealed[:n] for n in range(len(sealed))), sealed + b"\0"):
                 with pytest.raises(IntegrityViolation):
-                    private.content_of(context, tx, 1, item._replace(sealed=changed))
+                    sealed_items.content_of(invocation, tx, 1, item._replace(sealed=changed))
 
 
 def test_a_record_moved_to_another_space_does_not_open_there(path: str) -> None:
@@ -215,9 +215,9 @@ def test_a_record_whose_space_has_no_key_is_found_without_an_identity_too(path: 
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_write_that_began_before_the_key_file_was_spoiled_leaves_nothing(path: str, how: str) -> None:
     with open_runtime(path) as memory:
-        assert private.available(context_of(memory)) is None
+        assert sealed_items.available(invocation_of(memory)) is None
         SPOILED[how][1](key_file(path))
-        assert private.available(context_of(memory))
+        assert sealed_items.available(invocation_of(memory))
         with pytest.raises(BeetleError):
             keep(memory, CANARY)
         with store_of(memory).read() as tx:
@@ -252,6 +252,7 @@ def test_who_is_not_the_owner_is_refused_and_the_refusal_logged(
         assert not visible["private.list"] and not visible["private.get"]
         owner = asking_as(memory, OWNER, ("host_ui", "raw_owner"), "operator")
         assert owner.get_private(record_id=record).content == CANARY
+        assert memory._opened._opened.dispatcher.refusals.flush(30)
         with store_of(memory).read() as tx:
             refused = list(tx.rows("SELECT operation FROM event_log WHERE event = 'refused'"))
         assert refused == [("private.list",), ("private.get",)]

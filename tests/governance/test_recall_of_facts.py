@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.memory.projection import HEAD
+from beetle.domain.projection import HEAD
 from tests.governance.learned import Clock, another, learn, moment, mutate, projected, recalled, replace, within
 from tests.store.conftest import assert_clean, commit, open_runtime, turn
 
@@ -134,13 +134,14 @@ def test_a_fact_cannot_close_its_section_or_pose_as_the_host(held: Held) -> None
     assert "&lt;/facts&gt;&lt;/memory&gt;" in block
 
 
-def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held) -> None:
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held, stride: int) -> None:
     for number in range(12):
         learn(held.memory, f"The spare key number {number} hangs on hook {number}. " * 2, topic=f"key {number}")
     commit(held.memory, turn("t1", *(f"Where is spare key number {number}?" for number in range(12))))
     for pressure in ("normal", "elevated", "critical"):
         facts = 0
-        for bound in range(0, 2000, 7 if pressure != "normal" else 1):
+        for bound in range(0, 2000, 7 if pressure != "normal" else stride):
             report = held.memory.project(user_query="spare key", system_max_len=bound, pressure=pressure)
             block = report.system_memory_block or ""
             assert len(block) <= bound
@@ -151,7 +152,7 @@ def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held) -> Non
 
 
 def test_facts_shrink_after_evidence_and_before_skills() -> None:
-    from beetle.memory.projection import SHARES
+    from beetle.runtime.areas.recall.recall import SHARES
 
     normal, elevated, critical = SHARES["normal"], SHARES["elevated"], SHARES["critical"]
     assert elevated["evidence"] < normal["evidence"] and elevated["facts"] == normal["facts"]

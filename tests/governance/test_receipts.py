@@ -16,9 +16,10 @@ from beetle.contracts.common import Conversation
 from beetle.contracts.control import ReceiptCheck, ReceiptFault
 from beetle.contracts.skills import RuntimeSkillDeleteRequest
 from beetle.contracts.transcript import MemoryTranscriptLifecycleRequest
-from beetle.runtime import receipts
-from beetle.runtime.handlers import HANDLERS
-from tests.governance.keeping import SPOILED, context_of, identity_of, key_file
+from beetle.runtime.areas import receipts
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.pipeline.handlers import Write
+from tests.governance.keeping import SPOILED, identity_of, invocation_of, key_file
 from tests.store.conftest import (
     commit,
     delete_skill,
@@ -39,7 +40,7 @@ def path(tmp_path: Path) -> str:
 
 def check(memory: MemoryRuntime, receipt: str) -> ReceiptCheck:
     with store_of(memory).read() as tx:
-        return receipts.check(context_of(memory), tx, receipt)
+        return receipts.check(invocation_of(memory), tx, receipt)
 
 
 def body_of(receipt: str) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_a_receipt_counts_what_was_touched_and_names_the_row_that_tells_of_it(pa
         assert body["store"] == store_of(memory).store_id
         assert (body["operation"], body["kind"]) == ("transcript.lifecycle", "transcript.mask")
         unmasked = body_of(lifecycle(memory, "unmask", "t1").receipt)
-        assert unmasked["digest"] == body["digest"], "the same content"
+        assert unmasked["digest"] != body["digest"], "no receipt tells whether two hold the same content"
         assert set(body) == set(receipts.Body.__struct_fields__)
 
 
@@ -138,29 +139,29 @@ def test_what_changed_nothing_has_no_receipt(path: str) -> None:
 def test_every_changed_character_of_a_receipt_is_seen(path: str) -> None:
     with open_runtime(path) as memory:
         receipt = masked(memory)
-        context = context_of(memory)
+        invocation = invocation_of(memory)
         with store_of(memory).read() as tx:
-            assert receipts.check(context, tx, receipt).valid
+            assert receipts.check(invocation, tx, receipt).valid
             for place, character in enumerate(receipt):
                 # The next character differs in the lowest bits, which may be those that decode to nothing.
                 following = ALPHABET[(ALPHABET.find(character) + 1) % 64]
                 for other in {following, "A", ".", "=", "é", "\n"} - {character}:
                     changed = receipt[:place] + other + receipt[place + 1 :]
-                    found = receipts.check(context, tx, changed)
+                    found = receipts.check(invocation, tx, changed)
                     assert not found.valid and found.reasons, (place, other)
 
 
 def test_every_cut_and_every_addition_of_a_receipt_is_seen(path: str) -> None:
     with open_runtime(path) as memory:
         receipt = masked(memory)
-        context = context_of(memory)
+        invocation = invocation_of(memory)
         with store_of(memory).read() as tx:
             for length in range(len(receipt)):
-                found = receipts.check(context, tx, receipt[:length])
+                found = receipts.check(invocation, tx, receipt[:length])
                 assert not found.valid and found.reasons, length
             for more in (".", "=", "A", "AAAA", ".AAAA", "\0"):
-                assert not receipts.check(context, tx, receipt + more).valid, more
-            assert receipts.check(context, tx, f"  {receipt}\n").valid, "white space around it is nobody's change"
+                assert not receipts.check(invocation, tx, receipt + more).valid, more
+            assert receipts.check(invocation, tx, f"  {receipt}\n").valid, "white space around it is nobody's change"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_what_is_no_receipt_is_said_to_be_none(path: str, text: str) -> None:
 
 def test_a_receipt_of_a_later_version_is_told_apart(path: str) -> None:
     with open_runtime(path) as memory:
-        later = masked(memory).replace("beetle-receipt-1", "beetle-receipt-2")
+        later = masked(memory).replace("beetle-receipt-1", "beetle-receipt-3")
         assert check(memory, later).reasons == ("unknown_version",)
 
 
@@ -294,20 +295,19 @@ def test_each_step_of_a_batch_has_the_receipt_of_its_own_event(path: str) -> Non
 def test_keys_are_loaded_before_the_writer_begins(path: str) -> None:
     """By the part of a handler that runs on the caller's thread."""
     with open_runtime(path) as memory:
-        skill = HANDLERS["skill.delete"].write
-        step = HANDLERS["transcript.lifecycle"].write
-        assert skill is not None and step is not None
+        skill, step = HANDLERS["skill.delete"], HANDLERS["transcript.lifecycle"]
+        assert isinstance(skill, Write) and isinstance(step, Write)
         where = Conversation(conversation_id="c1")
         dry = MemoryTranscriptLifecycleRequest(
             conversation=where, action="mask", turn_ids=("t1",), reason="r", dry_run=True
         )
-        step(context_of(memory), dry)
+        step.prepare(invocation_of(memory), dry)
         assert identity_of(memory)._made is None, "a dry run signs nothing"
-        skill(context_of(memory), RuntimeSkillDeleteRequest(name="tea"))
+        skill.prepare(invocation_of(memory), RuntimeSkillDeleteRequest(name="tea"))
         assert identity_of(memory)._made is not None
 
 
 def test_the_page_of_the_store_tells_every_reason_and_every_field() -> None:
     page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
-    named = {*get_args(ReceiptFault), *receipts.Body.__struct_fields__}
+    named = {*get_args(ReceiptFault), *receipts.SpaceBody.__struct_fields__}
     assert {name for name in named if f"`{name}`" not in page} == set()

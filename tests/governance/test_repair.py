@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, get_args
@@ -13,9 +14,9 @@ from beetle import MemoryRuntime
 from beetle.contracts.codec import replace
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest, Problem
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.handlers import transcript_repair
-from beetle.runtime.repair import KINDS
+from beetle.runtime.areas.evidence import repair as transcript_repair
+from beetle.runtime.areas.evidence.damage import KINDS
+from beetle.runtime.pipeline.invocation import Call
 from tests.store.conftest import (
     CONVERSATION,
     assert_clean,
@@ -74,23 +75,31 @@ def sql(*statements: str) -> Callable[[str], None]:
     return damage
 
 
-def without_unique(table: str, *constraints: str) -> Callable[[str], None]:
-    """Drop unique constraints of a table, as a damaged schema would have it: the automatic indexes go with them."""
+def without_unique(table: str, constraint: str, statement: str) -> Callable[[str], None]:
+    """Change what a unique constraint forbids; its automatic index then holds an entry twice, under the same schema."""
 
     def damage(path: str) -> None:
         with raw(path) as connection:
             connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM " + table)
-            old = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get
+            whole = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get
             rest = connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql "
                                       "IS NOT NULL", (table,)).fetchall()  # fmt: skip
-            for constraint in constraints:
-                assert constraint in old
-                old = old.replace(f",\n  {constraint}", "")
+            every = re.findall(r"UNIQUE \([^)]*\)", whole)
+            place = every.index(constraint) + 1
             connection.execute(f"DROP TABLE {table}")
-            connection.execute(old)
+            connection.execute(whole.replace(f",\n  {constraint}", ""))
             connection.execute(f"INSERT INTO {table} SELECT * FROM kept")
             for (index,) in rest:
                 connection.execute(str(index))
+            connection.execute(statement)
+            connection.execute(f"CREATE INDEX put_back ON {table} {constraint.removeprefix('UNIQUE ')}")
+            connection.pragma("writable_schema", 1)
+            automatic = f"sqlite_autoindex_{table}_"
+            rename = "UPDATE sqlite_schema SET name = ?, sql = NULL WHERE name = ?"
+            for number in range(len(every) - 1, place - 1, -1):
+                connection.execute(rename, (f"{automatic}{number + 1}", f"{automatic}{number}"))
+            connection.execute(rename, (f"{automatic}{place}", "put_back"))
+            connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (whole, table))
 
     return damage
 
@@ -219,25 +228,23 @@ DAMAGE: dict[str, Damage] = {
         ("recounted",),
     ),
     "two turns have one sequence": Damage(
-        then(without_unique("turn", "UNIQUE (conversation, sequence)"),
-             sql("UPDATE turn SET sequence = 2 WHERE turn_id = 't3'")),
+        without_unique("turn", "UNIQUE (conversation, sequence)", "UPDATE turn SET sequence = 2 WHERE turn_id = 't3'"),
         (("sequence_twice", "t2", None), ("counts_disagree", None, None)),
         ("recounted",),
     ),
     "two turns have one id": Damage(
-        then(without_unique("turn", "UNIQUE (conversation, turn_id)"),
-             sql("UPDATE turn SET turn_id = 't2' WHERE turn_id = 't3'")),
+        without_unique("turn", "UNIQUE (conversation, turn_id)", "UPDATE turn SET turn_id = 't2' WHERE turn_id = 't3'"),
         (("turn_id_twice", "t2", None), ("turn_digest_mismatch", "t2", None)),
     ),
     "two messages have one place": Damage(
-        then(without_unique("message", "UNIQUE (conversation, ordinal)"),
-             sql("UPDATE message SET ordinal = 3 WHERE message_id = 't3-m0'")),
+        without_unique("message", "UNIQUE (conversation, ordinal)",
+                       "UPDATE message SET ordinal = 3 WHERE message_id = 't3-m0'"),
         (("ordinal_twice", "t2", "t2-m1"), ("counts_disagree", None, None)),
         ("recounted",),
     ),
     "two messages have one id": Damage(
-        then(without_unique("message", "UNIQUE (conversation, message_id)"),
-             sql("UPDATE message SET message_id = 't2-m1' WHERE message_id = 't3-m0'")),
+        without_unique("message", "UNIQUE (conversation, message_id)",
+                       "UPDATE message SET message_id = 't2-m1' WHERE message_id = 't3-m0'"),
         (("message_id_twice", "t2", "t2-m1"), ("turn_digest_mismatch", "t3", None)),
     ),
     "a conversation counts wrong": Damage(
@@ -386,9 +393,10 @@ def test_the_budget_of_issues_clips_the_list_and_says_so(path: str) -> None:
     sql(f"UPDATE conversation SET turns = 9 WHERE conversation IN ({C1}, {C2})")(path)
     with opened(path) as memory:
         dispatcher = memory._opened.dispatcher
-        profile = replace(dispatcher.profile, budgets=replace(dispatcher.profile.budgets, repair_issues=1))
-        dispatcher.profile = profile
-        dispatcher._shared = dispatcher._shared._replace(profile=profile)
+        profile = replace(
+            dispatcher.shared.profile, budgets=replace(dispatcher.shared.profile.budgets, repair_issues=1)
+        )
+        dispatcher.shared = dispatcher.shared._replace(profile=profile)
         report = memory.repair_transcript()
         assert (len(report.issues), report.has_more, report.profile_budget_applied) == (1, True, True)
         assert report.counts["corrupt_record"] == 2
@@ -406,8 +414,8 @@ def test_what_was_mended_in_the_meantime_is_not_mended_twice(path: str) -> None:
     with opened(path) as memory:
         dispatcher = memory._opened.dispatcher
         caller, scope = memory._opened._caller, memory._opened._scope
-        _, context = dispatcher._authorize(Call("transcript.repair_safe", {}, caller, scope))
-        apply = transcript_repair.repair_safe(context, MemoryTranscriptRepairSafeRequest())
+        _, invocation = dispatcher._authorize(Call("transcript.repair_safe", {}, caller, scope))
+        apply = transcript_repair.repair_safe(invocation, MemoryTranscriptRepairSafeRequest())
         assert len(memory.repair_transcript_safe().mended) == 2
         late = store_of(memory).write(apply)
         assert (late.changed, late.mended, late.receipt) == (False, (), None)

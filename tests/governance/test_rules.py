@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beetle.memory.governance import (
+from beetle.domain.governance import (
     SLUG_LIMIT,
     Case,
     Cited,
@@ -74,8 +74,11 @@ def test_every_combination_gives_the_outcome_and_the_reason_of_the_table(evidenc
                 evidence=cited(evidence),
                 standing=standing(existing, other),
             )
-            wanted = expected(authority, privacy, target, existing, evidence, policy, key=key)
-            assert tuple(judge(case)) == wanted, case
+            for by_operator in (True, False):
+                wanted = expected(
+                    authority, privacy, target, existing, evidence, policy, key=key, by_operator=by_operator
+                )
+                assert tuple(judge(case._replace(by_operator=by_operator))) == wanted, case
             checked += 1
     assert checked == 6000
 
@@ -187,6 +190,19 @@ def test_a_skill_s_name_is_a_name(topic: str, candidate_id: str) -> None:
 
 def test_two_long_topics_that_differ_at_their_end_name_two_skills() -> None:
     assert skill_name("a" * 200 + "b", "c") != skill_name("a" * 200 + "c", "c")
+
+
+def test_a_skill_s_name_is_cut_only_beyond_its_bound() -> None:
+    assert skill_name("a" * SLUG_LIMIT, "c") == "a" * SLUG_LIMIT
+    longer = skill_name("a" * (SLUG_LIMIT + 1), "c")
+    assert longer.startswith("a" * SLUG_LIMIT + "-") and len(longer) == SLUG_LIMIT + 9
+
+
+@pytest.mark.parametrize("letter", "mutan")
+def test_only_the_dashes_at_the_cut_are_taken_off(letter: str) -> None:
+    assert skill_name(letter * 200, "c").startswith(letter * SLUG_LIMIT + "-")
+    dashed = skill_name(letter * (SLUG_LIMIT - 1) + " " + letter * 50, "c")
+    assert dashed.startswith(letter * (SLUG_LIMIT - 1) + "-") and "--" not in dashed
 
 
 def test_a_first_line_is_not_blank_and_not_long() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beetle.memory.sensitive import finding
+from beetle.domain.sensitive import finding
 
 RANDOM = random.Random(7)
 

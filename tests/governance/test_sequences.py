@@ -9,27 +9,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.governance.judging import Place, Plain, candidate, message, ref
+from tests.governance.judging import JudgedStore, Plain, candidate, message, ref
 from tests.governance.specification import AUTHORITIES, rank
 
 TEXTS = ("at five", "at six", "at seven")
+SAID = (message("u1", content="\n".join(TEXTS)), message("a1", "assistant", "\n".join(TEXTS)))
 
 
-class Step(NamedTuple):
+class Assertion(NamedTuple):
     authority: str
     text: str
     backed: bool
 
 
 steps = st.lists(
-    st.builds(Step, st.sampled_from(AUTHORITIES), st.sampled_from(TEXTS), st.booleans()), min_size=1, max_size=12
+    st.builds(Assertion, st.sampled_from(AUTHORITIES), st.sampled_from(TEXTS), st.booleans()), min_size=1, max_size=12
 )
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    made = Place()
-    made.talk(message("u1"), message("a1", "assistant"))
+def place() -> Iterator[JudgedStore]:
+    made = JudgedStore()
+    made.talk(*SAID)
     yield made
     made.close()
 
@@ -37,7 +38,7 @@ def place() -> Iterator[Place]:
 NUMBERS = iter(range(1_000_000))
 
 
-def asked(step: Step, topic: str, number: int, style: int) -> Plain:
+def asked(step: Assertion, topic: str, number: int, style: int) -> Plain:
     shown = (step.text, step.text.upper(), f"  {step.text.title()}\n")[style % 3]
     return candidate(
         f"c{number}", shown, step.authority, topic=(topic, topic.upper())[style % 2],
@@ -45,12 +46,12 @@ def asked(step: Step, topic: str, number: int, style: int) -> Plain:
     )  # fmt: skip
 
 
-def counts(step: Step) -> bool:
-    """An assistant's claim with nobody beside it asserts nothing."""
-    return step.backed or step.authority != "assistant_claimed"
+def counts(step: Assertion) -> bool:
+    """What only an assistant has said asserts nothing that needs a user or a tool; what it claims asserts nothing."""
+    return step.authority in ("operator", "host") or (step.backed and step.authority != "assistant_claimed")
 
 
-def strongest_latest(taken: list[Step]) -> tuple[str, int] | None:
+def strongest_latest(taken: list[Assertion]) -> tuple[str, int] | None:
     """The text of the strongest, latest assertion and how strong it is; None when nothing was asserted."""
     asserted = [step for step in taken if counts(step)]
     if not asserted:
@@ -61,7 +62,9 @@ def strongest_latest(taken: list[Step]) -> tuple[str, int] | None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(taken=steps, at_once=st.booleans())
-def test_the_strongest_latest_assertion_is_current_and_alone(place: Place, taken: list[Step], at_once: bool) -> None:
+def test_the_strongest_latest_assertion_is_current_and_alone(
+    place: JudgedStore, taken: list[Assertion], at_once: bool
+) -> None:
     number = next(NUMBERS)
     topic = f"topic {number}"
     given_ = [asked(step, topic, place_, place_) for place_, step in enumerate(taken)]
@@ -87,22 +90,27 @@ def test_the_strongest_latest_assertion_is_current_and_alone(place: Place, taken
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(taken=steps)
 def test_after_every_deletion_what_is_current_is_what_waited_and_nothing_waits_behind_nothing(
-    place: Place, taken: list[Step]
+    place: JudgedStore, taken: list[Assertion]
 ) -> None:
     topic = "gone"
     owner = f"owner {next(NUMBERS)}"
-    place.talk(message("u1"), message("a1", "assistant"), owner=owner)
+    place.talk(*SAID, owner=owner)
     place.judge(*(asked(step, topic, number, number) for number, step in enumerate(taken)), owner=owner)
+    said: set[str] = set()
     for _ in range(len(taken) + 1):
         current = place.facts(owner=owner)
         assert len(current) <= 1
+        said |= {each["content"].strip().lower() for each in place.facts("all", owner=owner) if each["content"]}
         if not current:
             break
         place.call("long_term.mutate", {"action": "delete", "ref": current[0]["ref"]}, owner=owner)
     else:
         raise AssertionError("more records came back than there were candidates")
     waiting = place.rows(
-        "SELECT c.reason FROM candidate c JOIN space s ON s.space = c.space WHERE s.memory_space_id = ?",
+        "SELECT c.reason, b.content FROM candidate c JOIN space s ON s.space = c.space"
+        " JOIN candidate_body b ON b.candidate = c.candidate WHERE s.memory_space_id = ?",
         f"space:{owner}",
     )
-    assert set(waiting) <= {("needs_assertion",)}
+    assert {reason for reason, _ in waiting} <= {"needs_assertion", "evidence_does_not_bear", "weaker_authority"}
+    # What waits for authority is what an operator has just deleted, or a stronger word has replaced.
+    assert {text.strip().lower() for reason, text in waiting if reason == "weaker_authority"} <= said

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.governance.judging import Place, Plain, message
+from tests.governance.judging import JudgedStore, Plain, message
 from tests.governance.test_sensitive import RESULTS, SCHEMAS, SECRETS
 
 CANARY = "heliotrope7431"
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    made = Place()
+def place() -> Iterator[JudgedStore]:
+    made = JudgedStore()
     yield made
     made.close()
 
@@ -35,11 +35,11 @@ def feedback(*observations: Plain, **more: Any) -> Plain:
     }
 
 
-def briefs(place: Place) -> list[Plain]:
+def briefs(place: JudgedStore) -> list[Plain]:
     return [json.loads(row[0]) for row in place.rows("SELECT brief FROM tool_brief ORDER BY tool_observation")]
 
 
-def test_an_observation_is_kept_with_its_registry_tags_and_brief(place: Place) -> None:
+def test_an_observation_is_kept_with_its_registry_tags_and_brief(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
     given = observation(duration_ms=12, permission_tags=["net"], risk_tags=["low"])
     report = place.call(
@@ -64,12 +64,12 @@ def test_an_observation_is_kept_with_its_registry_tags_and_brief(place: Place) -
     assert report["lifecycle"]["changed"] is True
 
 
-def test_feedback_without_observations_changes_nothing(place: Place) -> None:
+def test_feedback_without_observations_changes_nothing(place: JudgedStore) -> None:
     report = place.call("memory.write", feedback(user_visible_result_summary="nothing to tell"))
     assert (report["accepted"], report["lifecycle"]["changed"]) == (0, False)
 
 
-def test_hints_stay_empty(place: Place) -> None:
+def test_hints_stay_empty(place: JudgedStore) -> None:
     place.call("memory.write", feedback(observation(), observation()))
     report = place.call("memory.recall", {"query": "weather"})
     assert report["agent_tool_hints"] == []
@@ -79,7 +79,7 @@ EVERY = {**SECRETS, **SCHEMAS, **RESULTS}
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_more_than_a_summary_is_refused_and_its_place_is_named(place: Place, name: str) -> None:
+def test_what_is_more_than_a_summary_is_refused_and_its_place_is_named(place: JudgedStore, name: str) -> None:
     given = feedback(observation(), observation(), observation(f"{EVERY[name]}"))
     error = place.refused("privacy_denied", "memory.write", given)
     assert error.details["path"] == "$.args.feedback.observations[2].summary"
@@ -97,12 +97,12 @@ def test_what_is_more_than_a_summary_is_refused_and_its_place_is_named(place: Pl
         ("observations[1].tool_id", feedback(observation(), observation(tool_id=SECRETS["stripe"]))),
     ],
 )
-def test_secrets_are_refused_wherever_they_stand(place: Place, path: str, given: Plain) -> None:
+def test_secrets_are_refused_wherever_they_stand(place: JudgedStore, path: str, given: Plain) -> None:
     error = place.refused("privacy_denied", "memory.write", given)
     assert error.details["path"] == f"$.args.feedback.{path}"
 
 
-def test_a_refusal_leaves_a_row_without_the_text(place: Place) -> None:
+def test_a_refusal_leaves_a_row_without_the_text(place: JudgedStore) -> None:
     place.refused("privacy_denied", "memory.write", feedback(observation(f"password=x7{CANARY}")))
     log = place.rows("SELECT event, operation, subject FROM event_log WHERE event = 'refused'")
     assert log == [("refused", "memory.write", '{"count":1,"error":"privacy_denied"}')]
@@ -118,12 +118,12 @@ def test_a_refusal_leaves_a_row_without_the_text(place: Place) -> None:
         ("permission_tags[0]", {"permission_tags": [""]}),
     ],
 )
-def test_a_wrong_field_is_refused_with_its_path(place: Place, path: str, change: Plain) -> None:
+def test_a_wrong_field_is_refused_with_its_path(place: JudgedStore, path: str, change: Plain) -> None:
     error = place.refused("invalid_request", "memory.write", feedback(observation(), {**observation(), **change}))
     assert error.details["path"] == f"$.args.feedback.observations[1].{path}"
 
 
-def test_an_observation_is_joined_to_its_turn_and_its_words_are_erased_with_it(place: Place) -> None:
+def test_an_observation_is_joined_to_its_turn_and_its_words_are_erased_with_it(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
     place.talk(message("u2"), turn_id="t2")
     place.call("memory.write", feedback(observation(CANARY), turn_id="t1"))
@@ -134,19 +134,19 @@ def test_an_observation_is_joined_to_its_turn_and_its_words_are_erased_with_it(p
     assert len(place.rows("SELECT * FROM tool_observation")) == 2
 
 
-def test_words_about_a_turn_that_is_not_there_are_not_kept(place: Place) -> None:
+def test_words_about_a_turn_that_is_not_there_are_not_kept(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
     place.call("memory.write", feedback(observation(CANARY), turn_id="t9"))
     assert briefs(place) == []
     assert place.rows("SELECT turn, turn_id FROM tool_observation") == [(None, "t9")]
 
 
-def test_words_about_no_turn_are_kept(place: Place) -> None:
+def test_words_about_no_turn_are_kept(place: JudgedStore) -> None:
     place.call("memory.write", feedback(observation("ok")))
     assert [each["summary"] for each in briefs(place)] == ["ok"]
 
 
-def test_words_about_an_erased_turn_are_not_kept(place: Place) -> None:
+def test_words_about_an_erased_turn_are_not_kept(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
     place.lifecycle("delete_raw", "t1")
     report = place.call("memory.write", feedback(observation(CANARY), turn_id="t1"))

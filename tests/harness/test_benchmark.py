@@ -9,7 +9,7 @@ import pytest
 from beetle.contracts.codec import convert_request
 from beetle.contracts.harness import Benchmark, BenchmarkFloors
 from beetle.harness.benchmark import Quality, missed, run_benchmark
-from beetle.store.floor import Floor
+from beetle.store.baseline_index import BaselineIndex
 from tests.harness.recorded import Plain, own_document
 
 FLOORS = BenchmarkFloors(hit_at_1=0.8, hit_at_5=0.9, mrr=0.85, behind_raw_at_most=0.05, ratio_at_most=10)
@@ -66,7 +66,7 @@ def test_quality_is_the_same_on_every_run_and_backend() -> None:
 
 
 def test_the_floor_finds_by_any_word_and_takes_any_text() -> None:
-    floor = Floor([("a", "The pump is loud."), ("b", "A quiet lathe."), ("c", "Pumps pump.")])
+    floor = BaselineIndex([("a", "The pump is loud."), ("b", "A quiet lathe."), ("c", "Pumps pump.")])
     assert floor.find("pumping lathe", 10)[0] in ("b", "c")
     assert set(floor.find("pump", 10)) == {"a", "c"}
     assert floor.find("pump", 1) == ["c"]

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from beetle.contracts.harness import HarnessRunRequest, Subject
+from beetle.domain import governance as rules
+from beetle.domain import projection, tool_experience
 from beetle.harness.gates import run
-from beetle.memory import governance as rules
-from beetle.memory import projection, tool_experience
-from beetle.runtime import governance, procedural, search, views
+from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.recall import search
+from beetle.runtime.areas.skills import procedural
+from beetle.runtime.pipeline import views
 from tests.harness.recorded import OWN
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -20,8 +23,8 @@ Break = Callable[[pytest.MonkeyPatch], None]
 def finds_nothing(patch: pytest.MonkeyPatch) -> None:
     """Recall answers with no hit at all."""
     before = search.find
-    empty: Any = lambda context, tx, asked: before(context, tx, asked)._replace(hits=())  # noqa: E731
-    patch.setattr("beetle.runtime.handlers.memory.find", empty)
+    empty: Any = lambda invocation, tx, asked: before(invocation, tx, asked)._replace(hits=())  # noqa: E731
+    patch.setattr("beetle.runtime.areas.recall.recall.find", empty)
 
 
 def fences_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +68,7 @@ def believes_the_weaker(patch: pytest.MonkeyPatch) -> None:
 
 def never_supersedes(patch: pytest.MonkeyPatch) -> None:
     """Every word on a topic stands beside the one before."""
-    patch.setattr(governance, "judge", lambda case: rules.Verdict("accepted", "created"))
+    patch.setattr(judging, "judge", lambda case: rules.Verdict("accepted", "created"))
 
 
 DEFECTS: dict[Subject, tuple[Break, ...]] = {

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from beetle.contracts.codec import convert_request, to_wire
-from beetle.contracts.harness import BACKEND_NAMES, SUBJECTS, Fixture, HarnessRunRequest
+from beetle.contracts.harness import SUBJECTS, Fixture, HarnessRunRequest
+from beetle.contracts.names import BACKEND_NAMES
 from beetle.harness.gates import run
 from beetle.harness.running import run_fixture
 from tests.harness.recorded import OWN, Plain, own_document

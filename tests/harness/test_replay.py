@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from beetle.contracts.codec import convert_request
-from beetle.contracts.harness import BackendName, Fixture
+from beetle.contracts.harness import Fixture
+from beetle.contracts.names import BackendName
 from beetle.contracts.operations import OPERATIONS
-from beetle.harness import places, running
+from beetle.harness import fixture_store, running
 from beetle.harness.checks import MISSING
 from beetle.harness.replay import MOST, NOT_COMPARED, compare, differences
 from beetle.harness.running import Run, run_fixture
@@ -49,7 +50,7 @@ def test_a_second_run_of_one_backend_is_equal_too() -> None:
 def test_another_id_source_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison rests on recorded ids: without them the reports of two stores differ."""
     first = run_fixture(read(fixture(LEARN)), "in-memory")
-    monkeypatch.setattr(places.Recorded, "ids", lambda self, count: b"\x07" * count)
+    monkeypatch.setattr(fixture_store.Recorded, "ids", lambda self, count: b"\x07" * count)
     other = run_fixture(read(fixture(LEARN)), "sqlite")
     result = compare(read(fixture(LEARN)), {"in-memory": first, "sqlite": other})
     assert not result.equal
@@ -58,8 +59,8 @@ def test_another_id_source_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_clock_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_fixture(read(fixture(LEARN)), "in-memory")
-    before = places.Recorded.clock
-    monkeypatch.setattr(places.Recorded, "clock", lambda self: before(self) + 1_000_000)
+    before = fixture_store.Recorded.clock
+    monkeypatch.setattr(fixture_store.Recorded, "clock", lambda self: before(self) + 1_000_000)
     other = run_fixture(read(fixture(LEARN)), "in-memory")
     result = compare(read(fixture(LEARN)), {"in-memory": first, "sqlite": other})
     assert (0, "$.lifecycle.at") in {(each.step, each.path) for each in result.differences}

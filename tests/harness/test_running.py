@@ -15,17 +15,17 @@ from beetle.contracts.errors import CapabilityHidden, Forbidden, ServicesUnavail
 from beetle.contracts.harness import HarnessRunRequest
 from beetle.harness.gates import run
 from beetle.open import open_store, state_fingerprint
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.profile import profile_names
-from tests.governance.judging import PROFILE, Place, candidate
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.profile import profile_names
+from beetle.runtime.pipeline.invocation import Call
+from tests.governance.judging import PROFILE, JudgedStore, candidate
 from tests.harness.recorded import RECALL, WRITE, Plain, fixture, works, write
 from tests.harness.test_files import benchmark
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    found = Place()
+def place() -> Iterator[JudgedStore]:
+    found = JudgedStore()
     yield found
     found.close()
 
@@ -34,7 +34,7 @@ def failing(name: str = "failing") -> Plain:
     return fixture({**RECALL, "expect": [{"check": "hit", "says": "a flying whale"}]}, name=name)
 
 
-def test_a_run_leaves_the_caller_s_store_as_it_was_but_for_its_event(place: Place, tmp_path: Path) -> None:
+def test_a_run_leaves_the_caller_s_store_as_it_was_but_for_its_event(place: JudgedStore, tmp_path: Path) -> None:
     place.judge(candidate("c", "Mara drinks tea."))
     before = state_fingerprint(place.opened, "owner")
     counts = place.call("memory.inspect", {})["counts"]
@@ -53,7 +53,9 @@ def test_a_run_leaves_the_caller_s_store_as_it_was_but_for_its_event(place: Plac
     assert place.rows("SELECT count(*) FROM skill") == [(0,)]
 
 
-def test_throw_away_stores_are_gone_after_a_run(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_stores_are_removed_after_a_run(
+    place: JudgedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write(tmp_path, works(), failing())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -126,13 +128,13 @@ REFUSED: tuple[tuple[str, Plain], ...] = (
 
 
 @pytest.mark.parametrize(("key", "args"), REFUSED)
-def test_what_cannot_be_run_is_refused(place: Place, key: str, args: Plain) -> None:
+def test_what_cannot_be_run_is_refused(place: JudgedStore, key: str, args: Plain) -> None:
     before = place.rows("SELECT count(*) FROM event_log")
     assert place.refused(key, "harness.run", args).hint
     assert place.rows("SELECT count(*) FROM event_log") == before
 
 
-def test_a_benchmark_cannot_be_asked_for_where_there_is_none(place: Place, tmp_path: Path) -> None:
+def test_a_benchmark_cannot_be_asked_for_where_there_is_none(place: JudgedStore, tmp_path: Path) -> None:
     args = {"suite": "benchmark", "folder": write(tmp_path, works())}
     place.refused("not_found", "harness.run", args)
 
@@ -141,12 +143,12 @@ def helper(*capabilities: str) -> Caller:
     return Caller("helper", "principal", frozenset(capabilities), ("host_ui",), "unix_socket", "owner", "agent-main")
 
 
-def ask(place: Place, who: Caller, args: Plain) -> Plain:
+def ask(place: JudgedStore, who: Caller, args: Plain) -> Plain:
     report = place.opened.dispatcher.dispatch(Call("harness.run", args, who)).report
     return json.loads(json.dumps(to_plain(report)))
 
 
-def test_only_an_operator_has_the_daemon_read_a_folder(place: Place, tmp_path: Path) -> None:
+def test_only_an_operator_has_the_daemon_read_a_folder(place: JudgedStore, tmp_path: Path) -> None:
     args = {"suite": "memory", "folder": write(tmp_path, works())}
     with pytest.raises(Forbidden, match="folder"):
         ask(place, helper("harness"), args)
@@ -156,10 +158,10 @@ def test_only_an_operator_has_the_daemon_read_a_folder(place: Place, tmp_path: P
     assert ask(place, helper("harness"), own)["passed"]
 
 
-def test_a_runtime_that_was_given_no_harness_says_so(place: Place) -> None:
+def test_a_runtime_that_was_given_no_harness_says_so(place: JudgedStore) -> None:
     dispatcher = place.opened.dispatcher
-    bare = dispatcher._shared._replace(surroundings=dispatcher._shared.surroundings._replace(harness=None))
-    dispatcher._shared = bare
+    bare = dispatcher.shared._replace(dependencies=dispatcher.shared.dependencies._replace(harness=None))
+    dispatcher.shared = bare
     with pytest.raises(ServicesUnavailable):
         ask(place, helper("harness"), {})
 

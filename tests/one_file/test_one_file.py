@@ -17,7 +17,6 @@ from tests.built import ONE_FILE, TREE, need_build
 from tests.running import Daemon, rss_mib
 from tests.transports.test_kill import kill_and_check
 
-KILLS = 100
 IDLE_RSS_MIB = 32
 PROFILE = "profile-linux-device-compact-memory"
 
@@ -143,11 +142,12 @@ def test_the_program_holds_its_tree_and_a_child_of_start_does_too(places: Path) 
     assert left(places) == [tree_name()]
 
 
-def test_the_pid_that_was_started_is_the_pid_that_dies_and_a_hundred_kills_leave_one_tree(places: Path) -> None:
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_pid_that_was_started_is_the_pid_that_dies_and_many_kills_leave_one_tree(places: Path, kills: int) -> None:
     (places / "store").mkdir()
     daemon = Daemon(profile=PROFILE, folder=str(places / "store"), command=str(ONE_FILE))
     tree = places / "home/.cache/beetle" / tree_name()
-    for kill in range(KILLS):
+    for kill in range(kills):
         daemon.start()
         program = os.readlink(f"/proc/{daemon.pid}/exe")
         assert program == str(tree / "beetle")
@@ -162,7 +162,7 @@ def test_the_pid_that_was_started_is_the_pid_that_dies_and_a_hundred_kills_leave
         assert not Path(f"/proc/{daemon.pid}").exists()
     daemon.start()
     with daemon.client() as client:
-        assert client.inspect().counts.turns == KILLS
+        assert client.inspect().counts.turns == kills
         assert client.verify_store().clean
     assert rss_mib(daemon.pid) <= IDLE_RSS_MIB
     daemon.stop()

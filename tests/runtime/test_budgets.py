@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import ast
+import typing
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -7,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import beetle
 from beetle.contracts.codec import convert_request
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.contracts.memory import MemoryProjectionRequest, MemoryRecallRequest, ProceduralWrite
 from beetle.contracts.operations import OPERATIONS
 from beetle.contracts.transcript import MemoryTranscriptCommitRequest, MemoryTranscriptTimelineRequest
-from beetle.runtime.budgets import Bound, admit, bounds
-from beetle.runtime.profile import Budgets, load_profile
+from beetle.runtime.host.profile import Budgets, load_profile
+from beetle.runtime.pipeline.budgets import Bound, admit, bounds
 
 BUDGETS = load_profile("profile-linux-device-compact-memory").budgets
 MODEST = settings(deadline=None, max_examples=60)
@@ -118,3 +123,37 @@ def test_bounds_are_found_in_unions_and_beneath() -> None:
     assert Bound("limit", None, "transcript_page_turns", False) in bounds(MemoryTranscriptTimelineRequest)
     (turns,) = [each for each in bounds(MemoryTranscriptCommitRequest) if each.name == "turns"]
     assert (turns.budget, turns.beneath) == ("commit_turns", True)
+
+
+def enforced() -> dict[str, set[str]]:
+    """Budget to the files that read it from a profile's budgets, or name it on a request's field."""
+    found: dict[str, set[str]] = {name: set() for name in Budgets.__struct_fields__}
+    for path in sorted(Path(beetle.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Attribute(value=ast.Name(of) | ast.Attribute(attr=of), attr=name) if of.endswith("budgets"):
+                    pass
+                case ast.Call(func=ast.Name("budgeted" | "clipped"), args=[ast.Constant(str(name))]):
+                    pass
+                case _:
+                    continue
+            found.setdefault(name, set()).add(path.name)
+    return found
+
+
+def test_every_budget_is_met_somewhere_and_says_what_reaching_it_does() -> None:
+    sites = enforced()
+    assert [name for name in Budgets.__struct_fields__ if not sites[name]] == []
+    asked = {value for row in OPERATIONS for kind in row.kinds for value in budgets_named(kind)}
+    for field in msgspec.structs.fields(Budgets):
+        (says,) = (mark for mark in field.type.__metadata__ if mark.description)
+        assert bool(says.extra["then"]) is (field.name not in asked), field.name
+
+
+def budgets_named(kind: Any) -> Iterator[str]:
+    """The budgets that the fields of a struct name, at any depth."""
+    for mark in getattr(kind, "__metadata__", ()):
+        yield from (getattr(mark, "extra", None) or {}).values()
+    hints = typing.get_type_hints(kind, include_extras=True) if hasattr(kind, "__struct_fields__") else {}
+    for part in (*typing.get_args(kind), *hints.values()):
+        yield from budgets_named(part)

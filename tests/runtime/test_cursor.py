@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.runtime.cursor import make_cursor, read_cursor
+from beetle.runtime.pipeline.cursor import make_cursor, read_cursor
 
 MODEST = settings(deadline=None, max_examples=80)
 KEY = bytes(range(32))

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from beetle.contracts.codec import pack, unpack
 from beetle.contracts.common import Report
 from beetle.contracts.control import HelloReport
-from beetle.contracts.fields import Secret
+from beetle.contracts.fields import Open, Secret
 from beetle.contracts.memory import MemoryInspectionReport, MemoryRecallReport, RecallHit, StoreState
 from beetle.contracts.operations import OPERATIONS
 from beetle.contracts.store import StoreOpenReport
@@ -29,7 +29,7 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
     TranscriptTurn,
 )
-from beetle.runtime.views import (
+from beetle.runtime.pipeline.views import (
     Viewer,
     field_rules,
     reveal,
@@ -292,7 +292,7 @@ def test_operator_fields_are_for_operators() -> None:
     for operator in (False, True):
         shown = reveal(state, Viewer(view="host_ui", operator=operator), MOST)
         assert shown.path == ("/secret/path" if operator else None)
-        assert shown.bytes == 1
+        assert (shown.bytes, shown.ceiling_bytes) == (1 if operator else None, 1)
 
 
 def test_evidence_without_a_visibility_beside_it_cannot_be_proven_visible() -> None:
@@ -317,3 +317,37 @@ def test_a_one_time_secret_is_not_kept() -> None:
     assert without_secrets(Minted(app_key="k")).app_key is None
     assert reveal(Minted(app_key="k"), Viewer(view="host_ui"), MOST).app_key == "k"
     assert {MemoryInspectionReport, HelloReport} <= set(REPORTS)
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "state", "reason"),
+    [
+        ("operator_audit", "shared", "live", "digest_only"),
+        ("operator_audit", "private", "live", "digest_only"),
+        ("operator_audit", "soul", "live", "soul"),
+        ("operator_audit", "soul", "masked", "masked"),
+        ("host_ui", "private", "live", "private"),
+        ("model_context", "soul", "live", "soul"),
+        ("export", "backend", "live", "backend"),
+        ("raw_owner", "shared", "deleted", "raw_deleted"),
+        ("host_ui", "soul", "deleted", "raw_deleted"),
+    ],
+)
+def test_what_is_withheld_says_why(view: str, kind: str, state: str, reason: str) -> None:
+    assert withheld(kind, state, Viewer(view=view)) == reason
+
+
+def test_structs_in_a_mapping_and_beside_each_other_are_judged_one_by_one() -> None:
+    class Shelf(Report, frozen=True, kw_only=True):
+        """Reports by name."""
+
+        by_name: Open[dict[str, MemoryRecallReport]]
+        rows: Open[tuple[MemoryRecallReport, ...]]
+
+    bare = MemoryRecallReport(hits=())
+    full = MemoryRecallReport(hits=(RecallHit(plane="evidence", ref="r", score=1.0, excerpt="secret", why=()),))
+    shelf = Shelf(by_name={"bare": bare, "full": full}, rows=(bare, full))
+    shown = reveal(shelf, Viewer(view="operator_audit"), MOST)
+    assert shown.by_name["full"].hits[0].excerpt is None and shown.rows[1].hits[0].excerpt is None
+    assert shown.by_name["bare"] == shown.rows[0] == bare
+    assert "secret" not in str(shown) and "secret" in str(shelf)

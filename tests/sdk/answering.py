@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
 from beetle.open import Embedded, Opened, open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.config import Model, model_of
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.surroundings import Surroundings
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.config import Model, model_of
+from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 
 Plain = dict[str, Any]
 
@@ -187,7 +187,7 @@ OWNER = Caller(
 
 def opened(model: Model | None, path: str = "unused", backend: str = "in-memory", **more: Any) -> Opened:
     """An open store with this model; no thread does its jobs."""
-    return open_store(path, "dev-full", backend, surroundings=Surroundings(model=model, **more))
+    return open_store(path, "dev-full", backend, dependencies=Dependencies(model=model, **more))
 
 
 def runtime(store: Opened, caller: Caller = OWNER, owner: str = "ana", chat: str = "c1") -> MemoryRuntime:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.sdk.places import Place
-from tests.sdk.recorded import Step
+from tests.sdk.recorded import Request
+from tests.sdk.reopened import ReopenedStore
 
 
 def main(backend: str, folder: str) -> None:
-    place = Place(backend, Path(folder))
+    place = ReopenedStore(backend, Path(folder))
     for number, line in enumerate(sys.stdin):
-        place.ask(Step.from_json(line))
+        place.ask(Request.from_json(line))
         print(number, flush=True)
 
 

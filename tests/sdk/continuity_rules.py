@@ -9,8 +9,8 @@ from tests.sdk.host_rules import LogRules
 from tests.sdk.looking import found
 from tests.sdk.machine import CHATS, callers, chats, owners
 from tests.sdk.model import Space, Turn
-from tests.sdk.places import CALLERS, Plain, differences
-from tests.sdk.recorded import Kept
+from tests.sdk.recorded import Earlier
+from tests.sdk.reopened import CALLERS, Plain, differences
 
 PASSPHRASE = "a passphrase of a test"
 TELLING = ("kind", "target", "topic", "content", "authority", "visibility")
@@ -71,7 +71,7 @@ class ContinuityRules(LogRules):
         out = self.ask("memory.export_space", words, owner, keep={"archive": "archive"})
         self.hand_over("archive")
         copy = self.new_owner()
-        args = {"archive": Kept("archive"), "mode": "bootstrap_import", **_opened(private)}
+        args = {"archive": Earlier("archive"), "mode": "bootstrap_import", **_opened(private)}
         came = self.ask("memory.import_space", args, copy)
         assert (came["counts"], came["state_fingerprint"]) == (out["counts"], out["state_fingerprint"])
         once_more = self.ask("memory.export_space", words, copy)
@@ -127,7 +127,7 @@ class ContinuityRules(LogRules):
         copy = self.new_owner()
         for place in self.places.all:
             place.kept["archive"] = bytes(changed)
-        answer = self.put("memory.import_space", {"archive": Kept("archive"), "mode": "bootstrap_import"}, copy)
+        answer = self.put("memory.import_space", {"archive": Earlier("archive"), "mode": "bootstrap_import"}, copy)
         assert answer.error is not None and answer.error.key in REFUSED, answer
         assert not any(self.ask("memory.inspect", {}, copy)["counts"].values())
 
@@ -146,7 +146,7 @@ class ContinuityRules(LogRules):
         assert out is not None
         self.hand_over("snapshot")
         copy = self.new_owner()
-        args = {"snapshot": Kept("snapshot"), "mode": "bootstrap_import", "target_chat_id": "other"}
+        args = {"snapshot": Earlier("snapshot"), "mode": "bootstrap_import", "target_chat_id": "other"}
         came = self.ask("memory.import", args, copy)
         assert (came["counts"], came["state_fingerprint"]) == (out["counts"], out["state_fingerprint"])
         if not any(came["counts"].values()):

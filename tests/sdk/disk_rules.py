@@ -11,7 +11,7 @@ from hypothesis.stateful import rule
 
 from tests.sdk.continuity_rules import ContinuityRules
 from tests.sdk.machine import callers, picks
-from tests.sdk.places import ON_DISK
+from tests.sdk.reopened import ON_DISK
 from tests.sdk.transcript_rules import ELSEWHERE
 
 

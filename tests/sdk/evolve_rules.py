@@ -11,8 +11,8 @@ from tests.sdk.fact_rules import FactRules, mutated, refusal
 from tests.sdk.judging import Judge, write_skill
 from tests.sdk.machine import callers, chats, owners, picks
 from tests.sdk.model import DAY_US, PREFIX, Claim, Proposal, Space
-from tests.sdk.places import Plain
 from tests.sdk.recorded import STEP_US
+from tests.sdk.reopened import Plain
 from tests.sdk.skill_rules import NAMES
 
 KINDS = ("skill_create", "skill_edit", "skill_enable", "skill_disable",
@@ -150,7 +150,7 @@ class EvolveRules(FactRules):
             judge.drop_expired()
             found = judge.consider(Claim(
                 proposal.proposal_id, change["authority"], "long_term", change["privacy"], change["content"],
-                "fact", change["topic"], proposal.evidence, proposal.chat,
+                "fact", change["topic"], proposal.evidence, proposal.chat, by_operator=who == "owner",
             ))  # fmt: skip
             return "refused" if found.outcome == "rejected" else "submitted", found.reason
         if proposal.kind in ACTIONS:

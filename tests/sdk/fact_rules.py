@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,12 +10,12 @@ from hypothesis.stateful import precondition, rule
 
 from beetle.contracts.codec import format_us
 from tests.governance.specification import AUTHORITIES, PRIVACIES, TARGETS
-from tests.sdk.judging import Judge, Outcome
+from tests.sdk.judging import Judge, Outcome, remove
 from tests.sdk.looking import RAW, found
 from tests.sdk.machine import callers, chats, owners, picks
 from tests.sdk.model import Claim, Fact, Item, Policy, Skill, Space
-from tests.sdk.places import Plain
-from tests.sdk.recorded import Kept
+from tests.sdk.recorded import Earlier
+from tests.sdk.reopened import Plain
 from tests.sdk.skill_rules import NAMES, SkillRules
 
 KINDS = ("fact", "fact", "fact", "preference")
@@ -70,7 +71,8 @@ class FactRules(SkillRules):
         """A claim; one of three is about what was claimed before, and says the same or otherwise."""
         space, echo = self.spaces[owner], given["echo"]
         target, kind, topic = given["target"], given["kind"], given["topic"]
-        content = f"keep {self.some_word(given['word'])} so"
+        evidence = self.evidence(owner, given["cites"])
+        content = f"keep {self.said_or_some_word(space, evidence, given['word'])} so"
         earlier: list[Claim | Fact] = [each.claim for each in space.waiting if each.claim.record_id is None]
         earlier += [each for each in space.facts.values() if each.state == "current"]
         if earlier and echo % 3 == 0:
@@ -79,12 +81,20 @@ class FactRules(SkillRules):
             content = content if echo % 2 else source.content
         return Claim(
             f"cand-{given['word'] % 3}-{place}", given["authority"], target, given["privacy"], content, kind, topic,
-            self.evidence(owner, given["cites"]), chat,
+            evidence, chat,
         )  # fmt: skip
+
+    def said_or_some_word(self, space: Space, evidence: tuple[str, ...], word: int) -> str:
+        """Mostly the word of a message that is cited, so that the evidence bears what is claimed."""
+        said = [message.word for ref in evidence for message in space.messages_of(ref)]
+        return said[0] if said and word % 4 else self.some_word(word)
 
     @rule(owner=owners, who=callers, chat=chats, given=st.lists(claims, min_size=1, max_size=3))
     def candidates(self, owner: str, who: str, chat: str, given: list[dict[str, Any]]) -> None:
-        made = [self.claim(owner, chat, each, place) for place, each in enumerate(given)]
+        made = [
+            replace(self.claim(owner, chat, each, place), by_operator=who == "owner")
+            for place, each in enumerate(given)
+        ]
         wire = [
             {"candidate_id": each.candidate_id, "authority": each.authority, "target": each.target,
              "privacy": each.privacy, "content": each.content, "kind": each.kind, "topic": each.topic,
@@ -106,18 +116,20 @@ class FactRules(SkillRules):
     def extraction(self, owner: str, chat: str, topic: str, word: int, cites: int) -> None:
         space, evidence = self.spaces[owner], self.evidence(owner, cites)
         messages = [message for ref in evidence for message in space.messages_of(ref)]
-        roles = {each.role for each in messages}
+        content = f"keep {self.said_or_some_word(space, evidence, word)} so"
+        judge = self.judge(owner)
+        ranks = (("user", "user_asserted"), ("tool", "tool_observed"), ("assistant", "assistant_claimed"))
+        bearing = judge.borne_by(content, evidence)
+        cited = {each.role for each in messages}
         authority = next(
-            (name for role, name in (("user", "user_asserted"), ("tool", "tool_observed"),
-                                     ("assistant", "assistant_claimed")) if role in roles), "host",
+            (name for roles in (bearing, cited) for role, name in ranks if role in roles), "host",
         )  # fmt: skip
         private = any(each.visibility == "private" for each in messages)
         privacy = "subject_private" if private else "shared_with_subject"
         claim = Claim(
-            "", authority, "long_term", privacy, f"keep {self.some_word(word)} so", "fact", topic, evidence, chat,
+            "", authority, "long_term", privacy, content, "fact", topic, evidence, chat,
             confidence=0.25 + word % 3 / 4,
         )  # fmt: skip
-        judge = self.judge(owner)
         judge.drop_expired()
         wanted = _told(judge.consider(claim))
         item = {"kind": "fact", "topic": topic, "content": claim.content, "confidence": claim.confidence,
@@ -194,6 +206,10 @@ class FactRules(SkillRules):
             and (sees or each.claim.privacy in ("public_runtime", "shared_with_subject"))
         ]
         args: Plain = {"action": "forget_by_query", "query": word, "view": RAW[who]}
+        words_of = [each.authority for each in facts] + [each.claim.authority for each in waiting]
+        if who != "owner" and "operator" in words_of:
+            self.refused("forbidden", "long_term.mutate", {**args, "dry_run": True}, owner, who=who)
+            return
         dry = self.put(
             "long_term.mutate", {**args, "dry_run": True}, owner, who=who, keep={"token": "confirm_token"}
         ).report  # fmt: skip
@@ -206,7 +222,7 @@ class FactRules(SkillRules):
         judge = self.judge(owner, who)
         was = [(each, each.state, each.key()) for each in facts]
         for each in facts:
-            _delete(space, each)
+            _delete(space, each, "operator" if who == "owner" else "user_asserted")
         for row in waiting:
             judge.drop(row)
         for proposal in proposed:
@@ -214,7 +230,7 @@ class FactRules(SkillRules):
         for _, state, key in sorted(was, key=lambda each: -each[0].number):
             if state == "current":
                 judge.behind(*key)
-        report = self.ask("long_term.mutate", {**args, "confirm": Kept("token")}, owner, who=who)
+        report = self.ask("long_term.mutate", {**args, "confirm": Earlier("token")}, owner, who=who)
         assert report["outcome"] == ("forgotten" if facts or waiting or proposed else "unchanged")
 
 
@@ -235,17 +251,19 @@ def refusal(sees_private: bool, who: str, fact: Fact, args: Plain) -> str | None
     action = args["action"]
     if fact.private and not sees_private:
         return "not_found"
-    if action == "delete":
-        return None
-    if fact.state == "deleted" or (fact.state == "superseded" and action != "change_scope"):
+    if fact.state == "deleted":
+        return None if action == "delete" else "conflict"
+    if fact.state == "superseded" and action not in ("change_scope", "delete"):
         return "conflict"
-    if action == "change_scope" and fact.target == "shared_fact" and args["privacy"] == "subject_private":
-        return "invalid_request"
-    weaker = who != "owner" and fact.authority == "operator"
-    return "forbidden" if weaker and action in ("correct", "supersede") else None
+    if who != "owner" and fact.authority == "operator":
+        return "forbidden"
+    narrows = action == "change_scope" and fact.target == "shared_fact" and args["privacy"] == "subject_private"
+    return "invalid_request" if narrows else None
 
 
-def _delete(space: Space, fact: Fact) -> None:
+def _delete(space: Space, fact: Fact, authority: str) -> None:
+    for place, (topic, content) in enumerate(fact.said):
+        remove(space, topic, content, fact.private or place in fact.hidden, authority)
     fact.state, fact.said = "deleted", []
     fact.revision += 1
     space.drop_about(fact.ref)
@@ -263,7 +281,7 @@ def mutated(judge: Judge, fact: Fact, args: Plain, authority: str) -> tuple[str,
     if action == "delete":
         outcome = "unchanged" if was == "deleted" else "deleted"
         if outcome == "deleted":
-            _delete(judge.space, fact)
+            _delete(judge.space, fact, authority)
     elif action == "mark_stale":
         outcome = "unchanged" if was == "stale" else "stale"
         fact.revision += was == "current"
@@ -292,6 +310,9 @@ def _reworded(judge: Judge, fact: Fact, args: Plain, authority: str) -> tuple[st
     if same and fact.state == "current":
         return "unchanged", fact
     outcome = "restored" if same else "corrected"
+    if not same:
+        remove(judge.space, fact.topic, fact.content, fact.private, authority)
+        fact.hidden |= {len(fact.said) - 1} if fact.private else set()
     fact.topic, fact.content, fact.authority, fact.state = topic, content, authority, "current"
     fact.revision += 1
     if not same:

@@ -10,7 +10,7 @@ from hypothesis.stateful import rule
 from tests.sdk.evolve_rules import EvolveRules
 from tests.sdk.machine import OWNERS, callers, chats, owners, picks
 from tests.sdk.model import Registry, Use
-from tests.sdk.places import CALLERS, Plain
+from tests.sdk.reopened import CALLERS, Plain
 from tests.sdk.transcript_rules import conversations, shapes, wire
 
 REGISTRIES = ("kitchen", "garden")

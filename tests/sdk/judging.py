@@ -54,11 +54,13 @@ class Judge:
     def _decide(self, claim: Claim, vouched: bool) -> Outcome:
         facts, skill, relation = self._standing(claim)
         evidence = self._evidence(claim)
-        if vouched and evidence in ("none", "assistant"):
-            evidence = "user"
         acting = {each.action for each in self.space.policies if each.acts_on(claim)}
         policy = "suppressed_kind" if "suppress" in acting else "paused" if acting else "none"
-        outcome, reason = expected(claim.authority, claim.privacy, claim.target, relation, evidence, policy)
+        borne = vouched or self._borne(claim)
+        outcome, reason = expected(
+            claim.authority, claim.privacy, claim.target, relation, evidence, policy, borne=borne,
+            removed_by=self._removed_by(claim), by_operator=claim.by_operator, vouched=vouched,
+        )  # fmt: skip
         if outcome != "accepted":
             return Outcome(outcome, reason)
         if claim.target in PRIVATE_TARGETS:
@@ -66,6 +68,30 @@ class Judge:
         if claim.target == "procedural":
             return self._accept_skill(claim, skill, reason)
         return self._accept_fact(claim, facts, reason)
+
+    def _removed_by(self, claim: Claim) -> str | None:
+        if claim.target in PRIVATE_TARGETS:
+            return None
+        topic = skill_name(claim) if claim.target == "procedural" else claim.topic
+        known = (self.space.removed.get((topic, claim.content, each)) for each in {False, self.sees_private})
+        return min((each for each in known if each is not None), key=rank, default=None)
+
+    def _borne(self, claim: Claim) -> bool:
+        if claim.authority == "operator" or not claim.evidence:
+            return True
+        content = self.space.items[claim.record_id].content if claim.record_id else claim.content
+        roles = {"user_asserted": {"user"}, "host": {"user", "tool", "assistant"}}.get(
+            claim.authority, {"user", "tool"}
+        )
+        return bool(self.borne_by(content, claim.evidence) & roles)
+
+    def borne_by(self, content: str, evidence: tuple[str, ...]) -> set[str]:
+        """Roles of the cited messages that say just this."""
+        seen = ("shared", "private") if self.sees_private else ("shared",)
+        return {
+            each.role for ref in evidence for each in self.space.messages_of(ref)
+            if each.state == "live" and each.visibility in seen and content in each.text.splitlines()
+        }  # fmt: skip
 
     def _evidence(self, claim: Claim) -> str:
         cited = [self.space.messages_of(ref) for ref in claim.evidence]
@@ -144,6 +170,8 @@ class Judge:
 
     def supersede(self, old: Fact, by: Fact) -> None:
         """Another record stands in the place of one."""
+        if (old.topic, old.content) != (by.topic, by.content):
+            remove(self.space, old.topic, old.content, old.private, by.authority)
         old.state, old.superseded_by = "superseded", by.ref
         old.revision += 1
         self.space.derive(by.ref, old.ref, "supersedes")
@@ -209,6 +237,8 @@ class Judge:
         sealed = found.made.record_id if isinstance(found.made, Item) else None
         for each in [each for each in self.space.waiting if each.reason == "needs_assertion"]:
             other = each.claim
+            if other.privacy in ("subject_private", "soul_private") and not self.sees_private:
+                continue
             if sealed is not None or other.record_id is not None:
                 if sealed is not None and other.record_id == sealed:
                     self._judge_waiting(each, vouched=True)
@@ -220,7 +250,8 @@ class Judge:
 
     def judge_again(self, reason: str, over: Callable[[Claim], bool] = lambda claim: True) -> int:
         """What waits for something is judged anew; how many were decided."""
-        rows = [each for each in self.space.waiting if each.reason == reason and over(each.claim)]
+        oldest = self.now - self.days * DAY_US
+        rows = [each for each in self.space.waiting if each.reason == reason and each.at >= oldest and over(each.claim)]
         return sum(each in self.space.waiting and self._judge_waiting(each, vouched=False) for each in rows)
 
     def behind(self, target: str, kind: str, topic: str) -> int:
@@ -277,6 +308,12 @@ class Judge:
             return False
         self.space.policies.append(policy)
         return True
+
+
+def remove(space: Space, topic: str, content: str, private: bool, authority: str) -> None:
+    """A value is believed no more, by the word of somebody."""
+    for key in {(topic, content, private), ("", content, private)}:
+        space.removed[key] = min(authority, space.removed.get(key, authority), key=rank)
 
 
 def skill_name(claim: Claim) -> str:

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from tests.sdk.model import Space, Turn
-from tests.sdk.places import CALLERS, Plain
+from tests.sdk.reopened import CALLERS, Plain
 
 if TYPE_CHECKING:
     from tests.sdk.machine import Machine

@@ -14,8 +14,8 @@ from beetle.open import state_fingerprint
 from tests.sdk.judging import Judge
 from tests.sdk.looking import look_around
 from tests.sdk.model import Space
-from tests.sdk.places import BACKENDS, CALLERS, Answer, Places, Plain
-from tests.sdk.recorded import DAY_US, STEP_US, Recorded, Step
+from tests.sdk.recorded import DAY_US, STEP_US, Recorded, Request
+from tests.sdk.reopened import BACKENDS, CALLERS, Answer, Plain, ReopenedStores
 
 OWNERS = ("ann", "b/\u00f6b %")
 CHATS = ("c1", "x")
@@ -53,7 +53,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.places = Places(self.backends)
+        self.places = ReopenedStores(self.backends)
         self.spaces = {owner: Space() for owner in OWNERS}
         self.words: list[str] = []
         self.used: list[str] = []
@@ -82,14 +82,14 @@ class Machine(RuleBasedStateMachine):
 
     def put(self, op: str, args: Plain, owner: str = "ann", **more: Any) -> Answer:
         """The places' answer, a report or an error. Of a write under a key, once it was asked again."""
-        step = Step(op, args, owner=owner, **more)
+        step = Request(op, args, owner=owner, **more)
         if self.keyed and BY_NAME[op].effect in ("write", "admin") and step.key is None and op not in ENDING:
             self.keyed = False
             step = replace(step, key=f"key-{len(self.places.steps)}")
             return self.twice(step)
         return self.places.ask(step)
 
-    def twice(self, step: Step) -> Answer:
+    def twice(self, step: Request) -> Answer:
         """Ask again under the same key: nothing happens again, and the first report is told but for its secrets."""
         first = self.places.ask(step)
         if first.report is None:

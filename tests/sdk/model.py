@@ -22,7 +22,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        return f"said {self.word} here"
+        return f"said {self.word} here\nkeep {self.word} so"
 
     def seen_in(self, view: str, own_agent: bool) -> bool:
         """Whether a view shows the content."""
@@ -82,7 +82,7 @@ class Skill:
 
 @dataclass(eq=False)
 class Fact:
-    """`said` are the texts that it had, each with how private it was when it last said so."""
+    """`said` are the texts that it had; `hidden` the places of those that were private when it last said so."""
 
     number: int
     ref: str
@@ -97,6 +97,7 @@ class Fact:
     superseded_by: str | None = None
     confidence: float | None = None
     said: list[tuple[str, str]] = field(default_factory=list)
+    hidden: set[int] = field(default_factory=set)
 
     def key(self) -> tuple[str, str, str]:
         return self.target, self.kind, self.topic
@@ -130,6 +131,7 @@ class Claim:
     chat: str = "c1"
     record_id: str | None = None
     confidence: float | None = None
+    by_operator: bool = True
 
 
 @dataclass(eq=False)
@@ -235,6 +237,8 @@ class Space:
     jobs: dict[tuple[str, str], str] = field(default_factory=dict)
     remembered: dict[tuple[str, str], str] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    removed: dict[tuple[str, str, bool], str] = field(default_factory=dict)
+    """Who took a value away: by topic or none, content, and whether it was private."""
 
     # Evidence
 

@@ -13,16 +13,16 @@ import pytest
 from beetle.contracts.common import DEFAULT_AGENT, WireScope
 from beetle.contracts.errors import ERRORS, BeetleError
 from beetle.open import open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.continuity.fingerprint import Chat, state_fingerprint
-from beetle.runtime.dispatcher import Call, Outcome
-from beetle.store.transaction import Row
-from tests.conformance.cases import message, skill, talk, turn, write
+from beetle.runtime.areas.continuity.gather import state_fingerprint
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.pipeline.invocation import Call, Outcome
+from beetle.runtime.planes.gathering import Chat
+from beetle.store.engine.transaction import Row
+from tests.building import candidate, candidates, message, skill, talk, turn, write
 from tests.conformance.doors import Plain, embedded_caller, plain
 
 DEV = "profile-server-linux-dev-full"
 COMPACT = "profile-linux-device-compact-memory"
-BACKENDS = ("in-memory", "sqlite", "file", "embedded")
 WORDS = "correct horse battery"
 HERE = {"channel_id": "local", "conversation_id": "chat-1"}
 THERE = {"channel_id": "mail", "conversation_id": "inbox"}
@@ -72,16 +72,18 @@ class Home:
 
     def take_space(self, data: bytes, mode: str = "bootstrap_import", private: bool = False, **more: Any) -> Plain:
         words = {"passphrase": WORDS} if private else {}
-        return self.ask("memory.import_space", {"archive": data, "mode": mode, **words, **more})
+        return self.ask("memory.import_space", {"archive": data, "mode": mode, **given(mode), **words, **more})
 
     def fingerprint(self, chat: Chat | None = None) -> str:
         with self.opened.store.read() as tx:
             return state_fingerprint(tx, f"space:{self.owner}", chat)
 
     def head(self) -> Any:
+        self.opened.dispatcher.refusals.flush(30)
         return self.opened.store.head
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        self.opened.dispatcher.refusals.flush(30)
         with self.opened.store.read() as tx:
             return list(tx.rows(sql, *values))
 
@@ -96,11 +98,8 @@ class Home:
         )
 
     def judge(self, content: str, **more: Any) -> Plain:
-        candidate = {
-            "candidate_id": f"c-{next(self._numbers)}", "authority": "user_asserted", "target": "long_term",
-            "privacy": "shared_with_subject", "content": content, **more,
-        }  # fmt: skip
-        return self.ask("memory.write", {"kind": "candidates", "candidates": [candidate]})["outcomes"][0]
+        one = candidate(f"c-{next(self._numbers)}", content, **more)
+        return self.ask("memory.write", candidates(one))["outcomes"][0]
 
     def close(self) -> None:
         self.opened.store.close()
@@ -108,12 +107,22 @@ class Home:
 
 def taking(data: bytes, chat: str, mode: str, private: bool = False, **more: Any) -> Plain:
     words = {"passphrase": WORDS} if private else {}
-    return {"snapshot": data, "target_chat_id": chat, "mode": mode, **words, **more}
+    return {"snapshot": data, "target_chat_id": chat, "mode": mode, **given(mode), **words, **more}
+
+
+def given(mode: str) -> Plain:
+    """What else a restore is given: homes take what others have exported."""
+    return {"other_store": True} if mode == "full_restore" else {}
 
 
 def ref(turn_id: str, message_id: str | None = None, where: Mapping[str, str] = HERE) -> str:
     tail = "" if message_id is None else f"/{message_id}"
     return f"evidence:{where['channel_id']}/{where['conversation_id']}/{turn_id}{tail}"
+
+
+PUMP = "The coolant pump is loud again. The pump is quiet. The pump is loud. The tank is full."
+INVOICE = "The invoice of the pump came. The invoice is paid. The pump is quiet. The tank is empty."
+KNEE = "My knee hurts. Mara's knee hurts. The roses by the wall."
 
 
 def talk_shared(home: Home) -> None:
@@ -129,12 +138,12 @@ def talk_shared(home: Home) -> None:
                 {"key": "mood", "value": "calm", "visibility": ["export"], "export_allowed": True,
                  "target": {"message_id": "m1"}}
             ]),
-            turn("t2", "The coolant pump is loud again.", at="2024-05-02T10:00:00Z"),
+            turn("t2", PUMP, at="2024-05-02T10:00:00Z"),
             turn("t3", "Bleed the line, then restart the pump.", at="2024-05-03T10:00:00Z"),
             conversation=HERE,
         ),
     )  # fmt: skip
-    home.ask("transcript.commit", talk(turn("t1", "The invoice of the pump came."), conversation=THERE), channel="mail",
+    home.ask("transcript.commit", talk(turn("t1", INVOICE), conversation=THERE), channel="mail",
              chat_id="inbox")  # fmt: skip
     step = {"conversation": HERE, "action": "archive", "turn_ids": ["t3"], "reason": "done"}
     home.ask("transcript.lifecycle", step)
@@ -178,7 +187,7 @@ def keep_more(home: Home) -> None:
         }})  # fmt: skip
     home.judge("The assistant is good with pumps.", authority="assistant_claimed", topic="assistant")
     home.ask("transcript.commit", talk(
-        turn("t4", message("p1", "My knee hurts.", visibility="private"), at="2024-05-04T10:00:00Z"),
+        turn("t4", message("p1", KNEE, visibility="private"), at="2024-05-04T10:00:00Z"),
         turn("t5", message("p2", "What I fear.", visibility="soul"), message("s2", "Good night."),
              at="2024-05-05T10:00:00Z"),
         conversation=HERE,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from beetle.runtime.surroundings import Surroundings
+from beetle.runtime.host.dependencies import Dependencies
 
 START_US = 1_750_000_000_000_000
 STEP_US = 1_000
@@ -41,20 +41,20 @@ class Recorded:
             self.drawn += 1
             return hashlib.shake_256(f"{self._seed}/{self.drawn}".encode()).digest(count)
 
-    def surroundings(self, **more: Any) -> Surroundings:
+    def dependencies(self, **more: Any) -> Dependencies:
         """What a runtime is opened with to live in this recording."""
-        return Surroundings(clock=self.clock, ids=self.ids, **more)
+        return Dependencies(clock=self.clock, ids=self.ids, **more)
 
 
 @dataclass(frozen=True)
-class Kept:
+class Earlier:
     """Stands in a step's arguments for what a place answered before, and no other place would."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Step:
+class Request:
     """One request of a run. `keep` says what of its report later steps stand on: names to paths (`records.0.ref`)."""
 
     op: str
@@ -75,12 +75,12 @@ class Step:
         return json.dumps(self.__dict__, default=_plain)
 
     @staticmethod
-    def from_json(line: str) -> Step:
-        return Step(**json.loads(line, object_hook=_kept))
+    def from_json(line: str) -> Request:
+        return Request(**json.loads(line, object_hook=_kept))
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Kept):
+    if isinstance(value, Earlier):
         return {"$kept": value.name}
     if isinstance(value, bytes):
         return {"$bytes": value.hex()}
@@ -89,13 +89,13 @@ def _plain(value: Any) -> Any:
 
 def _kept(found: dict[str, Any]) -> Any:
     if set(found) == {"$kept"}:
-        return Kept(found["$kept"])
+        return Earlier(found["$kept"])
     return bytes.fromhex(found["$bytes"]) if set(found) == {"$bytes"} else found
 
 
 def filled(value: Any, kept: Mapping[str, Any]) -> Any:
     """Arguments with what a place kept in the place of its names."""
-    if isinstance(value, Kept):
+    if isinstance(value, Earlier):
         return kept[value.name]
     if isinstance(value, Mapping):
         return {name: filled(each, kept) for name, each in value.items()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from beetle.runtime.profile import load_profile
-from beetle.runtime.skill_folder import Measured, Mount, MountScan, measure, scan
+from beetle.runtime.host.profile import load_profile
+from beetle.runtime.host.skill_folder import Measured, Mount, MountScan, measure, scan
 
 BUDGETS = load_profile("standalone").budgets
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from tests.sdk.judging import skill_name, write_skill
+from tests.sdk.judging import remove, skill_name, write_skill
 from tests.sdk.machine import callers, owners, picks
 from tests.sdk.model import PREFIX
 from tests.sdk.transcript_rules import TranscriptRules
@@ -90,6 +90,8 @@ class SkillRules(TranscriptRules):
         judge = self.judge(owner, who)
         space.derived = [each for each in space.derived if not each[0].startswith(skill.ref + "/")]
         space.drop_about(skill.name)
+        for text in skill.texts:
+            remove(space, skill.name, text[3], False, "operator" if who == "owner" else "user_asserted")
         judge.judge_again(
             "weaker_authority", lambda claim: claim.target == "procedural" and skill_name(claim) == skill.name
         )

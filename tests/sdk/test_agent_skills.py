@@ -20,19 +20,20 @@ from beetle import MemoryRuntime
 from beetle.contracts.agent_skills import FindingKind
 from beetle.contracts.errors import CapabilityHidden, InvalidRequest
 from beetle.contracts.memory import ToolExperienceReason
-from beetle.memory.projection import HEAD, SHARES, TAIL, Item, Section, project
-from beetle.memory.skill_matching import K1, NAME_WEIGHT, B, SkillWords
-from beetle.memory.tool_experience import MINUTE_US, RECENT, SITTINGS
-from beetle.open import SKILL_DIRS_VARIABLE, surroundings_of
-from beetle.runtime import skill_mounts
-from beetle.runtime.agent_skills import MOST
-from beetle.runtime.config import AgentSkills as AgentSkillsSection
-from beetle.runtime.config import Config
-from beetle.runtime.front_matter import DESCRIPTION_CHARS, FRONT_MATTER_BYTES, NAME_CHARS
-from beetle.runtime.profile import COMPACT, profiles_folder
-from beetle.runtime.skill_folder import FOLDER_ENTRIES, SKILL_ENTRIES, Mount
-from beetle.runtime.skill_mounts import RENEW_SECONDS, AgentSkills
-from beetle.runtime.tool_hints import MOST_HINTS
+from beetle.domain.projection import HEAD, TAIL, Item, Section, project
+from beetle.domain.skill_matching import K1, NAME_WEIGHT, B, SkillWords
+from beetle.domain.tool_experience import MINUTE_US, RECENT, SITTINGS
+from beetle.open import SKILL_DIRS_VARIABLE, configured_dependencies
+from beetle.runtime.areas.tools import MOST_HINTS
+from beetle.runtime.host import skill_mounts
+from beetle.runtime.host.config import AgentSkills as AgentSkillsSection
+from beetle.runtime.host.config import Config
+from beetle.runtime.host.front_matter import DESCRIPTION_CHARS, FRONT_MATTER_BYTES, NAME_CHARS
+from beetle.runtime.host.profile import COMPACT, profiles_folder
+from beetle.runtime.host.skill_folder import FOLDER_ENTRIES, SKILL_ENTRIES, Mount
+from beetle.runtime.host.skill_mounts import RENEW_SECONDS, AgentSkills
+from beetle.runtime.planes import table
+from beetle.runtime.planes.agent_skill import MOST
 from tests.sdk.skill_folders import BUDGETS, write_skill
 
 PDF = "Rotate, merge and read PDF pages."
@@ -208,13 +209,14 @@ def test_a_skill_s_description_cannot_leave_its_section(memory: MemoryRuntime, m
     ]  # fmt: skip
 
 
-def test_the_block_keeps_its_bound_with_skills_at_every_length(memory: MemoryRuntime, mount: Path) -> None:
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_block_keeps_its_bound_with_skills_at_every_length(memory: MemoryRuntime, mount: Path, stride: int) -> None:
     for number in range(9):
         write_skill(mount / f"s{number}", f"pdf{number}", "Rotate a pdf. " * number + "End.")
     memory.list_agent_skills()
     say(memory, "Where is the pdf?", *(f"The pdf number {n} is on shelf {n}." for n in range(9)))
     most = 0
-    for bound in range(2000):
+    for bound in range(0, 2000, stride):
         report = memory.project(user_query="rotate pdf", system_max_len=bound)
         block = report.system_memory_block or ""
         assert len(block) <= bound
@@ -239,14 +241,18 @@ def items(prefix: str, count: int) -> list[Item]:
 
 def test_a_spare_section_takes_its_share_and_what_nobody_else_wants() -> None:
     def placed(facts: int, spare: int, bound: int = 3000) -> tuple[int, int]:
-        sections = (Section("agent_skills", items("a", spare), spare=True), Section("facts", items("f", facts)))
+        shares = {name: each.shares for name, each in table.projected().items()}
+        sections = (
+            Section("agent_skills", items("a", spare), shares["agent_skill"], spare=True),
+            Section("facts", items("f", facts), shares["long_term"]),
+        )
         block = project(sections, bound, "normal")
         assert len(block.text) <= bound
         return len(block.sections[0].items), len(block.sections[1].items)
 
     room = 3000 - len(HEAD) - len(TAIL)
     alone, full = placed(0, 100), placed(100, 100)
-    assert alone[0] > 25 and full[0] * 90 <= room * SHARES["normal"]["agent_skills"] // 100 + 90
+    assert alone[0] > 25 and full[0] * 90 <= room * table.projected()["agent_skill"].shares["normal"] // 100 + 90
     assert full[1] > 25 and placed(5, 100)[1] == 5
 
 
@@ -401,12 +407,12 @@ def test_a_folder_that_no_report_could_name_is_refused(tmp_path: Path, path: str
 def test_the_environment_outranks_the_configuration(named: str | None, dirs: tuple[str, ...]) -> None:
     env = {} if named is None else {SKILL_DIRS_VARIABLE: named}
     config = Config(agent_skills=AgentSkillsSection(dirs=("/c",)))
-    assert surroundings_of(config, env).skill_dirs == dirs
+    assert configured_dependencies(config, env).skill_dirs == dirs
 
 
 def test_a_relative_folder_in_the_environment_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=SKILL_DIRS_VARIABLE):
-        surroundings_of(Config(), {SKILL_DIRS_VARIABLE: "/a:b"})
+        configured_dependencies(Config(), {SKILL_DIRS_VARIABLE: "/a:b"})
 
 
 def test_a_runtime_at_the_usual_place_mounts_what_the_configuration_says(
@@ -447,10 +453,10 @@ def test_the_page_says_what_the_code_does() -> None:
     assert f"at most {NAME_CHARS} characters, the description at most {DESCRIPTION_CHARS:,}" in text
     assert f"{FOLDER_ENTRIES:,} entries of a folder, {SKILL_ENTRIES:,} of a skill" in text
     assert f"at most every {RENEW_SECONDS:g} seconds" in text
-    assert f"The best {MOST} of them" in text
-    assert f"`k1` {K1:g}, `b` {B:g}" in text and NAME_WEIGHT == 2 and "name counts twice" in text
-    assert f"Its last {RECENT} uses count" in text and f"there are at most {MOST_HINTS}," in text
-    assert SITTINGS == 2 and "in two sittings" in text and MINUTE_US == 60 * 10**6
+    assert f"The best {MOST} are then ranked" in text
+    assert f"`k1` {K1:g}, `b` {B:g}" in text and NAME_WEIGHT == 2 and "words of the name count twice" in text
+    assert f"The last {RECENT} uses count" in text and f"There are at most {MOST_HINTS}," in text
+    assert SITTINGS == 2 and "two feedback calls at least a minute apart" in text and MINUTE_US == 60 * 10**6
 
 
 def command(store: Path, *words: str, **env: str) -> str:

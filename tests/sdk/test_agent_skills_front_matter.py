@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beetle.runtime.front_matter import DESCRIPTION_CHARS, FRONT_MATTER_BYTES, FrontMatter, read_front_matter
+from beetle.runtime.host.front_matter import DESCRIPTION_CHARS, FRONT_MATTER_BYTES, FrontMatter, read_front_matter
 
 MODEST = settings(deadline=None, max_examples=300)
 

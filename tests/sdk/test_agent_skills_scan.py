@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beetle.runtime import skill_folder
-from beetle.runtime.skill_folder import Mount, mark, scan
+from beetle.runtime.host import skill_folder
+from beetle.runtime.host.skill_folder import Mount, mark, scan
 from tests.sdk.skill_folders import measured, names, scanned, told, write_skill
 
 NOBODY = 65534

@@ -11,8 +11,8 @@ import pytest
 
 from beetle.contracts.operations import OPERATIONS
 from beetle.open import state_fingerprint
-from tests.sdk.places import Place, Places, comparable
-from tests.sdk.recorded import Step
+from tests.sdk.recorded import Request
+from tests.sdk.reopened import ReopenedStore, ReopenedStores, comparable
 from tests.sdk.script import TALK, mount_skills, said, steps
 
 NOT_IN_THE_SCRIPT: dict[str, str] = {
@@ -65,7 +65,7 @@ def test_an_operation_is_in_the_script_or_has_a_reason(operation: str) -> None:
 
 
 def test_the_same_run_is_told_the_same_by_every_backend(tmp_path: Path) -> None:
-    places = Places(skill_dirs=mount_skills(tmp_path / "mounted"))
+    places = ReopenedStores(skill_dirs=mount_skills(tmp_path / "mounted"))
     try:
         for step in steps():
             places.ask(step)
@@ -81,7 +81,7 @@ def test_the_same_run_again_is_told_the_same(tmp_path: Path) -> None:
     mounted = mount_skills(tmp_path / "mounted")
     told: list[list[object]] = []
     for _ in range(2):
-        place = Place("in-memory", skill_dirs=mounted)
+        place = ReopenedStore("in-memory", skill_dirs=mounted)
         answers = [(step, place.ask(step)) for step in steps()]
         # A device's key is random, and the log tells of its fingerprint.
         told.append([comparable(step.op, a.report, True) if a.report else str(a.error) for step, a in answers])
@@ -89,33 +89,33 @@ def test_the_same_run_again_is_told_the_same(tmp_path: Path) -> None:
     assert told[0] == told[1]
 
 
-def _later(place: Place) -> None:
+def _later(place: ReopenedStore) -> None:
     place.recorded.go_on(1000)
 
 
-def _other_ids(place: Place) -> None:
+def _other_ids(place: ReopenedStore) -> None:
     place.recorded.ids(8)
 
 
-def _more(place: Place) -> None:
-    place.ask(Step("transcript.commit", {"conversation": TALK, "turns": [said("more", "More.")]}, after=0))
+def _more(place: ReopenedStore) -> None:
+    place.ask(Request("transcript.commit", {"conversation": TALK, "turns": [said("more", "More.")]}, after=0))
 
 
-def _less(place: Place) -> None:
-    place.ask(Step("skill.delete", {"name": "pump"}, after=0))
+def _less(place: ReopenedStore) -> None:
+    place.ask(Request("skill.delete", {"name": "pump"}, after=0))
 
 
 @pytest.mark.parametrize("change", [_later, _other_ids, _more, _less])
-def test_a_backend_that_differs_is_found_out(change: Callable[[Place], None]) -> None:
-    places = Places(("in-memory", "sqlite"))
+def test_a_backend_that_differs_is_found_out(change: Callable[[ReopenedStore], None]) -> None:
+    places = ReopenedStores(("in-memory", "sqlite"))
     skill = {"name": "pump", "topic": "t", "title": "T", "summary": "s", "content": "c"}
     fact = {"candidate_id": "c", "authority": "host", "target": "long_term", "privacy": "public_runtime",
             "content": "x"}  # fmt: skip
     try:
-        places.ask(Step("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]}))
+        places.ask(Request("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]}))
         change(places.all[1])
         with pytest.raises(AssertionError, match=r"differ|other ids"):
-            places.ask(Step("memory.write", {"kind": "candidates", "candidates": [fact]}))
-            places.ask(Step("memory.inspect", {}))
+            places.ask(Request("memory.write", {"kind": "candidates", "candidates": [fact]}))
+            places.ask(Request("memory.inspect", {}))
     finally:
         places.close()

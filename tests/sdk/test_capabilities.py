@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError, CapabilityHidden
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.capabilities import APART_NAMES
-from beetle.runtime.profile import profile_names
-from tests.sdk.tour import TOUR
+from beetle.runtime.host.profile import profile_names
+from beetle.runtime.pipeline.capabilities import APART_NAMES
+from tests.cases import CASES, Prepared
+from tests.conformance.doors import InProcess
 
 SNAPSHOTS = Path(__file__).parents[2] / "profiles" / "snapshots"
 
@@ -23,31 +23,29 @@ def snapshot(profile: str) -> dict[str, Any]:
     return json.loads((SNAPSHOTS / f"{profile}.json").read_text())
 
 
-def test_the_tour_goes_to_every_operation() -> None:
-    assert {each.op for each in TOUR} == {row.name for row in OPERATIONS if "in_process" in row.exposed}
-
-
 @pytest.mark.parametrize("profile", profile_names())
 def test_an_operation_works_or_is_hidden_as_the_snapshot_says(profile: str, tmp_path: Path) -> None:
+    """The tour: every case, in the table's order, for an owner of its own in one store."""
     visible = {name: row["visible"] for name, row in snapshot(profile)["memory"]["operations"].items()}
-    said: dict[str, Any] = {}
+    door = InProcess("nobody", tmp_path / "b.db", profile)
     wrong: list[str] = []
-    with MemoryRuntime.open(str(tmp_path / "b.db"), profile=profile) as memory:
-        for step in TOUR:
-            if not all(each in said for each in step.needs):
-                assert not visible[step.op], f"{step.op} needs what {profile} hides"
-                args: Any = {}
-            else:
-                args = step.args(said)
-            try:
-                said[step.op] = to_plain(memory.call(step.op, args))
-                told = "answered"
-            except CapabilityHidden:
-                told = "hidden"
-            except BeetleError as error:
-                told = "answered" if error.key in step.answers else f"{error.key}: {error.message}"
-            if told != ("answered" if visible[step.op] else "hidden"):
-                wrong.append(f"{step.op}: {told}, and the snapshot says visible: {visible[step.op]}")
+    for number, case in enumerate(case for case in CASES if "in_process" in case.row.exposed):
+        door.owner = f"owner-{number}"
+        try:
+            args = case.request(Prepared(door.prepare))
+        except CapabilityHidden:
+            assert not visible[case.op], f"{case.op} needs what {profile} hides"
+            args = {}
+        try:
+            door.call(case.op, args)
+            told = "answered"
+        except CapabilityHidden:
+            told = "hidden"
+        except BeetleError as error:
+            told = "answered" if error.key == case.key else f"{error.key}: {error.message}"
+        if told != ("answered" if visible[case.op] else "hidden"):
+            wrong.append(f"{case.op}: {told}, and the snapshot says visible: {visible[case.op]}")
+    door.close()
     assert wrong == []
 
 

@@ -14,8 +14,10 @@ from beetle.contracts.common import ModeInput
 from beetle.contracts.errors import BeetleError, Forbidden, InvalidRequest, ServicesUnavailable, StoreReadOnly
 from beetle.contracts.lifecycle import MemoryCloseReport
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.lifecycle import STATUS_OPERATIONS, RuntimeLifecycle
-from beetle.store.lock import holder_of
+from beetle.runtime.host.modes import STATUS_OPERATIONS, RuntimeLifecycle
+from beetle.store.engine.lock import holder_of
+from tests.cases import CASES, Prepared
+from tests.conformance.doors import InProcess
 from tests.running import Daemon
 from tests.store.conftest import DISK_BACKENDS, commit, open_runtime, replay, store_of, turn
 from tests.transports.conftest import commit as ticket
@@ -160,6 +162,22 @@ def test_a_mode_that_only_reads_refuses_every_write_of_the_table(mode: str) -> N
             assert refused.value.details["mode"] == mode
         else:
             running.admit(row, None)
+
+
+@pytest.mark.parametrize("mode", ["read_only", "safe"])
+def test_a_mode_that_only_reads_refuses_every_case_that_writes_and_answers_the_others(mode: str, path: Path) -> None:
+    door = InProcess("nobody", path, "profile-server-linux-dev-full")
+    running = door.opened.dispatcher.lifecycle
+    for number, case in enumerate(case for case in CASES if case.row.effect != "stream" and case.op != "memory.close"):
+        door.owner = f"owner-{number}"
+        args = case.request(Prepared(door.prepare))
+        running.enter(mode)  # type: ignore[arg-type] - a name of the table
+        if case.row.effect == "read":
+            door.call(case.op, args)
+        else:
+            assert door.refused("forbidden", case.op, args).details["mode"] == mode, case.op
+        running.enter("normal")
+    door.close()
 
 
 def test_the_stricter_of_two_modes_holds(path: Path) -> None:

@@ -15,13 +15,13 @@ from beetle.contracts.console import ConsoleOverviewReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import ProjectionAudit
 from beetle.open import Opened, open_store
-from beetle.runtime import metrics
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.machine import disk_bytes, read_system
-from beetle.runtime.metrics import BUCKETS, PROJECTIONS, Metrics, bucket_of, upper_edge
-from beetle.runtime.principals import OPERATOR
-from tests.conformance.cases import talk, turn
+from beetle.runtime.host import metrics
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.machine import disk_bytes, read_system
+from beetle.runtime.host.metrics import BUCKETS, PRINCIPALS, PROJECTIONS, Metrics, bucket_of, upper_edge
+from beetle.runtime.host.principals import OPERATOR
+from beetle.runtime.pipeline.invocation import Call
+from tests.building import talk, turn
 from tests.conformance.doors import embedded_caller
 
 PROFILE = "profile-server-linux-dev-full"
@@ -104,15 +104,27 @@ def test_figures_of_one_operation_take_a_fixed_few_hundred_bytes() -> None:
     assert len(found.buckets) * found.buckets.itemsize == 352
 
 
-def test_the_last_projection_is_remembered_by_asker_and_the_oldest_goes() -> None:
+def test_the_last_projections_are_remembered_by_principal_and_its_oldest_goes() -> None:
     counted = Metrics()
     for n in range(PROJECTIONS + 5):
-        counted.note_projection((f"p{n}",), ProjectionAudit(characters=n), n)
-    counted.note_projection(("p5",), ProjectionAudit(characters=1000), 99)
-    last = counted.last_projection(("p5",))
+        counted.note_projection(("p", f"space {n}"), ProjectionAudit(characters=n), n)
+    counted.note_projection(("p", "space 5"), ProjectionAudit(characters=1000), 99)
+    last = counted.last_projection(("p", "space 5"))
     assert last is not None and (last.audit.characters, last.at) == (1000, 99)
-    assert counted.last_projection(("p4",)) is None
-    assert counted.last_projection((f"p{PROJECTIONS + 4}",)) is not None
+    assert counted.last_projection(("p", "space 4")) is None
+    assert counted.last_projection(("p", f"space {PROJECTIONS + 4}")) is not None
+
+
+def test_a_principal_takes_no_other_s_last_projection_and_principals_are_bounded() -> None:
+    counted = Metrics()
+    counted.note_projection(("quiet", "one"), ProjectionAudit(characters=7), 1)
+    for n in range(10 * PRINCIPALS * PROJECTIONS):
+        counted.note_projection(("loud", f"space {n}"), ProjectionAudit(characters=n), n)
+    assert counted.last_projection(("quiet", "one")) is not None
+    for n in range(PRINCIPALS):
+        counted.note_projection((f"p{n}", "one"), ProjectionAudit(), n)
+    assert counted.last_projection(("quiet", "one")) is None
+    assert len(counted._projections) == PRINCIPALS
 
 
 # The report

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from beetle.runtime.continuity.fingerprint import Chat
-from tests.conformance.cases import message, skill, talk, turn, write
+from beetle.contracts.names import BACKEND_NAMES
+from beetle.runtime.planes.gathering import Chat
+from tests.building import message, skill, talk, turn, write
 from tests.sdk.moving import (
-    BACKENDS,
     COMPACT,
     DEV,
     HERE,
@@ -44,7 +44,7 @@ def homes(tmp_path: Path) -> Iterator[Any]:
         each.close()
 
 
-ELSEWHERE = [(backend, DEV) for backend in BACKENDS] + [("embedded", COMPACT)]
+ELSEWHERE = [(backend, DEV) for backend in BACKEND_NAMES] + [("embedded", COMPACT)]
 WAYS = [
     ("in-memory", "embedded", COMPACT), ("sqlite", "file", DEV), ("file", "in-memory", DEV), ("embedded", "sqlite", DEV)
 ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_an_archive_with_private_material_moves_everything_to_any_backend(
     assert other.archive(private=True)[1]["state_fingerprint"] == taken["state_fingerprint"]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKEND_NAMES)
 def test_a_store_of_shared_memory_is_the_same_to_the_last_fingerprint_after_it_was_moved(
     homes: Any, backend: str
 ) -> None:
@@ -178,7 +178,7 @@ def test_an_import_under_an_idempotency_key_is_made_once(homes: Any) -> None:
 
 def test_a_stored_answer_and_digest_tell_nothing_of_content_or_passphrase(homes: Any) -> None:
     from beetle.contracts.continuity import MemoryImportRequest
-    from beetle.memory.digest import request_digest
+    from beetle.domain.digest import request_digest
 
     home, other = homes(), homes()
     fill(home)
@@ -223,13 +223,14 @@ def test_what_a_snapshot_never_carries_is_not_lost_unasked(homes: Any) -> None:
     fill(other)
     data, _ = home.snapshot()
     before = other.fingerprint()
-    args = {"snapshot": data, "target_chat_id": "chat-1", "mode": "full_restore"}
+    args = {"snapshot": data, "target_chat_id": "chat-1", "mode": "full_restore", "other_store": True}
     error = other.refused("conflict", "memory.import", args)
     lost = {name: error.details.get(name) for name in ("messages", "private_facts", "private_items", "candidates")}
     assert lost == {"messages": 2, "private_facts": 1, "private_items": 1, "candidates": None}
     assert "discard_withheld" in error.hint
     archive, _ = home.archive()
-    error = other.refused("conflict", "memory.import_space", {"archive": archive, "mode": "full_restore"})
+    args = {"archive": archive, "mode": "full_restore", "other_store": True}
+    error = other.refused("conflict", "memory.import_space", args)
     assert error.details["candidates"] == 1
     assert other.fingerprint() == before
     other.take(data, mode="full_restore", discard_withheld=True)
@@ -327,13 +328,13 @@ def test_a_fact_that_became_shared_leaves_without_its_private_past(homes: Any) -
 def test_a_policy_of_the_target_holds_for_what_comes_in(homes: Any) -> None:
     home, other = homes(), homes()
     talk_shared(home)
-    home.judge("Mara runs.", topic="Health", evidence_refs=[ref("t1")])
+    home.judge("The pump is loud.", topic="Health", evidence_refs=[ref("t2")])
     other.ask("long_term.policy", {"action": "suppress", "topic": "health"})
     before = other.head()
     data, _ = home.snapshot()
     error = other.refused("privacy_denied", "memory.import", {"snapshot": data, "target_chat_id": "chat-1",
                                                               "mode": "bootstrap_import"})  # fmt: skip
-    assert "suppress" in error.message and "Mara" not in error.message
+    assert "suppress" in error.message and "pump" not in error.message
     other.ask("long_term.policy", {"action": "resume", "topic": "health"})
     assert other.head() != before
     other.take(data)

@@ -17,11 +17,11 @@ from beetle.contracts.codec import pack, replace, unpack
 from beetle.contracts.common import WireScope
 from beetle.contracts.continuity_records import Body, DerivedRecord, Envelope, OfFact, Records
 from beetle.contracts.errors import BeetleError
-from beetle.memory.continuity import close_envelope, counts_of, open_envelope
-from beetle.memory.fingerprint import fingerprint_of
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.profile import load_profile
-from tests.conformance.cases import message, skill, talk, turn, write
+from beetle.domain.continuity import close_envelope, counts_of, open_envelope
+from beetle.domain.fingerprint import fingerprint_of
+from beetle.runtime.host.profile import load_profile
+from beetle.runtime.pipeline.invocation import Call
+from tests.building import message, skill, talk, turn, write
 from tests.conformance.doors import REPOSITORY, embedded_caller
 from tests.sdk.moving import COMPACT, DEV, HERE, WORDS, Home, fill, ref, taking
 
@@ -32,7 +32,7 @@ MIB = 2**20
 def little(home: Home) -> None:
     """A small chat with something of every sort."""
     attr = {"key": "a", "value": "v", "visibility": ["export"], "export_allowed": True}
-    said = message("m1", "a", actor={"speaker": "M"})
+    said = message("m1", "a\nb\nc", actor={"speaker": "M"})
     home.ask("transcript.commit", talk(turn("t1", said, attrs=[attr]), conversation=HERE))
     home.judge("b", topic="t", evidence_refs=[ref("t1", "m1")])
     home.judge("c", topic="t", evidence_refs=[ref("t1")])
@@ -60,7 +60,7 @@ def attempt(home: Home, data: bytes, private: bool = False, op: str = "memory.im
     before = home.head()
     args = taking(data, "chat-1", "bootstrap_import", private)
     if op == "memory.import_space":
-        args = {"archive": data, "mode": "full_restore", "discard_withheld": True}
+        args = {"archive": data, "mode": "full_restore", "discard_withheld": True, "other_store": True}
     call = Call(op, args, embedded_caller(home.owner), WireScope(owner_id=home.owner))
     try:
         home.opened.dispatcher.dispatch(call)
@@ -116,8 +116,14 @@ def test_a_sealed_snapshot_is_refused_when_any_byte_of_it_is_changed_and_its_che
 
 
 def test_a_byte_changed_by_who_mends_the_checksum_is_refused_or_harms_nothing(source: Home, tmp_path: Path) -> None:
-    """What such a forger may change is what the snapshot says of itself; the memory in it has a fingerprint."""
+    """Of a signed one: nothing. Of an unsigned one: what it says of itself; its memory has a fingerprint."""
     data, taken = source.snapshot()
+    for place in range(0, len(data) - 32, 7):
+        changed = bytearray(data[:-32])
+        changed[place] ^= 1 << place % 7
+        forged = bytes(changed) + hashlib.sha256(changed).digest()
+        assert attempt(source, forged) in ("invalid_request", "integrity_violation")
+    data = close_envelope("chat", None, bytes(open_envelope(data, "chat").envelope.body))
     home = Home(tmp_path, "forged", "in-memory")
     accepted = 0
     for place in range(len(data) - 32):
@@ -138,7 +144,7 @@ def test_a_byte_changed_by_who_mends_the_checksum_is_refused_or_harms_nothing(so
 
 
 def forged(data: bytes, change: Callable[[Body], Body], kind: str = "chat") -> bytes:
-    body = change(unpack(bytes(open_envelope(data, kind).body), Body))
+    body = change(unpack(bytes(open_envelope(data, kind).envelope.body), Body))
     found = body.records
     with suppress(IndexError, TypeError):  # what names nothing has no fingerprint
         body = replace(body, counts=counts_of(found), state_fingerprint=fingerprint_of(found))
@@ -243,7 +249,7 @@ def test_what_no_export_holds_is_refused_however_well_it_is_forged(source: Home,
     try:
         made = forged(data, FORGERIES[name])
     except UnicodeEncodeError:
-        made = data.replace(b"\xa7content\xa1a", b"\xa7content\xa3\xed\xb3\xbf")
+        made = data.replace(b"\xa7content\xa5a\nb\nc", b"\xa7content\xa5a\n\xed\xb3\xbf")
     assert made != data
     before = target.fingerprint()
     assert attempt(target, made) in ("invalid_request", "integrity_violation")
@@ -418,7 +424,7 @@ def test_what_a_smaller_profile_could_not_take_by_a_request_it_takes_by_no_impor
 def test_an_export_over_the_profile_s_bytes_is_refused(tmp_path: Path) -> None:
     text = (REPOSITORY / "profiles" / f"{DEV}.toml").read_text()
     file = tmp_path / "little.toml"
-    file.write_text(re.sub(r"(?m)^export_bytes = .*$", "export_bytes = 5_000", text))
+    file.write_text(re.sub(r"(?m)^export_bytes = .*$", "export_bytes = 5_500", text))
     home = Home(tmp_path, "home", profile=str(file))
     home.ask("transcript.commit", talk(turn("t1", "x" * 4_000), conversation=HERE))
     home.snapshot()
@@ -445,8 +451,9 @@ def test_an_import_that_would_fill_the_store_is_taken_back(tmp_path: Path) -> No
 
 def test_a_body_is_repeated_to_the_byte_by_what_it_decodes_to(source: Home) -> None:
     data, _ = source.snapshot()
-    envelope = open_envelope(data, "chat")
-    assert isinstance(envelope, Envelope) and envelope.sealing is None
+    envelope = open_envelope(data, "chat").envelope
+    signed = envelope.signed
+    assert isinstance(envelope, Envelope) and envelope.sealing is None and signed is not None
     body = bytes(envelope.body)
     assert pack(unpack(body, Body)) == body
-    assert close_envelope("chat", None, body) == data
+    assert close_envelope("chat", None, body, lambda digest: signed) == data

@@ -14,11 +14,11 @@ from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import BeetleError, Conflict, Forbidden, NotFound, Unauthorized
 from beetle.open import Opened, open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.devices import GRANTABLE
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.handlers import device as device_handlers
-from beetle.runtime.principals import OPERATOR
+from beetle.runtime.areas import devices as device_handlers
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.devices import GRANTABLE
+from beetle.runtime.host.principals import OPERATOR
+from beetle.runtime.pipeline.invocation import Call
 from beetle.sdk import MemoryRuntime
 from beetle.store.devices import all_devices
 from tests.conformance.doors import embedded_caller
@@ -68,7 +68,7 @@ def test_a_device_proves_itself_in_every_kind_of_store(opened: Opened) -> None:
     with pytest.raises(Unauthorized, match="suspended"):
         prove(opened, device_id, again)
     ask(opened, "device.remove", {"device_id": device_id})
-    with pytest.raises(Unauthorized, match="no credentials"):
+    with pytest.raises(Unauthorized, match="match no known device"):
         prove(opened, device_id, again)
 
 
@@ -141,8 +141,8 @@ def test_a_row_that_somebody_has_changed_gives_no_right_that_no_device_may_have(
     assert made.appKeyOnce is not None
     names = '["admin", "private.read", "transcript.raw", "recall", "nonsense"]'
     one.store.write(lambda tx: tx.run("UPDATE device SET capabilities = ?", names), grows=False)
-    one.dispatcher.presence.devices.changed()
-    caller = one.dispatcher.presence.devices.by_id(made.device.device_id)
+    one.dispatcher.sessions.devices.changed()
+    caller = one.dispatcher.sessions.devices.by_id(made.device.device_id)
     assert caller is not None and caller.capabilities == {"recall"} <= GRANTABLE
     assert not caller.is_operator
 

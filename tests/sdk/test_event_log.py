@@ -14,10 +14,10 @@ from beetle.contracts.common import WireScope
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.open import Opened, open_store
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.handlers import event_log
-from beetle.runtime.principals import OPERATOR
+from beetle.runtime.areas import event_log
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR
+from beetle.runtime.pipeline.dispatcher import Call
 from beetle.store.event_log import Event
 
 PROFILE = "profile-server-linux-dev-full"
@@ -68,10 +68,10 @@ def test_a_space_s_rows_are_its_own_and_the_daemon_s_are_an_operator_s(opened: O
     note(opened, "space:ada", "space:bob", None, "space:ada")
     assert seqs(read(opened).rows) == [1, 3, 4]
     assert [row.daemon for row in read(opened).rows] == [False, True, False]
-    assert seqs(read(opened, READER).rows) == [1, 4]
+    assert seqs(read(opened, READER).rows) == [1, 2], "it counts what it may see"
     assert seqs(read(opened, owner="bob").rows) == [2, 3]
     assert seqs(read(opened, owner="nobody").rows) == [3]
-    assert read(opened, READER).head == 4
+    assert read(opened, READER).head == 2
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -88,8 +88,8 @@ def test_pages_leave_no_row_out_and_show_none_twice(
         assert len(page.rows) <= limit and page.scanned <= scanned
         found += seqs(page.rows)
         looked += page.scanned
-    assert found == sorted(range(1, 21, 3), reverse=backwards)
-    assert looked == 20
+    assert found == sorted(range(1, 8), reverse=backwards)
+    assert looked == 7
 
 
 def test_rows_that_come_while_pages_are_turned_are_met_once_ahead_and_not_at_all_behind(opened: Opened) -> None:
@@ -133,8 +133,8 @@ def test_any_pages_are_the_rows_between_the_two_numbers(
         caller = OPERATOR if operator else READER
         more = {"after": after, "before": before, "limit": limit, "newest_first": backwards}
         found = [seq for page in pages(opened, caller, **more) for seq in seqs(page.rows)]
-    mine = {"space:ada", None} if operator else {"space:ada"}
-    wanted = [seq for seq, space in enumerate(rows, 1) if space in mine and after < seq < before]
+    mine = rows if operator else [space for space in rows if space == "space:ada"]
+    wanted = [seq for seq, space in enumerate(mine, 1) if space != "space:bob" and after < seq < before]
     assert found == (wanted[::-1] if backwards else wanted)
     opened.store.close()
 

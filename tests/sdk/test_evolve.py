@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beetle.open import state_fingerprint
-from tests.governance.judging import OWN, Place, Plain, caller, candidate, message, ref
+from tests.governance.judging import OWN, JudgedStore, Plain, caller, candidate, message, ref
 
 SKILL = {"name": "pump", "topic": "pump", "title": "Quiet the pump", "summary": "When it is loud.",
          "content": "1. Stop it.\n2. Clean the strainer."}  # fmt: skip
@@ -17,16 +17,16 @@ TIMES = ("at", "created_at", "updated_at", "valid_from", "valid_until", "event_i
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    found = Place()
+def place() -> Iterator[JudgedStore]:
+    found = JudgedStore()
     yield found
     found.close()
 
 
-def settled(place: Place) -> Plain:
+def settled(place: JudgedStore) -> Plain:
     """A skill, a turn and a fact; the fact's ref."""
     place.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [SKILL]})
-    place.talk(message("m1", content="I drink tea."))
+    place.talk(message("m1", content="Mara drinks tea."))
     (kept,) = place.judge(candidate("c1", "Mara drinks tea.", topic="drink", evidence_refs=[ref("m1")]))
     return {"fact": kept["ref"]}
 
@@ -36,15 +36,15 @@ def proposal(kind: str, target: str | None = None, proposal_id: str = "p1", **ch
     return made if target is None else {**made, "target": target}
 
 
-def propose(place: Place, *made: Plain, **who: Any) -> list[Plain]:
+def propose(place: JudgedStore, *made: Plain, **who: Any) -> list[Plain]:
     return list(place.call("evolve.propose", {"proposals": list(made)}, **who)["proposals"])
 
 
-def submit(place: Place, *proposal_ids: str, **who: Any) -> list[Plain]:
+def submit(place: JudgedStore, *proposal_ids: str, **who: Any) -> list[Plain]:
     return list(place.call("evolve.submit", {"proposal_ids": list(proposal_ids)}, **who)["outcomes"])
 
 
-def preview(place: Place, proposal_id: str = "p1", **who: Any) -> Plain:
+def preview(place: JudgedStore, proposal_id: str = "p1", **who: Any) -> Plain:
     return place.call("evolve.preview", {"proposal_id": proposal_id}, **who)
 
 
@@ -77,7 +77,7 @@ DIRECT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def memory_of(place: Place) -> Plain:
+def memory_of(place: JudgedStore) -> Plain:
     """All that a caller can see of skills and facts, but times, receipts and the ids that a store made."""
     names = [each["name"] for each in place.call("skill.list", {})["runtime_skills"]]
     refs = [each["ref"] for each in place.facts("all")]
@@ -99,7 +99,7 @@ def plain(value: Any, numbered: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_proposal_changes_nothing_until_it_is_submitted(place: Place, kind: str) -> None:
+def test_a_proposal_changes_nothing_until_it_is_submitted(place: JudgedStore, kind: str) -> None:
     fact = settled(place)["fact"]
     if kind == "skill_enable":
         place.call("skill.set_enabled", {"name": "pump", "enabled": False})
@@ -113,8 +113,8 @@ def test_a_proposal_changes_nothing_until_it_is_submitted(place: Place, kind: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_submitting_a_proposal_leaves_what_its_operation_leaves(place: Place, kind: str) -> None:
-    other = Place()
+def test_submitting_a_proposal_leaves_what_its_operation_leaves(place: JudgedStore, kind: str) -> None:
+    other = JudgedStore()
     facts = settled(place)["fact"], settled(other)["fact"]
     for each in (place, other):
         if kind == "skill_enable":
@@ -132,7 +132,7 @@ def test_submitting_a_proposal_leaves_what_its_operation_leaves(place: Place, ki
     other.close()
 
 
-def test_a_proposal_to_an_empty_space_leaves_it_empty(place: Place) -> None:
+def test_a_proposal_to_an_empty_space_leaves_it_empty(place: JudgedStore) -> None:
     before = state_fingerprint(place.opened, "owner")
     propose(place, proposal("fact_write", content="Mara rows."), proposal("skill_create", "lathe", "p2", **WORDS))
     assert state_fingerprint(place.opened, "owner") == before
@@ -140,7 +140,7 @@ def test_a_proposal_to_an_empty_space_leaves_it_empty(place: Place) -> None:
     assert {name: value for name, value in counts.items() if value} == {}
 
 
-def test_what_is_submitted_is_told_in_the_event_log_by_the_operation_that_did_it(place: Place) -> None:
+def test_what_is_submitted_is_told_in_the_event_log_by_the_operation_that_did_it(place: JudgedStore) -> None:
     settled(place)
     propose(place, proposal("skill_edit", "pump", title="Silence the pump"))
     (done,) = submit(place, "p1")
@@ -149,7 +149,7 @@ def test_what_is_submitted_is_told_in_the_event_log_by_the_operation_that_did_it
     assert place.call("store.verify", {"receipt": done["receipt"]})["receipt"]["reasons"] in ([], ["unsigned"])
 
 
-def test_a_diff_shows_each_text_that_would_be_another(place: Place) -> None:
+def test_a_diff_shows_each_text_that_would_be_another(place: JudgedStore) -> None:
     settled(place)
     propose(
         place, proposal("skill_edit", "pump", procedure="1. Stop it.\n2. Change the strainer.", title=SKILL["title"])
@@ -160,14 +160,14 @@ def test_a_diff_shows_each_text_that_would_be_another(place: Place) -> None:
                                             "+2. Change the strainer."]  # fmt: skip
 
 
-def test_a_diff_of_a_forgotten_fact_shows_what_would_go(place: Place) -> None:
+def test_a_diff_of_a_forgotten_fact_shows_what_would_go(place: JudgedStore) -> None:
     fact = settled(place)["fact"]
     propose(place, proposal("fact_forget", fact))
     diffs = {each["field"]: each["diff"] for each in preview(place)["diffs"]}
     assert diffs["content"].endswith("-Mara drinks tea.") and diffs["topic"].endswith("-drink")
 
 
-def test_a_target_that_moved_is_a_conflict_and_nothing_is_written(place: Place) -> None:
+def test_a_target_that_moved_is_a_conflict_and_nothing_is_written(place: JudgedStore) -> None:
     fact = settled(place)["fact"]
     propose(
         place,
@@ -184,7 +184,7 @@ def test_a_target_that_moved_is_a_conflict_and_nothing_is_written(place: Place) 
     assert submit(place, "good")[0]["state"] == "submitted"
 
 
-def test_a_skill_that_came_to_be_in_the_meantime_is_a_conflict(place: Place) -> None:
+def test_a_skill_that_came_to_be_in_the_meantime_is_a_conflict(place: JudgedStore) -> None:
     propose(place, proposal("skill_create", "pump", **WORDS))
     settled(place)
     place.refused("conflict", "evolve.submit", {"proposal_ids": ["p1"]})
@@ -194,7 +194,7 @@ def test_a_skill_that_came_to_be_in_the_meantime_is_a_conflict(place: Place) -> 
     assert "skill_edit" in error.hint
 
 
-def test_of_two_proposals_for_one_revision_the_second_is_a_conflict(place: Place) -> None:
+def test_of_two_proposals_for_one_revision_the_second_is_a_conflict(place: JudgedStore) -> None:
     settled(place)
     propose(place, proposal("skill_edit", "pump", "a", title="A"), proposal("skill_edit", "pump", "b", title="B"))
     place.refused("conflict", "evolve.submit", {"proposal_ids": ["a", "b"]})
@@ -203,7 +203,7 @@ def test_of_two_proposals_for_one_revision_the_second_is_a_conflict(place: Place
     place.refused("conflict", "evolve.submit", {"proposal_ids": ["a"]})
 
 
-def test_a_closed_proposal_has_no_text_and_is_decided_once(place: Place) -> None:
+def test_a_closed_proposal_has_no_text_and_is_decided_once(place: JudgedStore) -> None:
     settled(place)
     propose(place, proposal("skill_edit", "pump", title="A"), proposal("skill_disable", "pump", "p2"))
     submit(place, "p1")
@@ -237,7 +237,7 @@ VERDICTS: dict[str, tuple[Plain, str, str]] = {
 
 
 @pytest.mark.parametrize("reason", VERDICTS)
-def test_the_verdict_of_a_preview_is_what_submitting_comes_to(place: Place, reason: str) -> None:
+def test_the_verdict_of_a_preview_is_what_submitting_comes_to(place: JudgedStore, reason: str) -> None:
     settled(place)
     place.call("long_term.policy", {"action": "suppress", "topic": "health"})
     place.call("long_term.policy", {"action": "pause", "topic": "sleep"})
@@ -251,7 +251,7 @@ def test_the_verdict_of_a_preview_is_what_submitting_comes_to(place: Place, reas
 
 
 @pytest.mark.parametrize("cited", ["evidence:local/talk/t9", "evidence:local/talk/t1/m1"], ids=["missing", "masked"])
-def test_evidence_is_looked_at_when_it_is_submitted(place: Place, cited: str) -> None:
+def test_evidence_is_looked_at_when_it_is_submitted(place: JudgedStore, cited: str) -> None:
     settled(place)
     propose(place, {**proposal("fact_write", content="x y", authority="user_asserted"), "evidence_refs": [cited]})
     place.lifecycle("mask", "t1")
@@ -267,15 +267,15 @@ def limited(*capabilities: str) -> Any:
     )
 
 
-def ask(place: Place, who: Any, op: str, args: Plain) -> Plain:
+def ask(place: JudgedStore, who: Any, op: str, args: Plain) -> Plain:
     from beetle.contracts.codec import to_plain
-    from beetle.runtime.dispatcher import Call
+    from beetle.runtime.pipeline.invocation import Call
 
     return to_plain(place.opened.dispatcher.dispatch(Call(op, args, who)).report)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_submitting_takes_the_capability_of_the_operation_behind_the_kind(place: Place, kind: str) -> None:
+def test_submitting_takes_the_capability_of_the_operation_behind_the_kind(place: JudgedStore, kind: str) -> None:
     from beetle.contracts.errors import Forbidden
 
     fact = settled(place)["fact"]
@@ -298,14 +298,14 @@ def test_submitting_takes_the_capability_of_the_operation_behind_the_kind(place:
     assert done["outcomes"][0]["state"] == "submitted"
 
 
-def test_nobody_proposes_in_the_operator_s_name(place: Place) -> None:
+def test_nobody_proposes_in_the_operator_s_name(place: JudgedStore) -> None:
     from beetle.contracts.errors import Forbidden
 
     with pytest.raises(Forbidden, match="operator"):
         ask(place, limited("evolve"), "evolve.propose", {"proposals": [KINDS["fact_write"]("")]})
 
 
-def test_what_is_no_proposal_is_refused_with_its_place(place: Place) -> None:
+def test_what_is_no_proposal_is_refused_with_its_place(place: JudgedStore) -> None:
     settled(place)
     for wrong, path in (
         (proposal("skill_edit", "pump"), "$.args.proposals[0]"),
@@ -325,13 +325,13 @@ def test_what_is_no_proposal_is_refused_with_its_place(place: Place) -> None:
     place.refused("invalid_request", "evolve.submit", {"proposal_ids": ["a", "a"]})
 
 
-def test_what_its_operation_would_find_too_large_is_refused_when_it_is_proposed(place: Place) -> None:
+def test_what_its_operation_would_find_too_large_is_refused_when_it_is_proposed(place: JudgedStore) -> None:
     budget = place.opened.profile.budgets.skill_text_bytes
     made = proposal("skill_create", "lathe", **{**WORDS, "procedure": "x" * (budget + 1)})
     place.refused("payload_too_large", "evolve.propose", {"proposals": [made]})
 
 
-def test_the_same_proposal_again_changes_nothing_and_another_under_its_id_is_a_conflict(place: Place) -> None:
+def test_the_same_proposal_again_changes_nothing_and_another_under_its_id_is_a_conflict(place: JudgedStore) -> None:
     settled(place)
     made = proposal("skill_edit", "pump", title="A")
     assert propose(place, made)[0]["outcome"] == "proposed"
@@ -341,14 +341,14 @@ def test_the_same_proposal_again_changes_nothing_and_another_under_its_id_is_a_c
     place.refused("conflict", "evolve.propose", {"proposals": [made]})
 
 
-def test_all_proposals_are_taken_or_none(place: Place) -> None:
+def test_all_proposals_are_taken_or_none(place: JudgedStore) -> None:
     settled(place)
     made = [proposal("skill_edit", "pump", title="A"), proposal("skill_edit", "nowhere", "p2", title="B")]
     assert place.refused("not_found", "evolve.propose", {"proposals": made}).details["index"] == 1
     assert place.call("evolve.list", {})["total"] == 0
 
 
-def test_pages_of_proposals_meet_without_gap_or_double(place: Place) -> None:
+def test_pages_of_proposals_meet_without_gap_or_double(place: JudgedStore) -> None:
     settled(place)
     for number in range(5):
         propose(place, proposal("skill_disable", "pump", f"p{number}"))
@@ -365,7 +365,7 @@ def test_pages_of_proposals_meet_without_gap_or_double(place: Place) -> None:
     place.refused("invalid_request", "evolve.list", {"state": "all", **cursor})
 
 
-def test_who_waits_too_long_is_dropped_by_the_next_proposal(place: Place) -> None:
+def test_who_waits_too_long_is_dropped_by_the_next_proposal(place: JudgedStore) -> None:
     settled(place)
     propose(place, proposal("skill_disable", "pump"))
     place.sleep(place.days + 1)
@@ -375,7 +375,7 @@ def test_who_waits_too_long_is_dropped_by_the_next_proposal(place: Place) -> Non
     assert (old["proposal_id"], old["outcome"]) == ("p1", "expired")
 
 
-def test_two_owners_see_and_submit_their_own_proposals_alone(place: Place) -> None:
+def test_two_owners_see_and_submit_their_own_proposals_alone(place: JudgedStore) -> None:
     settled(place)
     propose(place, proposal("skill_edit", "pump", title="A"))
     assert place.call("evolve.list", {"state": "all"}, owner="other")["total"] == 0
@@ -391,7 +391,7 @@ def test_two_owners_see_and_submit_their_own_proposals_alone(place: Place) -> No
     assert place.call("evolve.list", {})["total"] == 1
 
 
-def test_a_batch_may_propose_and_not_submit(place: Place) -> None:
+def test_a_batch_may_propose_and_not_submit(place: JudgedStore) -> None:
     settled(place)
     made = {"op": "evolve.propose", "args": {"proposals": [proposal("skill_disable", "pump")]}}
     place.call("batch", {"requests": [made]})
@@ -400,7 +400,7 @@ def test_a_batch_may_propose_and_not_submit(place: Place) -> None:
     place.refused("invalid_request", "batch", {"requests": [wrong]})
 
 
-def test_a_fact_that_is_submitted_belongs_to_the_chat_that_it_was_proposed_in(place: Place) -> None:
+def test_a_fact_that_is_submitted_belongs_to_the_chat_that_it_was_proposed_in(place: JudgedStore) -> None:
     made = proposal("fact_write", content="Mara rows.", authority="user_asserted")
     propose(place, made, chat="chat-7")
     (done,) = submit(place, "p1", chat="chat-1")
@@ -408,7 +408,7 @@ def test_a_fact_that_is_submitted_belongs_to_the_chat_that_it_was_proposed_in(pl
     assert detail["revisions"][0]["source_chat_id"] == "chat-7"
 
 
-def test_a_full_store_takes_what_erases_and_withdraws_and_no_new_words(place: Place) -> None:
+def test_a_full_store_takes_what_erases_and_withdraws_and_no_new_words(place: JudgedStore) -> None:
     fact = settled(place)["fact"]
     propose(
         place,

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from beetle.open import open_store
-from beetle.runtime.surroundings import Surroundings
-from tests.governance.judging import DAY_US, PROFILE, Place, Plain, candidate, message, ref
+from beetle.runtime.host.dependencies import Dependencies
+from tests.governance.judging import DAY_US, PROFILE, JudgedStore, Plain, candidate, message, ref
 
 CANARY = "zqproposalqz"
 
 
-class OnDisk(Place):
+class OnDisk(JudgedStore):
     """A place whose store is a file."""
 
     def __init__(self, folder: Path, backend: str) -> None:
         self.folder = folder
         super().__init__()
         self.opened.store.close()
-        around = Surroundings(clock=self._tick)
-        self.opened = open_store(str(folder / "beetle.db"), PROFILE, backend, surroundings=around)
+        around = Dependencies(clock=self._tick)
+        self.opened = open_store(str(folder / "beetle.db"), PROFILE, backend, dependencies=around)
 
     def holds(self, text: str) -> bool:
         return any(text.encode() in file.read_bytes() for file in self.folder.iterdir() if file.is_file())
@@ -36,7 +36,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OnDisk]:
     found.close()
 
 
-def prepared(place: Place) -> Plain:
+def prepared(place: JudgedStore) -> Plain:
     """A skill, a turn and a fact, and a proposal about each, every one with the canary in its text."""
     skill = {"name": "pump", "topic": "pump", "title": "Pump", "summary": "When loud.", "content": "1. Stop it."}
     place.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]})
@@ -54,7 +54,7 @@ def prepared(place: Place) -> Plain:
     return {"fact": kept["ref"]}
 
 
-def left(place: Place) -> set[str]:
+def left(place: JudgedStore) -> set[str]:
     return {each["proposal_id"] for each in place.call("evolve.list", {})["proposals"]}
 
 
@@ -70,21 +70,21 @@ def test_what_is_withdrawn_leaves_no_byte(place: OnDisk) -> None:
     assert not place.holds(CANARY)
 
 
-def forget_fact(place: Place, made: Plain) -> Plain:
+def forget_fact(place: JudgedStore, made: Plain) -> Plain:
     return place.call("long_term.mutate", {"action": "delete", "ref": made["fact"]})
 
 
-def delete_skill(place: Place, made: Plain) -> Plain:
+def delete_skill(place: JudgedStore, made: Plain) -> Plain:
     return place.call("skill.delete", {"name": "pump"})
 
 
-def delete_evidence(place: Place, made: Plain) -> Plain:
+def delete_evidence(place: JudgedStore, made: Plain) -> Plain:
     talk = {"channel_id": "local", "conversation_id": "talk"}
     step = {"conversation": talk, "action": "delete_raw", "turn_ids": ["t1"], "reason": "asked"}
     return place.call("transcript.lifecycle", step)
 
 
-Erase = Callable[[Place, Plain], Plain]
+Erase = Callable[[JudgedStore, Plain], Plain]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_proposals_outlive_a_reopening_and_can_then_be_submitted(place: OnDisk) 
     backend = place.opened.store.settings.backend
     place.close()
     place.opened = open_store(
-        str(place.folder / "beetle.db"), PROFILE, backend, surroundings=Surroundings(clock=place._tick)
+        str(place.folder / "beetle.db"), PROFILE, backend, dependencies=Dependencies(clock=place._tick)
     )
     assert left(place) == {"skill", "fact", "new"}
     assert place.call("evolve.submit", {"proposal_ids": ["skill"]})["submitted"] == 1

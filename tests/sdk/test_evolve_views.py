@@ -10,10 +10,10 @@ import pytest
 
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Call
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from tests.governance.judging import Place, Plain, candidate
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.pipeline.invocation import Call
+from tests.governance.judging import JudgedStore, Plain, candidate, message, ref
 
 WORD = "zqsecretqz"
 VIEWS: dict[str, tuple[Any, ...]] = {
@@ -29,25 +29,25 @@ def asker(name: str) -> Caller:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    found = Place()
+def place() -> Iterator[JudgedStore]:
+    found = JudgedStore()
     yield found
     found.close()
 
 
-def ask(place: Place, who: str, op: str, args: Plain, key: str | None = None) -> Plain:
+def ask(place: JudgedStore, who: str, op: str, args: Plain, key: str | None = None) -> Plain:
     call = Call(op, args, asker(who), idempotency_key=key)
     return json.loads(json.dumps(to_plain(place.opened.dispatcher.dispatch(call).report)))
 
 
-def refused(place: Place, who: str, op: str, args: Plain) -> str:
+def refused(place: JudgedStore, who: str, op: str, args: Plain) -> str:
     with pytest.raises(BeetleError) as caught:
         ask(place, who, op, args)
     assert WORD not in f"{caught.value.message} {caught.value.hint} {caught.value.details}"
     return caught.value.key
 
 
-def proposed(place: Place) -> Plain:
+def proposed(place: JudgedStore) -> Plain:
     """A shared and a private fact, and proposals: about each of them, and for a new private one."""
     kept = place.judge(
         candidate("s", "Mara rows.", topic="sport"),
@@ -69,7 +69,7 @@ def proposed(place: Place) -> Plain:
 @pytest.mark.parametrize(("who", "seen"), [("agent", {"shared", "private", "new"}), ("panel", {"shared"}),
                                            ("auditor", {"shared"}), ("exporter", {"shared"})])  # fmt: skip
 def test_a_proposal_is_there_for_whoever_sees_the_facts_that_it_is_about(
-    place: Place, who: str, seen: set[str]
+    place: JudgedStore, who: str, seen: set[str]
 ) -> None:
     proposed(place)
     listed = ask(place, who, "evolve.list", {"state": "all"})
@@ -84,7 +84,7 @@ def test_a_proposal_is_there_for_whoever_sees_the_facts_that_it_is_about(
             assert refused(place, who, "evolve.submit", {"proposal_ids": [name]}) == "not_found"
 
 
-def test_an_audit_sees_that_something_is_proposed_and_not_what(place: Place) -> None:
+def test_an_audit_sees_that_something_is_proposed_and_not_what(place: JudgedStore) -> None:
     proposed(place)
     shown = ask(place, "auditor", "evolve.preview", {"proposal_id": "shared"})
     assert [(each["field"], each["diff"]) for each in shown["diffs"]] == [("content", None)]
@@ -93,7 +93,7 @@ def test_an_audit_sees_that_something_is_proposed_and_not_what(place: Place) -> 
     assert [each["rationale"] for each in listed] == [None]
 
 
-def test_nobody_sees_through_a_view_that_is_not_theirs(place: Place) -> None:
+def test_nobody_sees_through_a_view_that_is_not_theirs(place: JudgedStore) -> None:
     proposed(place)
     args = {"proposal_id": "shared", "view": "raw_owner"}
     assert refused(place, "panel", "evolve.preview", args) == "privacy_denied"
@@ -102,7 +102,7 @@ def test_nobody_sees_through_a_view_that_is_not_theirs(place: Place) -> None:
     place.refused("not_found", "evolve.preview", {"proposal_id": "private", "view": "host_ui"})
 
 
-def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: Place) -> None:
+def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: JudgedStore) -> None:
     refs = proposed(place)
     scope = {"action": "change_scope", "ref": refs["shared"], "privacy": "subject_private", "reason": "asked"}
     place.call("long_term.mutate", scope)
@@ -111,11 +111,18 @@ def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: Pla
     assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["moved"]
 
 
-def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_there(place: Place) -> None:
+def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_there(place: JudgedStore) -> None:
     """Neither verdict nor diff tells that a private fact of the topic is known."""
     proposed(place)
     change = {"content": "Mara is well.", "topic": "health", "authority": "user_asserted"}
-    made = {"proposal_id": "mine", "kind": "fact_write", "rationale": "r", "change": change}
+    made = {
+        "proposal_id": "mine",
+        "kind": "fact_write",
+        "rationale": "r",
+        "change": change,
+        "evidence_refs": [ref("u9", "t9")],
+    }
+    place.talk(message("u9", content="Mara is well."), turn_id="t9")
     ask(place, "panel", "evolve.propose", {"proposals": [made]})
     shown = ask(place, "panel", "evolve.preview", {"proposal_id": "mine"})
     assert shown["verdict"] == {"outcome": "changes", "reason": "created", "superseded_ref": None}
@@ -123,7 +130,7 @@ def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_ther
     assert ask(place, "agent", "evolve.preview", {"proposal_id": "mine"})["verdict"]["reason"] == "superseded"
 
 
-def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: Place) -> None:
+def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: JudgedStore) -> None:
     proposed(place)
     change = {"content": "Mara is well.", "topic": "health", "authority": "user_asserted"}
     made = {"proposal_id": "mine", "kind": "fact_write", "rationale": "r", "change": change}
@@ -133,7 +140,7 @@ def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(pl
     assert WORD not in json.dumps(as_host) and as_host["verdict"]["superseded_ref"] is None
 
 
-def test_proposals_leave_no_word_in_the_log_the_stored_answers_and_their_own_table(place: Place) -> None:
+def test_proposals_leave_no_word_in_the_log_the_stored_answers_and_their_own_table(place: JudgedStore) -> None:
     proposed(place)
     made = {"proposal_id": "again", "kind": "fact_write", "rationale": WORD,
             "change": {"content": f"x {WORD}", "authority": "user_asserted"}}  # fmt: skip
@@ -146,7 +153,7 @@ def test_proposals_leave_no_word_in_the_log_the_stored_answers_and_their_own_tab
             assert WORD not in text, table
 
 
-def test_a_repeated_submission_is_answered_as_the_first_was(place: Place) -> None:
+def test_a_repeated_submission_is_answered_as_the_first_was(place: JudgedStore) -> None:
     proposed(place)
     first = ask(place, "agent", "evolve.submit", {"proposal_ids": ["shared"]}, key="k")
     again = ask(place, "agent", "evolve.submit", {"proposal_ids": ["shared"]}, key="k")

@@ -11,8 +11,8 @@ from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
 from beetle.contracts.operations import OPERATIONS
 from beetle.open import Embedded
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from tests.store.conftest import commit, open_runtime, turn
 
 SKILL = "---\nname: brew\ndescription: How to brew tea in the kettle\n---\nBoil water.\n"

@@ -1,7 +1,6 @@
 """Two spaces, two owners, two device keys of different capabilities, every operation of the table: nothing crosses.
 
-The cases come from the table of operations, so that a new one is asked as well; what it is asked with stands in
-`tests/conformance/test_scope.py`, which fails for an operation that is not there.
+What is asked comes from the table of cases, so that a new operation is asked as well.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import BeetleError, Forbidden
 from beetle.contracts.operations import OPERATIONS, Operation
-from tests.conformance.cases import CONVERSATION
+from tests.building import CONVERSATION
+from tests.cases import FACT, OF, SAID, SKILL, WORD, Asked, Prepared
 from tests.conformance.doors import plain
-from tests.conformance.test_scope import CANARY, FACT, PROBES, SAID, SKILL, THEIRS
 from tests.running import Daemon
 
 ANA, BEN = "owner-ana", "owner-ben"
@@ -31,7 +30,7 @@ NEVER = {"admin", "transcript.raw", "private.read"}
 READS = (
     ("transcript.replay", {"conversation": CONVERSATION, "view": "host_ui"}),
     ("skill.list", {"include_disabled": True, "include_retired": True}),
-    ("skill.detail", {"name": CANARY}),
+    ("skill.detail", {"name": WORD}),
     ("long_term.list", {"state": "all"}),
     ("long_term.policy", {"action": "list"}),
     ("tool_registry.list", {}),
@@ -50,7 +49,8 @@ class House(NamedTuple):
     operator: Client
     ana: Client
     ben: Client
-    ref: str
+    prepared: Prepared
+    """What Ana has."""
 
 
 def grantable() -> list[str]:
@@ -70,17 +70,30 @@ def house() -> Iterator[House]:
         with daemon.client() as operator:
             ana = device_of(daemon, operator, "ana", ANA, tuple(grantable()))
             ben = device_of(daemon, operator, "ben", BEN, NARROW)
-            ana.call("transcript.commit", SAID)
-            ana.call("memory.write", SKILL)
-            ref = plain(ana.call("memory.write", FACT))["outcomes"][0]["ref"]
-            yield House(daemon, operator, ana, ben, ref)
+
+            def make(op: str, args: Any) -> Any:
+                # What cites nothing is a fact on an operator's word alone.
+                if op == "memory.write":
+                    return plain(operator.call(op, args, scope=WireScope(owner_id=ANA, agent_id="agent-ana")))
+                return plain(ana.call(op, args))
+
+            prepared = Prepared(make)
+            for name in ("conversation", "skill", "fact"):
+                prepared[name]
+            yield House(daemon, operator, ana, ben, prepared)
             ana.close()
             ben.close()
-        assert CANARY not in (Path(folder) / "log").read_text()
+        assert WORD not in (Path(folder) / "log").read_text()
 
 
-def args_of(house: House, probe: dict[str, Any]) -> dict[str, Any]:
-    return {**probe, "ref": house.ref} if probe.get("ref") == THEIRS else probe
+def probes_of(row: Operation) -> tuple[Asked, ...]:
+    """What somebody else asks; nothing at all where there is no such request."""
+    return OF[row.name].probes or (Asked({}),)
+
+
+def args_of(house: House, probe: Asked) -> dict[str, Any]:
+    """A hidden operation is asked with what needs no preparation: Ana has none of it."""
+    return probe.request(house.prepared)
 
 
 def space_of(client: Client) -> list[Any]:
@@ -105,7 +118,7 @@ def outcome(client: Client, row: Operation, args: Any, **more: Any) -> str:
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 @pytest.mark.parametrize("scope", [{"owner_id": ANA}, {"agent_id": "agent-ana"}], ids=["owner", "agent"])
 def test_a_device_names_no_other_owner_and_no_other_agent(house: House, row: Operation, scope: dict[str, str]) -> None:
-    for probe, _ in PROBES[row.name] or [({}, None)]:
+    for probe in probes_of(row):
         asked = outcome(house.ben, row, args_of(house, probe), scope=WireScope(**scope))
         hidden = "unix_socket" not in row.exposed
         assert asked == ("capability_hidden" if hidden else "forbidden")
@@ -114,7 +127,7 @@ def test_a_device_names_no_other_owner_and_no_other_agent(house: House, row: Ope
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_a_device_does_what_it_was_granted_and_nothing_else(house: House, row: Operation) -> None:
     granted = not row.capability or row.capability in NARROW
-    for probe, _ in PROBES[row.name]:
+    for probe in OF[row.name].probes:
         try:
             house.ben.call(row.name, args_of(house, probe))
         except BeetleError as error:
@@ -128,8 +141,7 @@ def test_a_device_does_what_it_was_granted_and_nothing_else(house: House, row: O
 
 @pytest.mark.parametrize("row", [row for row in OPERATIONS if row.effect == "admin"], ids=lambda row: row.name)
 def test_no_device_answers_for_the_daemon(house: House, row: Operation) -> None:
-    probes = PROBES[row.name] or [({}, None)]
-    assert {outcome(house.ana, row, args_of(house, probe)) for probe, _ in probes} == {"forbidden"}
+    assert {outcome(house.ana, row, args_of(house, probe)) for probe in probes_of(row)} == {"forbidden"}
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
@@ -138,14 +150,14 @@ def test_what_one_owner_has_is_in_no_answer_to_another_and_stays_as_it_is(house:
     before = space_of(house.ana)
     name = f"stranger-{row.name}"
     with device_of(house.daemon, house.operator, name, f"owner-{name}", tuple(grantable())) as stranger:
-        for probe, expected in PROBES[row.name]:
+        for probe in OF[row.name].probes:
             args = args_of(house, probe)
             key = outcome(stranger, row, args)
             if row.effect == "admin" or row.capability in NEVER:
                 assert key == "forbidden"
                 continue
             # The probes are for a profile that hides some; and a device asks through two views alone.
-            here = {"", "not_found", "forbidden"} if expected == "capability_hidden" else {expected or ""}
+            here = {"", "not_found", "forbidden"} if OF[row.name].hidden else {probe.key or ""}
             assert key in here | {"privacy_denied"}, probe
             if not key and row.effect == "read":
                 shown = str(plain(stranger.call(row.name, args))).replace(str(args), "")

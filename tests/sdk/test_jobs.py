@@ -13,9 +13,9 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.maintain import OpenJob
 from beetle.open import EMBEDDED, Embedded, Opened, _Jobs, open_embedded, start_jobs, stop_jobs
-from beetle.runtime import jobs
-from beetle.runtime.caller import Caller
-from beetle.runtime.jobs import FIRST_PAUSE_S, MOST_ATTEMPTS, MOST_PAUSE_S, JobLoop, Terms, exactly
+from beetle.runtime.host import jobs
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.jobs import FIRST_PAUSE_S, MOST_ATTEMPTS, MOST_PAUSE_S, JobLimits, JobLoop, exactly
 from beetle.store import jobs as job_store
 from beetle.store.jobs import JobRow, NewJob
 from tests.sdk.answering import (
@@ -51,28 +51,28 @@ def store(server: ModelServer, time_: Recorded) -> Iterator[Opened]:
 
 def loop(store: Opened, caller_of: Callable[[str], Caller | None] | None = None, **more: Any) -> JobLoop:
     """The loop of a store, which no thread runs; its model never rests, so that a test has no time to wait for."""
-    terms = Terms(
+    terms = JobLimits(
         caller_of=caller_of or {OWNER.name: OWNER}.get,
         whose="*",
         not_whose="",
         share_percent=50,
         timeout_s=20,
         rest_s=lambda: 0.0,
-        clock=store.surroundings.clock,
-        ids=store.surroundings.ids,
+        clock=store.dependencies.clock,
+        ids=store.dependencies.ids,
     )
     return JobLoop(store.store, _Jobs(store.dispatcher), terms._replace(**more))
 
 
 def defer(store: Opened, *, caller: Caller = OWNER, conversation: str = "c1", turn_id: str = "t1") -> str:
     """Finalise a turn while the model is away; the id of the job that was left."""
-    client, store.dispatcher._shared = store.dispatcher._shared, store.dispatcher._shared._replace(model=None)
+    client, store.dispatcher.shared = store.dispatcher.shared, store.dispatcher.shared._replace(model=None)
     try:
         report = runtime(store, caller).finalize_turn_and_maintain(
             conversation={"conversation_id": conversation}, turn=turn(turn_id, "I live in Porto.")
         )
     finally:
-        store.dispatcher._shared = client
+        store.dispatcher.shared = client
     assert report.deferred_job_id is not None
     return report.deferred_job_id
 
@@ -199,9 +199,7 @@ def test_who_has_lost_its_lease_settles_nothing(store: Opened, time_: Recorded) 
     loop(store)._settle(first, lambda tx: jobs.drop(tx, first, "principal_gone"))
     now = row(store, job_id)
     assert (now.state, now.lease_until) == ("leased", second.lease_until)
-    renewed = store.store.write(lambda tx: job_store.renew(tx, second, tx.now, time_.now + SECOND))
-    assert store.store.write(lambda tx: job_store.renew(tx, second, tx.now, time_.now + SECOND)) is None
-    loop(store)._settle(renewed, lambda tx: jobs.drop(tx, renewed, "principal_gone"))
+    loop(store)._settle(second, lambda tx: jobs.drop(tx, second, "principal_gone"))
     assert row(store, job_id).state == "dropped"
 
 
@@ -305,7 +303,7 @@ def test_what_ended_long_ago_is_forgotten(store: Opened) -> None:
         space = tx.value("SELECT space FROM space")
         for number in range(job_store.FINISHED_KEPT + 20):
             new = NewJob(f"j{number}", "maintain", "p", "a", "local", "c", {"conversation_id": f"c{number}"})
-            job, _ = job_store.leave(tx, space, new, tx.now, tx.now)
+            job, _ = job_store.enqueue(tx, space, new, tx.now, tx.now)
             job_store.end(tx, job, tx.now, "done", None)
 
     defer(store)
@@ -421,7 +419,7 @@ def test_a_defect_in_one_job_does_not_end_the_loop(
 
 def test_the_embedded_runtime_does_the_jobs_of_its_own_principal(server: ModelServer, tmp_path: Path) -> None:
     from beetle.contracts.common import MemoryIdentity, MemoryScope
-    from beetle.runtime.surroundings import Surroundings
+    from beetle.runtime.host.dependencies import Dependencies
 
     def embedded(agent: str, model: bool) -> Embedded:
         return open_embedded(
@@ -430,7 +428,7 @@ def test_the_embedded_runtime_does_the_jobs_of_its_own_principal(server: ModelSe
             backend=None,
             identity=MemoryIdentity(agent_id=agent),
             scope=MemoryScope(),
-            surroundings=Surroundings(model=server.model() if model else None),
+            dependencies=Dependencies(model=server.model() if model else None),
         )
 
     for agent in ("one", "two"):
@@ -448,8 +446,10 @@ def test_a_job_is_the_same_whatever_the_order_of_its_ids(store: Opened) -> None:
     def check(tx: Any) -> None:
         space = tx.value("SELECT space FROM space")
         one = NewJob("j-a", "maintain", "p", "a", "local", "c", {"x": 1, "y": 2})
-        first, new = job_store.leave(tx, space, one, tx.now, tx.now)
-        again, newer = job_store.leave(tx, space, one._replace(job_id="j-b", subject={"y": 2, "x": 1}), tx.now, tx.now)
+        first, new = job_store.enqueue(tx, space, one, tx.now, tx.now)
+        again, newer = job_store.enqueue(
+            tx, space, one._replace(job_id="j-b", subject={"y": 2, "x": 1}), tx.now, tx.now
+        )
         assert (new, newer, again.job_id) == (True, False, first.job_id)
 
     defer(store)

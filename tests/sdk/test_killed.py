@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from beetle.open import state_fingerprint
-from tests.sdk.places import ON_DISK, Place
-from tests.sdk.recorded import Step
+from tests.sdk.recorded import Request
+from tests.sdk.reopened import ON_DISK, ReopenedStore
 from tests.sdk.script import steps
 
 OWNERS = ("ann", "carl", "dora", "emil")
 KILLS = 15
 
 
-def held(place: Place) -> tuple[str, ...]:
+def held(place: ReopenedStore) -> tuple[str, ...]:
     return tuple(state_fingerprint(place.opened, owner) for owner in OWNERS)
 
 
-def run() -> list[Step]:
+def run() -> list[Request]:
     """The steps of the script that a store without mounted skills answers alike."""
     return [each for each in steps() if each.op != "agent_skill.list"]
 
@@ -31,7 +31,7 @@ def run() -> list[Step]:
 @cache
 def reference() -> tuple[tuple[str, ...], ...]:
     """What the store holds before the first step and after each one."""
-    place = Place("in-memory")
+    place = ReopenedStore("in-memory")
     found = [held(place)]
     for step in run():
         place.ask(step)
@@ -73,10 +73,10 @@ def test_a_killed_store_holds_what_was_acknowledged(backend: str, tmp_path: Path
         after = chance.randrange(1, len(wanted) - 1)
         told = killed(backend, folder, after)
         assert told >= after
-        place = Place(backend, folder)
+        place = ReopenedStore(backend, folder)
         try:
             assert held(place) in wanted[told : told + 2], (after, told)
-            verified = place.ask(Step("store.verify", {})).report
+            verified = place.ask(Request("store.verify", {})).report
             assert verified is not None and verified["clean"], verified
         finally:
             place.opened.store.close()

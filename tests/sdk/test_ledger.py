@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.cases import message, skill, talk, turn, write
+from tests.building import message, skill, talk, turn, write
 from tests.conformance.doors import embedded_caller
 from tests.sdk.moving import HERE, THERE, Home, ref
 
 CANARY = "zqcanaryqz"
+SAID = f"{CANARY}\nThe pump is loud.\nHer knee hurts.\nRoses."
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path, "home", "in-memory")
     turns = [
-        turn(f"t{number}", message(f"a{number}", CANARY), message(f"b{number}", CANARY, role="assistant"),
+        turn(f"t{number}", message(f"a{number}", SAID), message(f"b{number}", CANARY, role="assistant"),
              at=f"2024-05-0{number}T10:00:00Z")
         for number in range(1, 6)
     ]  # fmt: skip
@@ -122,10 +123,10 @@ def test_a_long_list_of_derived_refs_is_clipped_and_says_so(tmp_path: Path) -> N
     from tests.sdk.moving import COMPACT
 
     home = Home(tmp_path, "small", "sqlite", COMPACT)
-    home.ask("transcript.commit", talk(turn("t1", "x"), conversation=HERE))
+    home.ask("transcript.commit", talk(turn("t1", "all that was counted"), conversation=HERE))
     most = home.opened.profile.budgets.derived_refs
     for number in range(most + 1):
-        home.judge(f"fact number {number}", topic=f"topic {number}", evidence_refs=[ref("t1")])
+        home.judge(f"fact number {number}", topic=f"topic {number}", evidence_refs=[ref("t1")], authority="operator")
     report = home.ask("memory.replay", {"chat_id": "chat-1"})
     assert len(report["turns"][0]["derived_refs"]) == most and report["profile_budget_applied"] is True
     home.close()

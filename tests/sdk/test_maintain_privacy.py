@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from beetle.contracts.errors import PrivacyDenied
-from beetle.runtime.model import ModelClient
-from tests.conformance.cases import CONVERSATION
+from beetle.runtime.host.model import ModelClient
+from tests.building import CONVERSATION
 from tests.governance.material import ALL, ASKERS, KINDS, STAGES, Store, canary
 from tests.governance.test_privacy_matrix import sees_message
 from tests.sdk.answering import ModelServer
@@ -34,7 +34,7 @@ def test_a_model_is_shown_what_its_caller_s_own_model_may_see_and_nothing_privat
     monkeypatch.setattr(ModelClient, "local", property(lambda _: near))
     store = Store(tmp_path_factory.mktemp("shown"), stage)
     dispatcher = store.door.opened.dispatcher
-    dispatcher._shared = dispatcher._shared._replace(model=ModelClient(server.model()))
+    dispatcher.shared = dispatcher.shared._replace(model=ModelClient(server.model()))
     for who, asker in ASKERS.items():
         server.asked.clear()
         store.door.opened.store.write(lambda tx: tx.run("DELETE FROM maintained"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.maintain import ModelAnswer, ModelItem, decode_answer
-from beetle.memory.maintenance import Shown, Sifted, prompt_of, sift
+from beetle.domain.maintenance import Shown, Sifted, prompt_of, sift
 
 
 def shown(*texts: str, role: str = "user", speaker: str | None = None) -> list[Shown]:
@@ -26,18 +26,19 @@ def noted(content: str, *evidence: str, topic: str = "", keywords: tuple[str, ..
 
 def believed(content: str, *texts: str, role: str = "user", speaker: str | None = None) -> bool:
     evidence = tuple(f"m{n}" for n in range(len(texts)))
-    return bool(sift(noted(content, *evidence), shown(*texts, role=role, speaker=speaker)).noted)
+    found = sift(noted(content, *evidence), shown(*texts, role=role, speaker=speaker)).noted
+    return any(each.borne for each in found)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("The user lives in Porto.", "I live in Porto now."),
-        ("The user is married to Rui.", "I married Rui last spring."),
+        ("The user is married to Rui.", "I'm married to Rui since last spring."),
         ("The user is allergic to peanuts", "I'm ALLERGIC to peanuts!"),
         ("The user does not like coffee.", "I don't like coffee"),
         ("The user doesn\u2019t like coffee.", "I do not like coffee, thanks."),
-        ("The user's meeting is on 3 May at 10:30.", "My meeting? It is on 3 May at 10:30."),
+        ("The user's meeting is on 3 May at 10:30.", "My meeting is on May 3rd at 10:30."),
         ("The user studies physics in Coimbra.", "Can you help? I study physics in Coimbra."),
         ("The user told the assistant that the pump is loud.", "The pump is loud"),
         ("Die Benutzerin mag keinen Kaffee.", "Die Benutzerin mag keinen Kaffee"),
@@ -77,9 +78,9 @@ def test_a_speaker_s_name_may_stand_for_what_the_speaker_says_of_itself() -> Non
     assert not believed("Ana lives in Porto.", "I live in Porto.", speaker="Rui")
 
 
-def test_words_of_many_messages_do_not_add_up_to_what_none_of_them_half_says() -> None:
+def test_words_of_many_messages_do_not_add_up_to_what_none_of_them_says() -> None:
     assert not believed("Porto Lisbon Faro Braga", "Porto is nice.", "Lisbon is big.", "Faro is warm.", "Braga is old.")
-    assert believed("The user lives in Porto near the river.", "I live in Porto.", "It is near the river in Porto.")
+    assert not believed("The user lives in Porto near the river.", "I live in Porto.", "It is near the river.")
 
 
 def test_of_what_is_cited_only_what_says_it_is_kept_as_evidence() -> None:
@@ -114,7 +115,7 @@ def test_keywords_that_no_message_has_are_left_out() -> None:
 def test_what_is_refused_and_what_is_unsupported_is_counted_apart() -> None:
     items = (
         *noted("The user lives in Porto.").items,
-        *noted("The user lives in Faro.").items,
+        *noted("The user lives in Faro.", "m9").items,
         *noted("password: hunter22x").items,
     )
     found = sift(ModelAnswer(items=items), shown("I live in Porto. password: hunter22x"))

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from beetle.contracts import codec
-from beetle.memory.maintenance import Prompt
-from beetle.runtime.config import model_of
-from beetle.runtime.model import ANSWER_BYTES, ModelClient
-from beetle.runtime.model_failure import OURS, REASONS, ModelFailed
+from beetle.domain.maintenance import Prompt
+from beetle.runtime.host.config import model_of
+from beetle.runtime.host.model import ANSWER_BYTES, ModelClient
+from beetle.runtime.host.model_failure import OURS, REASONS, ModelFailed
 from tests.sdk.answering import Answer, Asked, ModelServer, noted, ollama, openai, wire
 
 PROMPT = Prompt("the instructions", '{"messages":[]}')

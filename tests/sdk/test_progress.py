@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.progress import Step
-from beetle.store import progress
+from beetle.contracts.progress import ProgressStep
+from beetle.store.engine import progress
 from tests.sdk.answering import ModelServer
 
 CONVERSATION = {"channel_id": "local", "conversation_id": "c"}
@@ -49,9 +49,9 @@ def fill(memory: MemoryRuntime) -> None:
     memory.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]})
 
 
-def run(memory: MemoryRuntime, operation: str, arguments: Any = None) -> tuple[Any, list[Step]]:
-    heard: list[Step] = []
-    report = memory.call(operation, arguments, tell=heard.append)
+def run(memory: MemoryRuntime, operation: str, arguments: Any = None) -> tuple[Any, list[ProgressStep]]:
+    heard: list[ProgressStep] = []
+    report = memory.call(operation, arguments, on_progress=heard.append)
     return report, heard
 
 
@@ -113,7 +113,7 @@ def test_an_import_tells_its_turns(memory: MemoryRuntime, tmp_path: Path) -> Non
 
 
 def test_a_model_that_is_asked_is_a_step_of_its_own(memory: MemoryRuntime, server: ModelServer) -> None:
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     asked_at: list[str] = []
     usual = server.answer
     assert not callable(usual)
@@ -123,7 +123,7 @@ def test_a_model_that_is_asked_is_a_step_of_its_own(memory: MemoryRuntime, serve
         return usual
 
     server.answer = answer
-    memory.call("memory.maintain", {"conversation": CONVERSATION}, tell=heard.append)
+    memory.call("memory.maintain", {"conversation": CONVERSATION}, on_progress=heard.append)
     assert asked_at == ["ask_model"]
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_told_of_what_is_quick(memory: MemoryRuntime) -> None:
 
 
 def test_of_many_rows_no_more_is_told_than_a_person_can_read(memory: MemoryRuntime) -> None:
-    at: list[Step] = []
+    at: list[ProgressStep] = []
     told = progress.Progress(at.append)
     told.plan(("rows",))
     told.step("rows", of=10_000)

@@ -13,8 +13,8 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.errors import IntegrityViolation, ServicesUnavailable
 from beetle.contracts.lifecycle import MemoryRecoverReport, RecoverStep
-from beetle.runtime import recovery
-from beetle.runtime.profile import load_profile
+from beetle.runtime.areas import recovery
+from beetle.runtime.host.profile import load_profile
 from beetle.store import recover
 from tests.store.conftest import (
     DISK_BACKENDS,

@@ -29,11 +29,11 @@ from beetle.contracts.errors import (
     StoreCorrupt,
 )
 from beetle.open import Embedded
-from beetle.runtime import snapshots
-from beetle.runtime.caller import Caller
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.snapshots import MAGIC, PAYLOAD_AT, Header
-from beetle.store import snapshot as copies
+from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots.store_snapshots import MAGIC, PAYLOAD_AT, Header
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from beetle.store import snapshot_file
 from tests.running import Daemon
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -70,7 +70,7 @@ def made(memory: MemoryRuntime) -> str:
 
 
 def file_of(memory: MemoryRuntime, snapshot_id: str) -> Path:
-    return Path(snapshots.path_of(store_of(memory), snapshot_id))
+    return Path(store_snapshots.path_of(store_of(memory), snapshot_id))
 
 
 def texts(memory: MemoryRuntime) -> list[str | None]:
@@ -227,12 +227,12 @@ def test_a_write_between_two_steps_of_the_copy_waits_for_nothing_and_tears_nothi
 
         def held() -> bool:
             """Whether writers wait now: the copy holds the gate for its last pages."""
-            return backend == "file" and written > copies.RESTARTS
+            return backend == "file" and written > snapshot_file.RESTARTS
 
-        copied = copies.back_up(store.settings, store.gate, str(path) + ".copy", go_on)
-        assert written >= (copies.RESTARTS if backend == "file" else 2)
+        copied = snapshot_file.back_up(store.settings, store.gate, str(path) + ".copy", go_on)
+        assert written >= (snapshot_file.RESTARTS if backend == "file" else 2)
         assert (copied.restarts > 0) == (backend == "file")
-        facts = copies.examine(str(path) + ".copy")
+        facts = snapshot_file.examine(str(path) + ".copy")
         assert facts is not None and 60 <= facts.counts["turns"] <= 60 + written
         if backend != "file":
             assert facts.counts["turns"] == 60, "one moment: that of the first page"
@@ -265,10 +265,10 @@ def test_a_snapshot_that_was_changed_or_cut_anywhere_is_refused_with_nothing_cha
     head = store.head
     for what, broken in broken_copies(data):
         file.write_bytes(broken)
-        kept = snapshots.look(str(file), snapshot_id)
+        kept = store_snapshots.read_snapshot_file(str(file), snapshot_id)
         if kept.header is not None:
             target = str(path) + ".tried"
-            fault = snapshots.unpack(kept, target, lambda done, of: None)
+            fault = store_snapshots.unpack(kept, target, lambda done, of: None)
             assert fault in ("payload_changed", "too_large"), what
             os.unlink(target)
     for what, broken in list(broken_copies(data))[::40]:
@@ -283,9 +283,9 @@ def test_a_snapshot_that_was_changed_or_cut_anywhere_is_refused_with_nothing_cha
 
 
 def forge(memory: MemoryRuntime, snapshot_id: str, change: Callable[[bytes], bytes], **header: Any) -> None:
-    """Write a snapshot anew whose digests fit, but whose store or header does not."""
+    """Write a snapshot anew whose digests and signature fit, but whose store or header does not."""
     file = file_of(memory, snapshot_id)
-    kept = snapshots.look(str(file), snapshot_id)
+    kept = store_snapshots.read_snapshot_file(str(file), snapshot_id)
     assert kept.header is not None
     content = change(zlib.decompress(file.read_bytes()[PAYLOAD_AT:]))
     payload = zlib.compress(content)
@@ -293,7 +293,9 @@ def forge(memory: MemoryRuntime, snapshot_id: str, change: Callable[[bytes], byt
     made = replace(
         kept.header, **{"store_bytes": len(content), "payload_bytes": len(payload), "payload_sha256": digest, **header}
     )
-    file.write_bytes(snapshots._encode(made) + payload)
+    keys = memory._opened._opened.identity.keys()
+    assert keys is not None
+    file.write_bytes(store_snapshots._encode(store_snapshots.signed(made, keys)) + payload)
 
 
 def edited(tmp_path: Path, *statements: str) -> Callable[[bytes], bytes]:
@@ -357,7 +359,7 @@ def test_what_is_no_file_of_ours_is_named_and_never_followed(memory: MemoryRunti
     ids = [f"s-{n:016x}" for n in range(4)]
     (folder / f"{ids[0]}.beetle-snapshot").symlink_to(file_of(memory, snapshot_id))
     os.mkfifo(folder / f"{ids[1]}.beetle-snapshot")
-    (folder / f"{ids[2]}.beetle-snapshot").write_bytes(b"beetle-snapshot 2\n" + bytes(9000))
+    (folder / f"{ids[2]}.beetle-snapshot").write_bytes(b"beetle-snapshot 3\n" + bytes(9000))
     shutil.copy(file_of(memory, snapshot_id), folder / f"{ids[3]}.beetle-snapshot")
     (folder / "notes.txt").write_text("mine")
     listed = memory.list_snapshots()
@@ -407,15 +409,22 @@ def test_a_snapshot_of_another_store_is_refused_unless_that_is_allowed(tmp_path:
 def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: MemoryRuntime) -> None:
     fixture = Path(__file__).parents[1] / "data" / "schema_0001.db"
     snapshot_id = made(memory)
-    facts = copies.examine(str(fixture))
+    facts = snapshot_file.examine(str(fixture))
     assert facts is not None and facts.schema == 1
     forge(
         memory, snapshot_id, lambda _: fixture.read_bytes(), schema=1, store_id=facts.store_id, counts=facts.counts,
         event_log_rows=facts.head.seq, event_log_head=facts.head.hash.hex(),
     )  # fmt: skip
     report = memory.restore_snapshot(snapshot_id=snapshot_id, other_store=True)
-    assert report.migrations_applied == ("0002_governance", "0003_sdk", "0004_large_stores")
-    assert memory.inspect().store.schema == 4
+    assert report.migrations_applied == (
+        "0002_governance",
+        "0003_sdk",
+        "0004_large_stores",
+        "0005_log_head",
+        "0006_event_places",
+        "0007_removed_values",
+    )
+    assert memory.inspect().store.schema == 7
     assert_clean(memory)
 
 
@@ -425,7 +434,7 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
 def test_a_full_disk_leaves_nothing_behind(memory: MemoryRuntime, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(memory, turn("t1", "kept"))
     snapshot_id = made(memory)
-    monkeypatch.setattr(snapshots, "free_bytes", lambda _: 1)
+    monkeypatch.setattr(store_snapshots, "free_bytes", lambda _: 1)
     for ask in (
         memory.create_snapshot,
         lambda: memory.verify_snapshot(snapshot_id=snapshot_id),
@@ -442,7 +451,7 @@ def test_a_full_disk_leaves_nothing_behind(memory: MemoryRuntime, path: Path, mo
 def test_a_reader_that_does_not_end_makes_a_restore_give_up_and_nothing_is_changed(
     path: Path, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beetle.store.store.EXCHANGE_WAIT_S", 0.1)
+    monkeypatch.setattr("beetle.store.engine.store.EXCHANGE_WAIT_S", 0.1)
     with open_runtime(path, backend) as memory:
         commit(memory, turn("t1", "one"))
         snapshot_id = made(memory)

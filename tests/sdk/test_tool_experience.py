@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beetle.memory.tool_experience import MINUTE_US, Use, weigh
+from beetle.domain.tool_experience import MINUTE_US, Use, weigh
 
 outcomes = st.sampled_from(["succeeded", "failed", "denied", "aborted"])
 uses = st.lists(

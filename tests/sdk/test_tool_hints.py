@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.runtime.tool_hints import MOST_HINTS
+from beetle.runtime.areas.tools import MOST_HINTS
 from beetle.sdk import MemoryRuntime
-from tests.governance.judging import TALK, Place, Plain, message
+from tests.governance.judging import TALK, JudgedStore, Plain, message
 
 MINUTE = 1 / (24 * 60)
 REGISTRY = "host-tools"
@@ -19,8 +19,8 @@ CANARY = "heliotrope7431"
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    made = Place()
+def place() -> Iterator[JudgedStore]:
+    made = JudgedStore()
     yield made
     made.close()
 
@@ -32,7 +32,7 @@ def tool(tool_id: str = "weather", schema: str = "s1", **more: Any) -> Plain:
     }  # fmt: skip
 
 
-def register(place: Place, *tools: Plain, fingerprint: str = "f1", scope: str = "global", **where: Any) -> Plain:
+def register(place: JudgedStore, *tools: Plain, fingerprint: str = "f1", scope: str = "global", **where: Any) -> Plain:
     args = {
         "registry_id": where.pop("registry_id", REGISTRY), "fingerprint": fingerprint, "scope": scope,
         "tools": list(tools or (tool(),)),
@@ -40,7 +40,7 @@ def register(place: Place, *tools: Plain, fingerprint: str = "f1", scope: str = 
     return place.call("tool_registry.upsert", args, **where)
 
 
-def use(place: Place, turn_id: str | None = None, outcome: str = "succeeded", **more: Any) -> None:
+def use(place: JudgedStore, turn_id: str | None = None, outcome: str = "succeeded", **more: Any) -> None:
     """One feedback call with one observation."""
     where = {name: more.pop(name) for name in ("owner", "chat") if name in more}
     registry = {
@@ -60,7 +60,7 @@ def ref(fingerprint: str = "f1", scope: str = "global", registry_id: str = REGIS
     return {"registry_id": registry_id, "fingerprint": fingerprint, "scope": scope}
 
 
-def asked(place: Place, *refs: Plain, **where: Any) -> tuple[list[str], str]:
+def asked(place: JudgedStore, *refs: Plain, **where: Any) -> tuple[list[str], str]:
     """The hints' tools, and the reason; recall and projection must say the same."""
     recalled = place.call("memory.recall", {"query": "weather", "tool_registry_refs": list(refs)}, **where)
     projected = place.call("memory.project", {"user_query": "weather", "tool_registry_refs": list(refs)}, **where)
@@ -70,14 +70,14 @@ def asked(place: Place, *refs: Plain, **where: Any) -> tuple[list[str], str]:
     return [each["tool_id"] for each in recalled["agent_tool_hints"]], recalled["tool_experience_status"]["reason"]
 
 
-def said(place: Place, *turn_ids: str, visibility: str = "shared", **where: Any) -> None:
+def said(place: JudgedStore, *turn_ids: str, visibility: str = "shared", **where: Any) -> None:
     for turn_id in turn_ids:
         place.talk(
             message(f"{turn_id}-m", content=f"What of {turn_id}?", visibility=visibility), turn_id=turn_id, **where
         )
 
 
-def known(place: Place) -> None:
+def known(place: JudgedStore) -> None:
     """A registry, and experience with its one tool in two turns."""
     register(place)
     said(place, "t1", "t2")
@@ -89,7 +89,7 @@ NONE = ([], "no_governed_tool_experience")
 WEATHER = (["weather"], "available")
 
 
-def test_a_hint_says_what_the_seed_says_it_does(place: Place) -> None:
+def test_a_hint_says_what_the_seed_says_it_does(place: JudgedStore) -> None:
     known(place)
     report = place.call("memory.recall", {"query": "weather"})
     assert report["agent_tool_hints"] == [
@@ -105,13 +105,13 @@ def test_a_hint_says_what_the_seed_says_it_does(place: Place) -> None:
     }  # fmt: skip
 
 
-def test_without_experience_there_are_no_hints_whatever_is_registered(place: Place) -> None:
+def test_without_experience_there_are_no_hints_whatever_is_registered(place: JudgedStore) -> None:
     assert asked(place) == asked(place, ref()) == NONE
     register(place)
     assert asked(place) == asked(place, ref()) == NONE
 
 
-def test_one_success_is_no_experience_and_two_in_one_turn_neither(place: Place) -> None:
+def test_one_success_is_no_experience_and_two_in_one_turn_neither(place: JudgedStore) -> None:
     register(place)
     said(place, "t1", "t2")
     use(place, "t1")
@@ -124,7 +124,7 @@ def test_one_success_is_no_experience_and_two_in_one_turn_neither(place: Place) 
     assert asked(place) == WEATHER
 
 
-def test_without_turns_it_takes_two_calls_a_minute_apart(place: Place) -> None:
+def test_without_turns_it_takes_two_calls_a_minute_apart(place: JudgedStore) -> None:
     register(place)
     use(place)
     use(place)
@@ -135,7 +135,7 @@ def test_without_turns_it_takes_two_calls_a_minute_apart(place: Place) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["failed", "denied", "aborted"])
-def test_what_did_not_succeed_is_no_experience_and_lowers_what_there_is(place: Place, outcome: str) -> None:
+def test_what_did_not_succeed_is_no_experience_and_lowers_what_there_is(place: JudgedStore, outcome: str) -> None:
     register(place)
     for turn_id in ("t1", "t2", "t3"):
         use(place, turn_id, outcome)
@@ -146,7 +146,7 @@ def test_what_did_not_succeed_is_no_experience_and_lowers_what_there_is(place: P
     assert hint["score"] == round(3 / 7, 4) and hint["reason"].startswith("Succeeded in 2 of its last 5 uses")
 
 
-def test_hints_come_by_score_and_then_by_the_last_success(place: Place) -> None:
+def test_hints_come_by_score_and_then_by_the_last_success(place: JudgedStore) -> None:
     register(place, tool("a"), tool("b"), tool("c"), tool("d"))
     for name in ("c", "a", "b"):
         for turn_id in ("t1", "t2"):
@@ -156,7 +156,7 @@ def test_hints_come_by_score_and_then_by_the_last_success(place: Place) -> None:
     assert asked(place) == (["a", "c", "b"], "available")
 
 
-def test_many_hints_are_clipped_and_told(place: Place) -> None:
+def test_many_hints_are_clipped_and_told(place: JudgedStore) -> None:
     names = [f"tool{n:02}" for n in range(MOST_HINTS + 2)]
     register(place, *map(tool, names))
     for name in names:
@@ -166,7 +166,7 @@ def test_many_hints_are_clipped_and_told(place: Place) -> None:
     assert len(report["agent_tool_hints"]) == MOST_HINTS and report["profile_budget_applied"]
 
 
-def test_only_the_last_uses_count_so_that_what_was_mended_recovers(place: Place) -> None:
+def test_only_the_last_uses_count_so_that_what_was_mended_recovers(place: JudgedStore) -> None:
     known(place)
     for number in range(40):
         use(place, f"bad{number}", "failed")
@@ -180,7 +180,7 @@ def test_only_the_last_uses_count_so_that_what_was_mended_recovers(place: Place)
 # Drift and absence
 
 
-def test_another_schema_stales_the_experience_and_the_old_one_revives_it(place: Place) -> None:
+def test_another_schema_stales_the_experience_and_the_old_one_revives_it(place: JudgedStore) -> None:
     known(place)
     report = register(place, tool(schema="s2"), fingerprint="f2")
     assert (report["outcome"], report["drifted"], report["revision"]) == ("replaced", ["weather"], 2)
@@ -191,14 +191,14 @@ def test_another_schema_stales_the_experience_and_the_old_one_revives_it(place: 
     assert asked(place, ref("f3")) == WEATHER
 
 
-def test_a_tool_that_the_registry_has_no_more_is_stale(place: Place) -> None:
+def test_a_tool_that_the_registry_has_no_more_is_stale(place: JudgedStore) -> None:
     known(place)
     assert register(place, tool("another"), fingerprint="f2")["removed"] == ["weather"]
     assert asked(place) == ([], "experience_stale")
 
 
 @pytest.mark.parametrize("named", [ref("f2"), ref(scope="project"), ref("F1"), ref(fingerprint="")])
-def test_a_ref_that_is_not_what_is_registered_has_drifted(place: Place, named: Plain) -> None:
+def test_a_ref_that_is_not_what_is_registered_has_drifted(place: JudgedStore, named: Plain) -> None:
     known(place)
     assert asked(place, named) == ([], "registry_drifted")
     report = place.call("memory.recall", {"query": "x", "tool_registry_refs": [named]})
@@ -206,12 +206,12 @@ def test_a_ref_that_is_not_what_is_registered_has_drifted(place: Place, named: P
     assert asked(place, named, ref()) == WEATHER, "one of its two namings holds"
 
 
-def test_a_ref_without_experience_is_no_governed_experience_whatever_else_is_wrong(place: Place) -> None:
+def test_a_ref_without_experience_is_no_governed_experience_whatever_else_is_wrong(place: JudgedStore) -> None:
     register(place)
     assert asked(place, ref("f2")) == asked(place, ref(registry_id="unknown")) == NONE
 
 
-def test_a_missing_registry_hides_its_experience_and_a_new_one_brings_it_back(place: Place) -> None:
+def test_a_missing_registry_hides_its_experience_and_a_new_one_brings_it_back(place: JudgedStore) -> None:
     known(place)
     place.call("tool_registry.delete", {"registry_id": REGISTRY})
     assert asked(place) == asked(place, ref()) == ([], "registry_missing")
@@ -220,13 +220,13 @@ def test_a_missing_registry_hides_its_experience_and_a_new_one_brings_it_back(pl
     assert asked(place) == WEATHER
 
 
-def test_feedback_alone_registers_nothing(place: Place) -> None:
+def test_feedback_alone_registers_nothing(place: JudgedStore) -> None:
     use(place, "t1")
     use(place, "t2")
     assert asked(place) == ([], "registry_missing")
 
 
-def test_registries_that_are_named_are_the_only_ones_that_count(place: Place) -> None:
+def test_registries_that_are_named_are_the_only_ones_that_count(place: JudgedStore) -> None:
     known(place)
     register(place, tool("mail"), registry_id="other")
     assert asked(place, ref(registry_id="other")) == NONE
@@ -238,13 +238,13 @@ def test_registries_that_are_named_are_the_only_ones_that_count(place: Place) ->
     assert sorted(asked(place, ref(), ref(registry_id="other"), ref(registry_id="gone"))[0]) == ["mail", "weather"]
 
 
-def test_a_tool_of_another_registry_of_the_same_name_and_schema_is_another_tool(place: Place) -> None:
+def test_a_tool_of_another_registry_of_the_same_name_and_schema_is_another_tool(place: JudgedStore) -> None:
     register(place, registry_id="other")
     known(place)
     assert asked(place, ref(registry_id="other")) == NONE
 
 
-def test_a_registry_of_a_scope_counts_when_it_is_named(place: Place) -> None:
+def test_a_registry_of_a_scope_counts_when_it_is_named(place: JudgedStore) -> None:
     register(place, scope="project")
     use(place, "t1", scope="project")
     use(place, "t2", scope="project")
@@ -254,7 +254,7 @@ def test_a_registry_of_a_scope_counts_when_it_is_named(place: Place) -> None:
     assert asked(place) == ([], "experience_stale"), "what was seen in a project does not hold everywhere"
 
 
-def test_experience_of_one_space_is_none_in_another(place: Place) -> None:
+def test_experience_of_one_space_is_none_in_another(place: JudgedStore) -> None:
     known(place)
     register(place, owner="other")
     assert asked(place, owner="other") == NONE
@@ -266,7 +266,7 @@ def test_experience_of_one_space_is_none_in_another(place: Place) -> None:
 
 
 @pytest.mark.parametrize("action", ["mask", "delete_raw"])
-def test_a_turn_that_is_masked_or_deleted_does_not_speak(place: Place, action: str) -> None:
+def test_a_turn_that_is_masked_or_deleted_does_not_speak(place: JudgedStore, action: str) -> None:
     known(place)
     place.lifecycle(action, "t2")
     assert asked(place) == NONE
@@ -275,14 +275,14 @@ def test_a_turn_that_is_masked_or_deleted_does_not_speak(place: Place, action: s
         assert asked(place) == WEATHER
 
 
-def test_an_archived_turn_still_speaks(place: Place) -> None:
+def test_an_archived_turn_still_speaks(place: JudgedStore) -> None:
     known(place)
     place.lifecycle("archive", "t1", "t2")
     assert asked(place) == WEATHER
 
 
 @pytest.mark.parametrize(("visibility", "expected"), [("private", WEATHER), ("soul", NONE), ("backend", WEATHER)])
-def test_a_turn_speaks_to_who_may_see_it(place: Place, visibility: str, expected: tuple[list[str], str]) -> None:
+def test_a_turn_speaks_to_who_may_see_it(place: JudgedStore, visibility: str, expected: tuple[list[str], str]) -> None:
     """The caller is the space's own agent, who sees private material and never the soul's."""
     register(place)
     said(place, "t1", "t2", visibility=visibility)
@@ -292,7 +292,7 @@ def test_a_turn_speaks_to_who_may_see_it(place: Place, visibility: str, expected
     assert asked(place, kind="device") == (NONE if visibility != "backend" else WEATHER)
 
 
-def test_no_word_of_an_observation_is_in_a_hint(place: Place) -> None:
+def test_no_word_of_an_observation_is_in_a_hint(place: JudgedStore) -> None:
     known(place)
     for op, args in (("memory.recall", {"query": CANARY}), ("memory.project", {"user_query": CANARY})):
         assert CANARY not in str(place.call(op, args))
@@ -301,11 +301,11 @@ def test_no_word_of_an_observation_is_in_a_hint(place: Place) -> None:
 # A turn that is committed after the feedback about it
 
 
-def tied(place: Place) -> list[bool]:
+def tied(place: JudgedStore) -> list[bool]:
     return [row[0] is not None for row in place.rows("SELECT turn FROM tool_observation ORDER BY tool_observation")]
 
 
-def test_feedback_that_comes_before_its_turn_is_tied_to_it(place: Place) -> None:
+def test_feedback_that_comes_before_its_turn_is_tied_to_it(place: JudgedStore) -> None:
     register(place)
     said(place, "t1")
     use(place, "t2")
@@ -317,13 +317,13 @@ def test_feedback_that_comes_before_its_turn_is_tied_to_it(place: Place) -> None
     assert asked(place) == NONE
 
 
-def test_feedback_before_the_first_turn_is_tied_by_the_chat_of_who_commits(place: Place) -> None:
+def test_feedback_before_the_first_turn_is_tied_by_the_chat_of_who_commits(place: JudgedStore) -> None:
     use(place, "t1")
     said(place, "t1")
     assert tied(place) == [True]
 
 
-def test_a_turn_of_another_conversation_owner_or_chat_is_not_taken_for_it(place: Place) -> None:
+def test_a_turn_of_another_conversation_owner_or_chat_is_not_taken_for_it(place: JudgedStore) -> None:
     said(place, "t0")
     use(place, "t1", chat="elsewhere")
     said(place, "t1", owner="other")
@@ -336,7 +336,7 @@ def test_a_turn_of_another_conversation_owner_or_chat_is_not_taken_for_it(place:
     assert tied(place) == [True]
 
 
-def test_a_turn_that_was_tied_late_is_erased_like_any_other(place: Place) -> None:
+def test_a_turn_that_was_tied_late_is_erased_like_any_other(place: JudgedStore) -> None:
     register(place)
     said(place, "t0")
     use(place, "t1")
@@ -365,13 +365,13 @@ def test_a_registry_that_is_refused_leaves_no_runtime_open(tmp_path: Path) -> No
         builder.agent_tool_registry(registry_id=REGISTRY, tools=[])
     twice = builder.agent_tool_registry(registry_id=REGISTRY, fingerprint="f1", tools=[tool(), tool()])
     for _ in range(2):
-        with pytest.raises(InvalidRequest, match="stands twice"):
+        with pytest.raises(InvalidRequest, match="occurs twice"):
             twice.open()
     with builder.open() as memory:
         assert memory.list_agent_tool_registries().total == 0
 
 
-def test_an_inspection_counts_registries_and_what_is_known(place: Place) -> None:
+def test_an_inspection_counts_registries_and_what_is_known(place: JudgedStore) -> None:
     def inspected() -> Plain:
         return place.call("memory.inspect", {})["tool_registries"]
 
@@ -394,7 +394,7 @@ def test_the_words_of_a_replaced_and_a_deleted_registry_are_erased(tmp_path: Pat
     assert [each.name for each in tmp_path.iterdir() if CANARY.encode() in each.read_bytes()] == []
 
 
-def test_the_log_of_a_registry_holds_ids_and_counts_alone(place: Place) -> None:
+def test_the_log_of_a_registry_holds_ids_and_counts_alone(place: JudgedStore) -> None:
     register(place, {**tool(), "summary": CANARY, "title": CANARY})
     register(place, {**tool(schema="s2"), "title": CANARY}, fingerprint="f2")
     place.call("tool_registry.delete", {"registry_id": REGISTRY})

@@ -9,7 +9,7 @@ from hypothesis.stateful import precondition, rule
 
 from tests.sdk.machine import Machine, callers, chats, owners, picks
 from tests.sdk.model import ERASED, Message, Space, Turn
-from tests.sdk.places import CALLERS, Plain
+from tests.sdk.reopened import CALLERS, Plain
 
 ELSEWHERE = "c/2 \u00fc%"
 """A name that no ref may take as it is."""

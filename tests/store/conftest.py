@@ -16,15 +16,16 @@ import pytest
 
 from beetle import MemoryRuntime, __version__
 from beetle.contracts.common import WireScope
-from beetle.memory.chain import chain_hash
+from beetle.domain.chain import chain_hash
 from beetle.open import Embedded, Opened, store_settings
-from beetle.runtime.caller import Caller
-from beetle.runtime.dispatcher import Dispatcher
-from beetle.runtime.identity import open_identity
-from beetle.runtime.principals import OPERATOR_CAPABILITIES
-from beetle.runtime.profile import load_profile
-from beetle.runtime.surroundings import Surroundings, clock
-from beetle.store.store import Store
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.dependencies import Dependencies, clock
+from beetle.runtime.host.identity import open_identity
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
+from beetle.runtime.host.profile import load_profile
+from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.store.engine.store import Store
 
 PROFILE = "profile-server-linux-dev-full"
 DISK_BACKENDS = ("sqlite", "embedded", "file")
@@ -47,7 +48,7 @@ def open_runtime(
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
     store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
     identity = open_identity(store, None)
-    dispatcher = Dispatcher(store, profile, identity, Surroundings(clock=now), version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now), HANDLERS, version=__version__)
     opened = Opened(store, dispatcher, profile, (), identity)
     caller = Caller(
         name="embedded:test",

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from beetle import MemoryRuntime
-from beetle.store.migrate import available
+from beetle.store.engine.migrate import available
 from tests.store.conftest import (
     assert_clean,
     commit,

@@ -16,8 +16,8 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import Conflict
-from beetle.store.connection import PAGE_SIZE
-from beetle.store.scrub import scrubbed
+from beetle.store.engine.connection import PAGE_SIZE
+from beetle.store.engine.scrub import scrubbed
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
     CONVERSATION,
@@ -337,7 +337,8 @@ def test_idempotency_rows_and_the_event_log_hold_no_content(path: str, backend: 
         memory.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [skill]}, idempotency_key="k2")
         reads = [{"op": "transcript.replay", "args": {"conversation": CONVERSATION, "view": "raw_owner"}},
                  {"op": "skill.detail", "args": {"name": "s"}}]  # fmt: skip
-        memory.call("batch", {"requests": reads}, idempotency_key="k3")
+        again = {"op": "transcript.commit", "args": arguments}
+        memory.call("batch", {"requests": [again, *reads]}, idempotency_key="k3")
         with store_of(memory).read() as tx:
             rows = [*tx.rows("SELECT * FROM idempotency"), *tx.rows("SELECT * FROM event_log")]
         assert rows and not remnants(repr(rows).encode() + b"".join(row[5] for row in rows[:3]), canaries)

@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-from beetle.memory.chain import chain_hash
+from beetle.domain.chain import chain_hash
+from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import first_break
-from beetle.store.transaction import Reading
 from tests.store.conftest import commit, lifecycle, open_runtime, ticking, turn, write_skill
 
 COLUMNS = ("seq", "at", "space", "topic", "event", "operation", "principal", "subject", "hash")

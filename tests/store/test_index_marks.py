@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from beetle.store.engine.transaction import Reading
 from beetle.store.recall_index import PAGE_SQL, SEGMENT_BITS, _first_term
-from beetle.store.transaction import Reading
 from tests.store.conftest import assert_clean, open_runtime, store_of
 
 OPTION_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES (?, ?)"

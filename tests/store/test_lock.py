@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.errors import StoreLocked
-from beetle.store.lock import StoreLock, holder_of
+from beetle.store.engine.lock import StoreLock, holder_of
 from tests.store.conftest import assert_clean, commit, found, open_runtime, store_of, turn
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ sys.stdin.read()
 RACE = """
 import sys
 from beetle.contracts.errors import StoreLocked
-from beetle.store.lock import StoreLock
+from beetle.store.engine.lock import StoreLock
 sys.stdin.readline()
 try:
     lock = StoreLock.acquire(sys.argv[1])

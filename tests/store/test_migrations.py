@@ -12,8 +12,8 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError, PrivacyDenied
-from beetle.store import migrate
-from beetle.store.connection import APPLICATION_ID
+from beetle.store.engine import migrate
+from beetle.store.engine.connection import APPLICATION_ID
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
@@ -194,7 +194,7 @@ def test_a_store_moves_between_backends_with_all_it_holds(path: str, backend: st
             assert_clean(memory)
 
 
-FIXTURES = {1: FIXTURE} | {number: FIXTURE.with_name(f"schema_{number:04}.db") for number in (2, 3)}
+FIXTURES = {1: FIXTURE} | {number: FIXTURE.with_name(f"schema_{number:04}.db") for number in (2, 3, 4)}
 
 
 def test_every_older_schema_has_its_fixture() -> None:

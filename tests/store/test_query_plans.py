@@ -11,26 +11,31 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import apsw
 
 import beetle.store
+from beetle.runtime.planes import table
+from beetle.store import indexed
 from tests.store.conftest import open_runtime, store_of
 
 SNAPSHOT = Path(__file__).with_name("query_plans.txt")
 LARGE = ("message", "turn", "body", "event_log", "fact", "fact_body", "fact_revision")
 WHOLE: dict[str, str] = {
-    "verify.BODY_SQL": "verify compares every message with its body",
-    "verify.LENGTH_SQL": "verify looks at every body",
-    "verify.COUNTERS_SQL": "verify counts every turn",
-    "verify.COUNTS_SQL": "verify counts every row",
-    "verify.EMPTY_TURNS_SQL": "verify looks at every turn",
-    "verify.EXPECTED_SQL": "verify compares every message with the index",
-    "verify.FACT_STANDS_SQL": "verify compares every fact with its last revision",
-    "verify.FACT_CHAIN_SQL": "verify walks the revisions of every fact",
-    "verify.FACT_HOLDS_SQL": "verify walks the revisions of every fact",
-    "verify.FACT_TEXT_SQL": "verify compares every revision with its text",
-    "verify.FACT_UNSHOWN_SQL": "verify looks at every text of a fact",
+    "plane_evidence.BODY_SQL": "verify compares every message with its body",
+    "plane_evidence.CONTENTS_SQL": "verify reads every body",
+    "plane_evidence.LENGTH_SQL": "verify looks at every body",
+    "plane_evidence.COUNTERS_SQL": "verify counts every turn",
+    "plane_evidence.ROWS_SQL": "verify counts every row",
+    "plane_long_term.ROWS_SQL": "verify counts every row",
+    "plane_evidence.EMPTY_TURNS_SQL": "verify looks at every turn",
+    "indexed.every_row": "verify compares every message with the index",
+    "plane_long_term.STANDS_SQL": "verify compares every fact with its last revision",
+    "plane_long_term.CHAIN_SQL": "verify walks the revisions of every fact",
+    "plane_long_term.HOLDS_SQL": "verify walks the revisions of every fact",
+    "plane_long_term.TEXT_SQL": "verify compares every revision with its text",
+    "plane_long_term.UNSHOWN_SQL": "verify looks at every text of a fact",
     "event_log.WALK_SQL": "verify walks the whole chain",
     "event_log.HEAD_SQL": "ends at the first row from the end",
 }
@@ -39,18 +44,21 @@ WHOLE: dict[str, str] = {
 
 def queries() -> Iterator[tuple[str, str]]:
     """Every SQL constant of the store, by module and name; a part of one that is no statement alone is left out."""
-    for module in sorted(pkgutil.iter_modules(beetle.store.__path__), key=lambda each: each.name):
-        held = vars(importlib.import_module(f"beetle.store.{module.name}"))
-        for name, value in sorted(held.items()):
+    found = [each.name for each in pkgutil.walk_packages(beetle.store.__path__, "beetle.store.") if not each.ispkg]
+    for path in sorted(found, key=lambda each: each.rpartition(".")[2]):
+        module, file = path.rpartition(".")[2], importlib.import_module(path)
+        for name, value in sorted(vars(file).items()):
             if name.endswith("_SQLS"):
-                yield from ((f"{module.name}.{name}[{place}]", sql) for place, sql in enumerate(value))
-            elif name.endswith("_SQL") and isinstance(value, str) and _made_here(module.name, name):
-                yield f"{module.name}.{name}", value
+                yield from ((f"{module}.{name}[{place}]", sql) for place, sql in enumerate(value))
+            elif name.endswith("_SQL") and isinstance(value, str) and _made_here(file, name):
+                yield f"{module}.{name}", value
+
+    for made in (indexed.search_between, indexed.every_row, indexed.extra_rows):
+        yield f"indexed.{made.__name__}", made(table.indexed_tables())
 
 
-def _made_here(module: str, name: str) -> bool:
-    source = Path(beetle.store.__path__[0], f"{module}.py").read_text()
-    return re.search(rf"^{name} = ", source, re.MULTILINE) is not None
+def _made_here(file: ModuleType, name: str) -> bool:
+    return re.search(rf"^{name} = ", Path(str(file.__file__)).read_text(), re.MULTILINE) is not None
 
 
 def plans(path: str) -> dict[str, list[str]]:

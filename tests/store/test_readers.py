@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.errors import DeadlineExceeded
-from beetle.memory.chain import chain_hash
-from beetle.runtime.surroundings import clock
-from beetle.store.connection import StoreSettings
-from beetle.store.store import Store
+from beetle.domain.chain import chain_hash
+from beetle.runtime.host.dependencies import clock
+from beetle.store.engine.connection import StoreSettings
+from beetle.store.engine.store import Store
 
 ENDLESS_SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

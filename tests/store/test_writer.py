@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
+import time
+from contextlib import suppress
 from typing import Any
 
 import apsw
 import pytest
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Overloaded, StorageFull, StoreReadOnly
-from beetle.store.event_log import Event
-from beetle.store.store import Store
-from beetle.store.writer import WriteTransaction
+from beetle.store.engine.store import Store
+from beetle.store.engine.writer import ERASURE_RETRY_S, WriteTransaction
+from beetle.store.event_log import Event, Logged
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -19,9 +23,11 @@ from tests.store.conftest import (
     commit,
     found,
     held_snapshot,
+    lifecycle,
     open_runtime,
     store_of,
     turn,
+    wait_for_erasures,
 )
 
 
@@ -176,19 +182,25 @@ def test_closing_commits_what_is_queued_and_refuses_what_comes_later(path: str) 
     crowd = Crowd(store)
     for name in "abc":
         crowd.add(name, put(name))
-    closer = threading.Thread(target=memory.close)
+    # The store itself is closed: `memory.close` is a write too, and would wait behind the one that is held.
+    closer = threading.Thread(target=store.close)
     closer.start()
-    while not store.writer._closing:
-        closer.join(0.001)
-    with pytest.raises(StoreReadOnly):
+    with store.writer._wake:
+        assert store.writer._wake.wait_for(lambda: store.writer.closed, 30)
+    with pytest.raises(StoreReadOnly, match="is being closed"):
         store.write(put("late"))
+    assert store.writer.queued == 3 and closer.is_alive(), "it waits for what was taken on before"
     answers = crowd.release()
     closer.join(30)
-    assert all(isinstance(answers[name], int) for name in "abc")
+    assert not closer.is_alive()
+    # The holder's first, then one group of three, each numbered in its turn.
+    assert [answers[name] - answers["a"] for name in "abc"] == [0, 1, 2]
     with pytest.raises(StoreReadOnly), store.read():
         pass
+    memory.close()
     with open_runtime(path) as again:
         assert keys(store_of(again)) == set("abc")
+        assert_clean(again)
 
 
 def test_a_full_queue_and_a_passed_deadline_are_told(path: str) -> None:
@@ -209,6 +221,7 @@ def test_a_reader_that_cannot_be_opened_is_a_typed_error_and_gives_its_slot_back
     with open_runtime(path, backend, readers=2) as memory:
         store = store_of(memory)
         settings = store.readers._settings
+        store.readers._idle.pop().connection.close()
         store.readers._settings = settings._replace(path=path + "-not-there")
         for _ in range(5):
             with pytest.raises(BeetleError) as error, store.read(None):
@@ -242,3 +255,95 @@ def test_a_conflict_inside_a_batch_writes_nothing_of_it(path: str) -> None:
             memory.call("batch", {"requests": [{"op": "transcript.commit", "args": each} for each in arguments]})
         assert not found(memory, "new")
         assert_clean(memory)
+
+
+def test_what_a_failed_write_had_logged_is_in_no_log_and_told_to_nobody(path: str) -> None:
+    def fails(tx: WriteTransaction) -> None:
+        put("gone")(tx)
+        tx.expect_erasure()
+        raise KeyError("ours")
+
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        told: list[Logged] = []
+        store.on_commit(told.extend)
+        crowd = Crowd(store)
+        for name, run in (("a", put("a")), ("b", fails), ("c", put("c"))):
+            crowd.add(name, run)
+        answers = crowd.release()
+        assert isinstance(answers["b"], KeyError) and answers["c"] == answers["a"] + 1
+        assert keys(store) == {"a", "c"}
+        assert [each.event.subject for each in told if each.event.event == "noted"] == [{"key": "a"}, {"key": "c"}]
+        assert [each.seq for each in told] == sorted({each.seq for each in told})
+        assert store.writer.erasures == 0
+        assert_clean(memory)
+
+
+def test_no_more_writes_share_a_commit_than_the_settings_say(path: str) -> None:
+    with open_runtime(path, write_group=2) as memory:
+        store = store_of(memory)
+        groups: list[int] = []
+        store.on_commit(lambda logged: groups.append(len(logged)))
+        crowd = Crowd(store)
+        for name in "abcde":
+            crowd.add(name, put(name))
+        crowd.release()
+        assert groups == [2, 2, 1]
+
+
+def test_the_write_ahead_log_stays_near_its_budget_while_the_store_is_written(path: str) -> None:
+    budget = 256 * 1024
+    with open_runtime(path, wal_bytes=budget) as memory:
+        largest = 0
+        for number in range(40):
+            commit(memory, turn(f"t{number}", f"word{number} " + "filler and more of it " * 1000))
+            largest = max(largest, os.path.getsize(path + "-wal"))
+        assert largest < 4 * budget
+
+
+def test_nothing_fails_behind_the_back_of_who_opens_writes_and_closes(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="beetle"), open_runtime(path) as memory:
+        commit(memory, turn("t1", "tea at five"))
+        store_of(memory).write(lambda tx: tx.value("SELECT 1"))
+    assert [record.message for record in caplog.records] == []
+
+
+def test_a_store_that_was_closed_holds_no_file_open_and_leaves_no_log(path: str) -> None:
+    def held() -> list[str]:
+        found: list[str] = []
+        for each in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                found.append(os.readlink(f"/proc/self/fd/{each}"))
+        return [each for each in found if each.startswith(path)]
+
+    with open_runtime(path) as memory:
+        commit(memory, turn("t1", "tea at five"))
+        assert held()
+    assert held() == []
+    assert not os.path.exists(path + "-wal")
+
+
+def test_an_erasure_that_a_reader_holds_up_is_tried_again_in_its_time_and_not_at_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("t1", "tea at five"))
+        writer = store_of(memory).writer
+        tries: list[float] = []
+        truncate = writer._checkpoints.attempt
+
+        def counted(mode: int) -> Any:
+            tries.append(time.monotonic())
+            return truncate(mode)
+
+        monkeypatch.setattr(writer._checkpoints, "attempt", counted)
+        monkeypatch.setattr("beetle.runtime.areas.evidence.lifecycle.ERASURE_WAIT_S", 0.1)
+        with held_snapshot(memory):
+            lifecycle(memory, "delete_raw", "t1")
+            began = len(tries)
+            time.sleep(2.5 * ERASURE_RETRY_S)
+            assert 1 <= len(tries) - began <= 8
+        wait_for_erasures(memory)
+        assert writer.erasures == 0

@@ -20,15 +20,16 @@ import pytest
 
 from beetle import __version__
 from beetle.contracts.codec import replace
-from beetle.memory.chain import chain_hash
+from beetle.domain.chain import chain_hash
 from beetle.open import store_settings
-from beetle.runtime.config import Principal
-from beetle.runtime.dispatcher import Dispatcher
-from beetle.runtime.identity import open_identity
-from beetle.runtime.principals import Principals
-from beetle.runtime.profile import load_profile
-from beetle.runtime.surroundings import Surroundings, clock
-from beetle.store.store import Store
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.config import Principal
+from beetle.runtime.host.dependencies import Dependencies, clock
+from beetle.runtime.host.identity import open_identity
+from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.profile import load_profile
+from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.store.engine.store import Store
 from beetle.transports.unix_socket import SocketServer
 from tests.transports.conftest import Peer
 
@@ -72,7 +73,7 @@ class Served:
             version=__version__,
         )
         identity = open_identity(self.store, None)
-        self.dispatcher = Dispatcher(self.store, profile, identity, Surroundings(), version=__version__)
+        self.dispatcher = Dispatcher(self.store, profile, identity, Dependencies(), HANDLERS, version=__version__)
         self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
         self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
         self._stopped = False
@@ -89,6 +90,7 @@ class Served:
 
     def refusals(self) -> list[tuple[str, str, str]]:
         """(principal, operation, subject) of the refusals that were logged."""
+        assert self.dispatcher.refusals.flush(PATIENCE_S)
         with self.store.read() as tx:
             return list(tx.rows("SELECT principal, operation, subject FROM event_log WHERE event = 'refused'"))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgpack
 import pytest
 
-from beetle.runtime.profile import load_profile
+from beetle.runtime.host.profile import load_profile
 from tests.running import Daemon, rss_mib
 from tests.transports.conftest import Peer, commit, turn
 

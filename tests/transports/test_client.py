@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import threading
@@ -395,4 +396,13 @@ def test_nobody_at_the_socket_is_no_daemon(folder: Path) -> None:
     for path in (folder / "missing", stale, file, folder / ("n" * 200)):
         with pytest.raises(NoDaemon) as caught:
             Client(str(path))
-        assert caught.value.path == str(path) and str(path) in str(caught.value)
+        told = caught.value
+        assert told.path == str(path) and str(path) in str(told)
+        assert isinstance(told, errors.BeetleError) and isinstance(told, ConnectionError)
+        assert (told.key, told.exit_code) == ("daemon_unavailable", 7) and told.hint
+
+
+def test_what_a_client_raises_can_be_pickled(folder: Path) -> None:
+    for told in (NoDaemon("/nowhere/b.sock", "No such file"), ClientClosed("/nowhere/b.sock")):
+        again = pickle.loads(pickle.dumps(told))
+        assert type(again) is type(told) and str(again) == str(told) and again.path == told.path

@@ -19,7 +19,8 @@ import msgpack
 import pytest
 
 from beetle.client import Client, NoDaemon
-from beetle.store.lock import holder_of
+from beetle.contracts.errors import BeetleError
+from beetle.store.engine.lock import holder_of
 from tests.running import ROOT, Daemon
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import PATIENCE_S, needs_root, until
@@ -36,6 +37,12 @@ def daemon(folder: Path) -> Iterator[Daemon]:
 
 def log_of(daemon: Daemon) -> str:
     return (daemon.folder / "log").read_text()
+
+
+def events_of(daemon: Daemon) -> list[str]:
+    """The events of a daemon's log, once it has ended."""
+    with contextlib.closing(apsw.Connection(daemon.store, flags=apsw.SQLITE_OPEN_READONLY)) as store:
+        return [row[0] for row in store.execute("SELECT event FROM event_log ORDER BY seq")]
 
 
 def terminate(daemon: Daemon) -> int:
@@ -240,9 +247,17 @@ def test_a_restart_is_in_the_event_log_and_leaves_a_clean_store(folder: Path) ->
     for _ in range(2):
         with Daemon(profile=STANDALONE, folder=str(folder)) as daemon, daemon.client() as client:
             assert client.verify_store().clean
-    with contextlib.closing(apsw.Connection(str(folder / "b.db"), flags=apsw.SQLITE_OPEN_READONLY)) as store:
-        told = [row[0] for row in store.execute("SELECT event FROM event_log ORDER BY seq")]
-    assert told == ["daemon_started", "daemon_stopped"] * 2
+    assert events_of(daemon) == ["daemon_started", "daemon_stopped"] * 2
+
+
+def test_the_last_row_of_a_daemon_says_that_it_stopped(folder: Path) -> None:
+    with Daemon(profile="compact", folder=str(folder)) as daemon, daemon.client() as client:
+        for _ in range(3):
+            with pytest.raises(BeetleError):
+                client.call("harness.run", {"folder": "/nowhere"})
+    told = events_of(daemon)
+    # The second and the third are one row, with the first or behind it.
+    assert told[0] == "daemon_started" and set(told[1:-1]) == {"refused"} and told[-1] == "daemon_stopped"
 
 
 def test_descriptors_and_threads_of_a_daemon_return_to_the_start(daemon: Daemon) -> None:

@@ -12,9 +12,9 @@ import msgpack
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime import devices
-from beetle.runtime.config import Principal
-from beetle.runtime.principals import Principals
+from beetle.runtime.host import devices
+from beetle.runtime.host.config import Principal
+from beetle.runtime.host.principals import Principals
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
 
@@ -493,10 +493,10 @@ def test_a_closed_socket_answers_operators_alone_and_at_once(folder: Path) -> No
 
 def test_a_way_in_that_has_ended_listens_no_more(folder: Path) -> None:
     served = Served(folder)
-    transports = served.dispatcher.presence.transports
+    transports = served.dispatcher.sessions.transports
 
     def entry() -> Any:
-        return transports.entries(served.dispatcher.presence.lines, {})[1]
+        return transports.entries(served.dispatcher.sessions.connections, {})[1]
 
     with served.peer() as peer:
         report(peer.ask("hello"))
@@ -510,7 +510,7 @@ def test_a_way_in_that_has_ended_listens_no_more(folder: Path) -> None:
 
 
 def test_a_name_stands_for_who_it_is_now(served: Served, operator: Peer) -> None:
-    mine = Principals(os.getuid(), PRINCIPALS, served.dispatcher.presence.devices)
+    mine = Principals(os.getuid(), PRINCIPALS, served.dispatcher.sessions.devices)
     device = add(operator, "recall")
     found = mine.by_name(f"device:{device.device_id}")
     assert found is not None and (found.kind, found.capabilities) == ("device", frozenset({"recall"}))

@@ -12,9 +12,9 @@ import msgpack
 import pytest
 
 from beetle.contracts.memory import MemoryInspectionReport
-from beetle.runtime.handlers import HANDLERS
-from beetle.runtime.handlers.inspect import inspect
-from beetle.runtime.handling import Handler
+from beetle.runtime.areas.recall.inspect import inspect
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.pipeline.handlers import Read
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import PATIENCE_S, Served, until
 
@@ -30,18 +30,18 @@ class Readings:
         self.let_go = threading.Event()
         self.ended: list[str] = []
 
-    def endless(self, context: Any, request: Any, tx: Any) -> MemoryInspectionReport:
+    def endless(self, invocation: Any, request: Any, tx: Any) -> MemoryInspectionReport:
         self.begun.release()
         try:
             return tx.value(ENDLESS_SQL)
         finally:
-            self.ended.append(context.scope.chat_id)
+            self.ended.append(invocation.scope.chat_id)
 
-    def long(self, context: Any, request: Any, tx: Any) -> MemoryInspectionReport:
+    def long(self, invocation: Any, request: Any, tx: Any) -> MemoryInspectionReport:
         self.begun.release()
         while not self.let_go.is_set():
             tx.value(LONG_SQL)
-        return inspect(context, request, tx)
+        return inspect(invocation, request, tx)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def served(folder: Path) -> Iterator[Served]:
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readings]:
     found = Readings()
-    monkeypatch.setitem(HANDLERS, "memory.inspect", Handler(read=found.endless))
+    monkeypatch.setitem(HANDLERS, "memory.inspect", Read(found.endless))
     yield found
     found.let_go.set()
 
@@ -114,7 +114,7 @@ def test_what_was_asked_behind_it_is_not_begun(served: Served, readings: Reading
 def test_who_has_said_its_last_word_and_still_listens_is_answered(
     served: Served, readings: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(HANDLERS, "memory.inspect", Handler(read=readings.long))
+    monkeypatch.setitem(HANDLERS, "memory.inspect", Read(readings.long))
     with served.peer() as peer:
         begin(peer, readings)
         peer.socket.shutdown(socket.SHUT_WR)

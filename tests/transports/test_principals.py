@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.config import Principal
+from beetle.runtime.host.config import Principal
 from tests.running import Daemon
 from tests.transports.conftest import Peer, commit, turn
 from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
@@ -69,7 +69,7 @@ def test_root_and_the_daemons_own_user_are_the_operator(served: Served) -> None:
             told = hello(peer)
             assert told["principal"] == "operator"
             hidden = {row["name"] for row in told["operations"] if not row["visible"]}
-            allowed = served.dispatcher.profile.capabilities.allowed
+            allowed = served.dispatcher.shared.profile.capabilities.allowed
             hidden -= {row.name for row in OPERATIONS if row.capability and row.capability not in allowed}
             assert hidden == {"private.list", "private.get"}, "only the configuration opens the private plane"
 

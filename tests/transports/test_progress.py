@@ -11,14 +11,15 @@ import msgpack
 import pytest
 
 from beetle.client import Client
-from beetle.contracts.progress import Step
-from beetle.runtime.config import Principal
-from beetle.runtime.recovery import PLAN
+from beetle.contracts.progress import ProgressStep
+from beetle.runtime.areas.recovery import plan
+from beetle.runtime.host.config import Principal
 from tests.transports.conftest import Peer
 from tests.transports.serving import Served, needs_root, peer_as, writer_held
 
 KEEPER = 40_011
 PRINCIPALS = {"keeper": Principal(uid=KEEPER, owner_id="ada", capabilities=("recover", "admin"))}
+PLAN = plan()
 HELD = PLAN[0]
 """The step of recovery that waits for the writer."""
 
@@ -70,15 +71,15 @@ def test_nobody_else_hears_it_not_even_the_same_caller_elsewhere(served: Served)
 
 
 def test_a_client_is_told_and_its_connection_is_as_before(served: Served) -> None:
-    heard: list[Step] = []
+    heard: list[ProgressStep] = []
     with Client(served.path) as client, writer_held(served.store) as free:
 
-        def tell(step: Step) -> None:
+        def on_progress(step: ProgressStep) -> None:
             heard.append(step)
             if step.name == HELD:
                 free.set()
 
-        report = client.call("memory.recover", tell=tell)
+        report = client.call("memory.recover", on_progress=on_progress)
         assert report.recovered
         assert HELD in [step.name for step in heard]
         assert [step.number for step in heard] == sorted(step.number for step in heard)
@@ -99,7 +100,7 @@ def test_a_caller_that_may_not_follow_is_told_nothing_and_answered(served: Serve
 def test_what_a_slow_reader_did_not_take_is_not_kept_for_it(served: Served) -> None:
     with served.peer() as peer:
         sub = follow(peer, "lifecycle")
-        subscription = served.dispatcher.hub._subscriptions[sub]
+        (subscription,) = (each for each in served.dispatcher.hub._subscriptions if each.sub == sub)
         begin(peer)
         frames: list[dict[str, Any]] = []
         while (frame := peer.answer()).get("id") != "long":

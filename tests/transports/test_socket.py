@@ -14,8 +14,8 @@ import pytest
 
 from beetle import __version__
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.handlers.control import LIMITS
-from beetle.runtime.profile import load_profile
+from beetle.runtime.areas.daemon import LIMITS
+from beetle.runtime.host.profile import load_profile
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import PATIENCE_S, Served, until
 

@@ -12,9 +12,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from beetle.runtime.config import Principal
-from beetle.runtime.hub import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
+from beetle.runtime.host.config import Principal
+from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
 from beetle.store.event_log import Event, Logged
+from beetle.store.event_places import Places
 from beetle.transports.unix_socket import SUBSCRIPTIONS
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import Served, needs_root, peer_as, until
@@ -77,6 +78,12 @@ def test_only_the_topics_that_were_asked_for_are_delivered(served: Served) -> No
         assert (event["topic"], event["seq"]) == ("skill", answer["report"]["lifecycle"]["event_id"])
 
 
+def followed(served: Served, sub: str) -> Subscription:
+    """The one subscription of that id."""
+    (found,) = (each for each in served.dispatcher.hub._subscriptions if each.sub == sub)
+    return found
+
+
 def test_a_subscriber_hears_of_its_own_space_alone(served: Served) -> None:
     with served.peer() as follower, served.peer() as writer:
         follow(follower, "transcript", scope={"owner_id": "ada"})
@@ -98,7 +105,7 @@ def test_a_principal_hears_nothing_of_another_owner_nor_of_the_daemon(served: Se
         assert refused["event"]["error"] == "unauthorized"
         write(operator, 1, scope={"owner_id": "bob"})
         seq = write(operator, 1, scope={"owner_id": "ada"})
-        assert agent.answer()["seq"] == seq, "neither the refusal nor another owner's turn"
+        assert (agent.answer()["seq"], seq) == (1, 3), "neither the refusal nor another owner's turn"
 
 
 @needs_root
@@ -275,7 +282,7 @@ def test_other_rights_end_a_subscription_before_the_next_event(served: Served) -
 def test_a_slow_reader_holds_up_nobody_and_is_told_once_how_much_it_lost(folder: Path) -> None:
     with Served(folder, subscription_events=4) as served, served.peer() as slow, served.peer() as quick:
         sub = follow(slow, "lifecycle", "transcript")
-        subscription = served.dispatcher.hub._subscriptions[sub]
+        subscription = followed(served, sub)
         told = _tell_until_one_is_lost(served, subscription)
         for _ in range(50):
             _tell(served, told := told + 1)
@@ -294,7 +301,7 @@ def test_a_slow_reader_holds_up_nobody_and_is_told_once_how_much_it_lost(folder:
 
 def test_a_reader_that_has_stopped_may_read_its_answers_later(folder: Path) -> None:
     with Served(folder, subscription_events=4) as served, served.peer() as slow:
-        subscription = served.dispatcher.hub._subscriptions[follow(slow, "lifecycle")]
+        subscription = followed(served, follow(slow, "lifecycle"))
         _tell_until_one_is_lost(served, subscription)
         slow.send(msgpack.packb({"v": 1, "id": "late", "op": "hello"}))
         while (frame := slow.answer()).get("id") != "late":
@@ -307,7 +314,7 @@ def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
 ) -> None:
     monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.02)
     with Served(folder, subscription_events=4) as served, served.peer() as slow:
-        subscription = served.dispatcher.hub._subscriptions[follow(slow, "lifecycle")]
+        subscription = followed(served, follow(slow, "lifecycle"))
         _tell_until_one_is_lost(served, subscription)
         passed = time.monotonic() + 0.1
         until(lambda: time.monotonic() > passed, "several times that long")
@@ -339,12 +346,13 @@ def _tell_until_one_is_lost(served: Served, subscription: Subscription) -> int:
 
 
 def _logged(seq: int, topic: str = "skill", space: str | None = "space:a") -> Logged:
-    return Logged(seq, seq, Event(topic, "changed", "skill.edit", "operator", space, {}))
+    places = None if space is None else Places(seq, seq, seq)
+    return Logged(seq, seq, Event(topic, "changed", "skill.edit", "operator", space, {}), places)
 
 
 def test_what_does_not_fit_is_counted_and_told_behind_what_did() -> None:
     hub = Hub()
-    subscription = hub.open(frozenset({"skill"}), "space:a", False, 3)
+    subscription = hub.open(frozenset({"skill"}), "space:a", "shared", 3)
     hub.publish([_logged(seq) for seq in range(1, 11)])
     assert [subscription.take() for _ in range(3)] == [Delivery(_logged(seq)) for seq in (1, 2, 3)]
     hub.publish([_logged(11)])
@@ -355,8 +363,8 @@ def test_what_does_not_fit_is_counted_and_told_behind_what_did() -> None:
 
 def test_a_queue_takes_its_topics_and_its_space_and_the_daemons_own_only_for_operators() -> None:
     hub = Hub()
-    plain = hub.open(frozenset({"skill", "lifecycle"}), "space:a", False, 10)
-    operator = hub.open(frozenset({"skill", "lifecycle"}), "space:a", True, 10)
+    plain = hub.open(frozenset({"skill", "lifecycle"}), "space:a", "shared", 10)
+    operator = hub.open(frozenset({"skill", "lifecycle"}), "space:a", None, 10)
     hub.publish([_logged(1, "job"), _logged(2, "skill", "space:b"), _logged(3, "lifecycle", None), _logged(4)])
     assert plain.take() == Delivery(_logged(4))
     assert operator.take() == Delivery(_logged(3, "lifecycle", None))
@@ -365,7 +373,7 @@ def test_a_queue_takes_its_topics_and_its_space_and_the_daemons_own_only_for_ope
 
 def test_closing_wakes_who_waits_and_what_was_queued_is_gone() -> None:
     hub = Hub()
-    subscription = hub.open(frozenset({"skill"}), "space:a", False, 10)
+    subscription = hub.open(frozenset({"skill"}), "space:a", "shared", 10)
     found: list[object] = []
     waiter = threading.Thread(target=lambda: found.append(subscription.take()))
     waiter.start()

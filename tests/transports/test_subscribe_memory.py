@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beetle.runtime.config import Principal
+from beetle.runtime.host.config import Principal
 from tests.transports.conftest import Peer
 from tests.transports.serving import Served, needs_root, peer_as
 

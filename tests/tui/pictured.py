@@ -189,10 +189,8 @@ def _skills(client: Client) -> None:
 
 def _facts(client: Client) -> None:
     cited = ["evidence:local/workshop/t4/m4"]
-    learn(client, "The spare key is in the blue box (青い箱).", "spare key", evidence_refs=cited)
-    pump = learn(
-        client, "The pump on line 2 is cleaned monthly.", "pump", evidence_refs=["evidence:local/workshop/t3/m3"]
-    )
+    learn(client, "The spare key is in the blue box (青い箱).", "spare key", evidence_refs=cited, authority="operator")
+    pump = learn(client, "Cleaning the strainer helped.", "pump", evidence_refs=["evidence:local/workshop/t3/m3"])
     client.mutate_long_term(
         action="correct", ref=pump, content="The pump on line 2 is cleaned each week.", reason="Mara said so"
     )

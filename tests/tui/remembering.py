@@ -8,9 +8,9 @@ from typing import Any
 
 from beetle.client import Client
 from beetle.contracts.envelope import DeviceAuth
+from beetle_tui.screens.memory import Memory
 from tests.running import Daemon
 from tests.tui.showing import Shown
-from tui.screens.memory import Memory
 
 PROFILE = "profile-server-linux-dev-full"
 """One that has all parts of the area."""

@@ -10,18 +10,18 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.theme import Theme
 
+from beetle_tui.app import Console
+from beetle_tui.dialogs import Working
+from beetle_tui.editor import SkillEditor
+from beetle_tui.json_view import ReportView
+from beetle_tui.line_input import LineInput
+from beetle_tui.operation_form import OperationForm
+from beetle_tui.screens.overview import Overview
+from beetle_tui.theme import ANSI, DARK, LIGHT, MONOCHROME
 from tests.running import Daemon
 from tests.tui.pictured import WIDE
 from tests.tui.showing import Shown
 from tests.tui.steady import Held, Steady, past
-from tui.app import Console
-from tui.dialogs import Working
-from tui.editor import SkillEditor
-from tui.json_view import ReportView
-from tui.line import Line
-from tui.operation_form import OperationForm
-from tui.screens.overview import Overview
-from tui.theme import ANSI, DARK, LIGHT, MONOCHROME
 
 
 class Visit(Shown):
@@ -62,7 +62,7 @@ async def go(shown: Visit, area: str) -> None:
 async def say(shown: Visit, text: str) -> None:
     """Paste a text into the line that has the keys, and enter it."""
     line = shown.console.screen.focused
-    assert isinstance(line, Line)
+    assert isinstance(line, LineInput)
     line.post_message(Paste(text))
     await shown.until(lambda: bool(line.value))
     await shown.press("enter")
@@ -85,7 +85,9 @@ async def skills(shown: Visit) -> None:
 
 async def agent_skills(shown: Visit) -> None:
     await go(shown, "skills")
-    await shown.press("right", "down")
+    await shown.press("right")
+    await shown.until_shown("1 of 2 skills")
+    await shown.press("down")
     await shown.until_shown("2 of 2 skills", "─ read-gauges")
 
 
@@ -299,7 +301,7 @@ SCENES: dict[str, Scene] = {
     "capabilities": Scene(then(devices, "c", until=("[x]  recall",))),
     "key": Scene(key_shown, "own"),
     "search-ask": Scene(then(transcripts, "f", until=("Search messages",))),
-    "search": Scene(typed(transcripts, "f", "Search messages", "pump", "1 of 3 messages")),
+    "search": Scene(typed(transcripts, "f", "Search messages", "pump", "1 of 1 message")),
     "date-ask": Scene(then(timeline, "d", until=("Go to",))),
     "date": Scene(typed(timeline, "d", "Go to", "2026-03-04", "4 of 6 turns", "─ Turn t4")),
     "mask": Scene(then(third_turn, "m", until=("Turn t3 of local/workshop", "why?"))),

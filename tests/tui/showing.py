@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from beetle.client import Client
 from beetle.contracts.common import MemoryIdentity, MemoryScope
 from beetle.open import open_embedded
+from beetle_tui.app import Console
+from beetle_tui.source import DaemonSource, Source, StoreSource
+from beetle_tui.title_bar import TitleBar
 from tests.running import Daemon
-from tui.app import Console
-from tui.area import TitleBar
-from tui.source import DaemonSource, Source, StoreSource
 
 PROFILE = "profile-linux-device-standalone-memory"
 SECONDS = 60.0
@@ -66,6 +66,7 @@ class Shown:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await self.pilot.pause()
 
 
 def show(

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from beetle.client import Client
+from beetle_tui.document import Document
 from tests.running import Daemon
 from tests.tui.showing import Shown, commit, running, turn
-from tui.document import Document
 
 PREFIX = "runtime_skill__"
 CITED = "evidence:local/workshop/t1/m1"

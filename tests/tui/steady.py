@@ -20,9 +20,9 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.contracts.memory import MemoryInspectionReport, MemoryRecallReport, RecallTimings
-from beetle.contracts.progress import Step, Tell
-from tui.activity import KEPT_STEPS, STEP_SECONDS, History, Reading
-from tui.source import DaemonSource
+from beetle.contracts.progress import OnProgress, ProgressStep
+from beetle_tui.activity import KEPT_STEPS, STEP_SECONDS, History, Reading
+from beetle_tui.source import DaemonSource
 
 NOW = datetime(2026, 3, 9, 14, 5, 36, 250_000, tzinfo=UTC)
 """When all that this run has done was done."""
@@ -47,9 +47,9 @@ BEGAN_S = 600 * STEP_SECONDS
 class Steady(DaemonSource):
     """A daemon's answers, with the same figures each time for what the machine, the process and the clock say."""
 
-    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, on_progress: OnProgress | None = None) -> Report:
         """See Source."""
-        return cast(Report, fixed(_steady(super().call(operation, arguments, tell))))
+        return cast(Report, fixed(_steady(super().call(operation, arguments, on_progress))))
 
     def another(self) -> Steady:
         """See Source."""
@@ -67,13 +67,13 @@ class Held(Steady):
         """See Source."""
         return Held(super().another()._client)
 
-    def call(self, operation: str, arguments: Any = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: Any = None, on_progress: OnProgress | None = None) -> Report:
         """See Source."""
         if operation == "store.verify":
-            assert tell is not None
-            tell(Step("recall_index", 7, 9, 410_000, 1_000_000))
+            assert on_progress is not None
+            on_progress(ProgressStep("recall_index", 7, 9, 410_000, 1_000_000))
             self._closed.wait()
-        return super().call(operation, arguments, tell)
+        return super().call(operation, arguments, on_progress)
 
     def close(self) -> None:
         """See Source."""

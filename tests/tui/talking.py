@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from beetle.client import Client
+from beetle_tui.screens.transcripts import Transcripts
 from tests.tui.showing import Shown
-from tui.screens.transcripts import Transcripts
 
 WORKSHOP = {"conversation_id": "workshop"}
 

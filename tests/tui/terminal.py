@@ -14,14 +14,14 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 import pytest
 
-from tests.built import ONE_FILE, need_build
+from tests.built import ONE_FILE, need_build, why_not
 from tests.running import ROOT
 
 SECONDS = 60.0
@@ -43,6 +43,8 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "frozen": (str(ONE_FILE),),
 }
 """The ways to start beetle, by what they are called in a test's name."""
+COMMAND_NAMES = ("frozen",) if os.environ.get("BEETLE_REQUIRE_BUILD") or not why_not() else ("python",)
+"""The one file where there is a build of this checkout, else the checkout: both run the same code."""
 KEYS: Mapping[str, str] = {
     "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
     "pageup": "PageUp", "pagedown": "PageDown", "enter": "Enter", "escape": "Escape", "tab": "Tab",
@@ -268,6 +270,13 @@ class Terminal:
             if time.monotonic() > end or ("Pane is dead" in shown and "Pane is dead" not in texts):
                 wanted = [*(each for each in texts if each not in shown), *(f"no {each}" for each in gone)]
                 raise AssertionError(f"never showed {wanted}:\n" + "\n".join(self.lines()))
+            self.drawn(LOOK_SECONDS)
+
+    def until_so(self, happened: Callable[[], bool]) -> None:
+        """Wait until something is so of what is on the screen."""
+        end = time.monotonic() + SECONDS
+        while not happened():
+            assert time.monotonic() < end, "it never came to that:\n" + "\n".join(self.lines())
             self.drawn(LOOK_SECONDS)
 
     def ended(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.activity import BARS, KEPT_STEPS, PLAIN_BARS, STEP_SECONDS, History, Reading, bars
+from beetle_tui.activity import BARS, KEPT_STEPS, PLAIN_BARS, STEP_SECONDS, History, Reading, bars
 
 
 def reading(writes: int, recalls: int = 0, rss: int = 10) -> Reading:

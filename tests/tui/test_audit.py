@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from beetle.client import Client
+from beetle_tui.dialogs import Confirm
+from beetle_tui.editor import SkillEditor
+from beetle_tui.help import HelpScreen
+from beetle_tui.json_view import ReportView
+from beetle_tui.screens.devices import Devices
+from beetle_tui.screens.log import Log
+from beetle_tui.screens.memory import Memory
+from beetle_tui.screens.overview import Overview, Remark
+from beetle_tui.screens.recall import Recall
+from beetle_tui.screens.skills import Skills
+from beetle_tui.steps import impact_lines
 from tests.running import Daemon
 from tests.tui.remembering import device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, show
 from tests.tui.skills_shown import skill, write
-from tui.dialogs import Confirm
-from tui.editor import SkillEditor
-from tui.help import HelpScreen
-from tui.json_view import ReportView
-from tui.screens.devices import Devices
-from tui.screens.log import Log
-from tui.screens.memory import Memory
-from tui.screens.overview import Overview, Remark
-from tui.screens.recall import Recall
-from tui.screens.skills import Skills
-from tui.steps import impact_lines
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from textual.worker import WorkerFailed
 
+from beetle_tui.app import start_check
 from tests.running import ROOT, Daemon
 from tests.tui.showing import SECONDS, Shown, at, commit, opened, running, show, turn
 from tests.tui.terminal import Terminal as RealTerminal
 from tests.tui.terminal import command_of
-from tui.app import start_check
 
 QUIET_SECONDS = 3.0
 BEETLE = [sys.executable, "-m", "beetle"]
@@ -118,7 +118,7 @@ def test_no_terminal_is_refused_with_a_hint(missing: str, daemon: Daemon) -> Non
     assert done.returncode == 2
     assert said.splitlines() == [
         f"beetle: invalid_request: the console needs a terminal, and {missing} is none",
-        "without one, `beetle status` and `beetle memory inspect --json` tell the same",
+        "without one, `beetle status` and `beetle memory inspect --json` show the same",
     ]
     assert not out
 
@@ -137,7 +137,7 @@ def test_a_terminal_that_can_only_print_lines_is_refused(kind: str, daemon: Daem
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--socket", "/nowhere/b.sock", "tui"), 7, b"services_unavailable: no daemon answers at /nowhere/b.sock"),
+        (("--socket", "/nowhere/b.sock", "tui"), 7, b"daemon_unavailable: no daemon answers at /nowhere/b.sock"),
         (("--store", "/nowhere/b.db", "tui"), 3, b"not_found: there is no store at /nowhere/b.db yet"),
     ],
 )
@@ -188,15 +188,15 @@ def test_the_build_check_finds_nothing_wrong_here() -> None:
 
 
 def test_the_build_check_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.app.CHECK_PROFILE", "profile-that-is-missing")
+    monkeypatch.setattr("beetle_tui.app.CHECK_PROFILE", "profile-that-is-missing")
     assert start_check().startswith("InvalidRequest: ")
 
 
 def test_a_defect_is_told_in_one_line_without_anything_that_was_shown(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from beetle.transports.cli.console import _where
-    from tui.screens.overview import Overview
+    from beetle.cli.console import _where
+    from beetle_tui.screens.overview import Overview
 
     secret = "app-key-of-nobody"
 
@@ -230,11 +230,11 @@ def modules_after(code: str) -> set[str]:
 
 def test_help_and_completion_load_no_console() -> None:
     loaded = modules_after("from beetle.__main__ import main; main(['tui', '--help']); main(['completion', 'bash'])")
-    assert loaded & {"textual", "rich", "asyncio", "apsw", "tui"} == set()
+    assert loaded & {"textual", "rich", "asyncio", "apsw", "beetle_tui"} == set()
 
 
 def test_the_console_loads_no_parser_of_languages_and_no_store() -> None:
-    loaded = modules_after("import tui.app")
+    loaded = modules_after("import beetle_tui.app")
     heavy = {
         "pygments", "markdown_it", "mdit_py_plugins", "linkify_it", "tree_sitter", "rich.markdown", "rich.syntax",
         "textual.widgets._markdown", "textual.widgets._text_area", "textual.widgets._data_table", "importlib.metadata",
@@ -244,7 +244,7 @@ def test_the_console_loads_no_parser_of_languages_and_no_store() -> None:
 
 
 def test_starting_it_loads_no_more_of_them() -> None:
-    loaded = modules_after("from tui.app import start_check; assert start_check() == ''")
+    loaded = modules_after("from beetle_tui.app import start_check; assert start_check() == ''")
     heavy = {"pygments", "markdown_it", "linkify_it", "tree_sitter", "rich.markdown", "rich.traceback", "rich.syntax"}
     assert loaded & heavy == set()
 

@@ -9,7 +9,7 @@ import pytest
 from tests.bench.console import AREAS, FLOORS, measure, options_of
 from tests.bench.console_store import copied, short_name
 
-SMALL = ("--turns", "700", "--skills", "150", "--runs", "1", "--keys", "3", "--seconds", "0.2", "--pause", "0.3")
+SMALL = ("--turns", "700", "--skills", "150", "--runs", "1", "--keys", "2", "--seconds", "0.2", "--pause", "0.1")
 
 
 def test_the_bench_measures_every_area_at_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

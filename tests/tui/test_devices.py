@@ -14,14 +14,14 @@ from beetle.client import Client
 from beetle.contracts.devices import Device
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import Unauthorized
+from beetle_tui.device_dialogs import Checklist, Code, KeyShown, code_lines
+from beetle_tui.dialogs import Confirm
+from beetle_tui.form import Form
+from beetle_tui.screens.devices import Devices
+from beetle_tui.split import Detail
+from beetle_tui.table import Table
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, opened, running, show
-from tui.device_dialogs import Checklist, Code, KeyShown, code_lines
-from tui.dialogs import Confirm
-from tui.form import Form
-from tui.screens.devices import Devices
-from tui.split import Detail
-from tui.table import Table
 
 SIDES = {" ": (0, 0), "▄": (0, 1), "▀": (1, 0), "█": (1, 1)}
 """What a character of a code shows of its two modules: 1 is light."""
@@ -126,7 +126,7 @@ def test_what_the_daemon_finds_fault_with_is_asked_again_with_what_was_filled_in
         await shown.press(*"Stove", "tab", *"kitchen", "ctrl+s")
         await shown.until(lambda: isinstance(shown.console.screen, Checklist))
         await shown.press("space", "enter")
-        await shown.until_shown("! conflict: there is a device 'kitchen' already", "Stove")
+        await shown.until_shown("! conflict: the device 'kitchen' exists already", "Stove")
         await shown.press("tab", "ctrl+u", *"stove", "ctrl+s")
         await shown.until_shown("[x]  write", "1 of ")
         await shown.press("enter")
@@ -179,7 +179,7 @@ def test_the_credentials_are_written_to_a_file_that_the_command_line_takes(daemo
         await shown.until(lambda: isinstance(shown.console.screen, Checklist))
         await shown.press("a", "enter")
         await shown.until(lambda: isinstance(shown.console.screen, KeyShown))
-        for told in ("1 line written to", "is there already"):
+        for told in ("1 line written to", "exists already"):
             await shown.press("w")
             await shown.until_shown("Credentials file")
             await shown.press(*str(path), "enter")
@@ -412,7 +412,7 @@ def test_a_daemon_that_is_lost_while_a_device_is_added_is_told_and_nothing_break
         await shown.press(*"K")
         daemon.kill()
         await shown.press("ctrl+s")
-        await shown.until_shown("DAEMON LOST", "services_unavailable")
+        await shown.until_shown("DAEMON LOST", "daemon_unavailable")
         daemon.start()
         await shown.press("r")
         await shown.until(lambda: " live" in shown.lines[0])

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.dom import DOMNode
 
+from beetle_tui.app import Console
+from beetle_tui.footer import GAP, MORE, Footer, Hint, line_of
+from beetle_tui.help import HelpScreen
+from beetle_tui.palette import Palette
+from beetle_tui.title_bar import SMALLEST
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
-from tui.app import Console
-from tui.area import SMALLEST
-from tui.footer import GAP, MORE, Footer, Hint, line_of
-from tui.help import HelpScreen
-from tui.palette import Palette
 
 NODE = DOMNode()
 ALWAYS = (Hint("?", "Help", "help", NODE), Hint("q", "Quit", "quit", NODE))

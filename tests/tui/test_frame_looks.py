@@ -14,17 +14,17 @@ from rich.color import ColorType
 from textual.color import Color
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.runtime.config import THEME_NAMES as CONFIGURED
-from beetle.runtime.config import read_config
+from beetle.runtime.host.config import THEME_NAMES as CONFIGURED
+from beetle.runtime.host.config import read_config
+from beetle_tui.app import Console
+from beetle_tui.area import AreaScreen
+from beetle_tui.help import HelpScreen
+from beetle_tui.keys import NoSuchKey, check_keys
+from beetle_tui.palette import Palette
+from beetle_tui.theme import CONTRAST, THEME_NAMES, THEMES, usual_theme
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, running, show
 from tests.tui.test_command import Terminal, clean  # noqa: F401 - a fixture
-from tui.app import Console
-from tui.area import AreaScreen
-from tui.help import HelpScreen
-from tui.keys import NoSuchKey, check_keys
-from tui.palette import Palette
-from tui.theme import CONTRAST, THEME_NAMES, THEMES, usual_theme
 
 
 @pytest.fixture(scope="module")

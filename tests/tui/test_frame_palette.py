@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.operations import BY_NAME, OPERATIONS
+from beetle_tui.dialogs import Confirm
+from beetle_tui.json_view import JsonTree, ReportView, as_text
+from beetle_tui.line_input import LineInput
+from beetle_tui.operation_form import OperationForm, Untypable, arguments_of, kind_of, typed_arguments
+from beetle_tui.operations import must_ask
+from beetle_tui.palette import Palette
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
-from tui.dialogs import Confirm
-from tui.json_view import JsonTree, ReportView, as_text
-from tui.line import Line
-from tui.operation_form import OperationForm, Untypable, arguments_of, kind_of, typed_arguments
-from tui.operations import must_ask
-from tui.palette import Palette
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ async def open_form(shown: Shown, name: str) -> None:
 
 def fill(shown: Shown, **texts: str) -> None:
     for name, text in texts.items():
-        shown.console.screen.query_one(f"#argument-{name}", Line).value = text
+        shown.console.screen.query_one(f"#argument-{name}", LineInput).value = text
 
 
 @pytest.mark.parametrize("row", [each for each in OPERATIONS if each.effect != "stream"], ids=lambda row: row.name)
@@ -116,10 +116,10 @@ def test_an_operation_is_found_filled_in_run_and_its_report_read(daemon: Daemon)
         await shown.press("enter")
         await shown.until_shown("query: is needed")
         await shown.press(*"pump", "tab")
-        await shown.until_shown("limit: at most this many")
+        await shown.until_shown("limit: maximum number")
         await shown.press(*"0", "enter")
         await shown.until_shown("invalid_request:", "Hint:")
-        assert shown.console.screen.query_one("#argument-query", Line).value == "pump", "nothing typed is lost"
+        assert shown.console.screen.query_one("#argument-query", LineInput).value == "pump", "nothing typed is lost"
         fill(shown, limit="2")
         await shown.press("enter")
         await shown.until_shown("memory.recall", '"hits": [', "enter opens a line")
@@ -156,7 +156,7 @@ def test_a_lost_daemon_leaves_a_palette_without_operations() -> None:
             own.kill()
             await shown.until_shown("The daemon is lost")
             await shown.press("ctrl+p")
-            await shown.until_shown("> Overview", "no operations: services_unavailable")
+            await shown.until_shown("> Overview", "no operations: daemon_unavailable")
 
         show(at(own), look, lambda: at(own))
 
@@ -239,7 +239,7 @@ def test_a_report_is_folded_copied_and_written_whole(daemon: Daemon, tmp_path: P
         assert json.loads(shown.console.clipboard) == value["rows"]
         await shown.press("G", "g", "pagedown", "pageup", "e")
         await shown.until_shown("Export")
-        shown.console.screen.query_one(Line).value = str(file)
+        shown.console.screen.query_one(LineInput).value = str(file)
         await shown.press("enter")
         await shown.until_shown("lines written to")
         assert max(map(len, shown.lines)) <= 80

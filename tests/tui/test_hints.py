@@ -14,24 +14,25 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-import tui
+import beetle_tui
 from beetle.contracts.capabilities import CAPABILITIES
+from beetle_tui.app import Console
+from beetle_tui.charset import UTF_8
+from beetle_tui.device_dialogs import Checklist, Credentials, KeyShown
+from beetle_tui.dialogs import Ask, Confirm, Told, Working
+from beetle_tui.diff import DiffScreen, DiffStep
+from beetle_tui.form import Choose, Field, Form, Option
+from beetle_tui.json_view import ReportView
+from beetle_tui.keys import HOLE, bindings_of, bound_classes, check_keys, hinted, key_for, short_key
+from beetle_tui.palette import Entry, Palette
+from beetle_tui.source import Source
+from beetle_tui.steps import Receipt
 from tests.running import ROOT, Daemon
 from tests.tui.remembering import learn, remembering
 from tests.tui.showing import Shown, at, opened
-from tui.app import Console
-from tui.device_dialogs import Checklist, Credentials, KeyShown
-from tui.dialogs import Ask, Confirm, Told, Working
-from tui.diff import DiffScreen, Step
-from tui.form import Choose, Field, Form, Option
-from tui.json_view import ReportView
-from tui.keys import HOLE, bindings_of, bound_classes, check_keys, hinted, key_for, short_key
-from tui.palette import Entry, Palette
-from tui.source import Source
-from tui.steps import Receipt
 
-FROM = "from tui.keys import bindings_of, bound_classes; "
-SOURCES = Path(tui.__file__).parent
+FROM = "from beetle_tui.keys import bindings_of, bound_classes; "
+SOURCES = Path(beetle_tui.__file__).parent
 OWN = {
     "confirm-yes": "f2", "confirm-no": "f3", "confirm-close": "f4", "ask-close": "f4", "told-close": "f4,x",
     "working-stop": "f4", "palette-close": "f4", "form-take": "ctrl+t", "form-next": "f5", "form-close": "f4",
@@ -101,14 +102,19 @@ def test_a_hint_has_the_first_key_or_all_of_them_or_the_usual_ones(daemon: Daemo
 
 
 def test_what_is_loaded_late_can_have_other_keys_too() -> None:
-    program = "from tui.app import Console; from tui.keys import check_keys; check_keys({'edit-save': 'f9'})"
+    program = (
+        "from beetle_tui.app import Console; from beetle_tui.keys import check_keys; check_keys({'edit-save': 'f9'})"
+    )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
-    modules = [each.name for each in pkgutil.walk_packages(tui.__path__, "tui.")]
+    modules = [each.name for each in pkgutil.walk_packages(beetle_tui.__path__, "beetle_tui.")]
     everything = "import importlib; [importlib.import_module(each) for each in MODULES]; " + FROM
     ids = "print(sorted(each.id for kind in bound_classes() for each in bindings_of(kind)))"
     told = [
         subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True, capture_output=True).stdout
-        for text in (everything.replace("MODULES", repr(modules)) + ids, f"import tui.editor, tui.app\n{FROM}{ids}")
+        for text in (
+            everything.replace("MODULES", repr(modules)) + ids,
+            f"import beetle_tui.editor, beetle_tui.app\n{FROM}{ids}",
+        )
     ]
     assert told[0] == told[1], "there is nothing else that check_keys would have to load"
 
@@ -132,12 +138,12 @@ DIALOGS: tuple[tuple[Callable[[], Screen[Any]], tuple[str, ...]], ...] = (
     (lambda: Choose("Which?", [Option("a", "A")]), ("f6 chooses, f4 closes",)),
     (lambda: Checklist("May", CAPABILITIES, ()), ("f7 ticks, f8 all, f6 takes it, f4 closes",)),
     (
-        lambda: KeyShown("Its key", "panel", Credentials("panel", "k" * 40), "f" * 16),
+        lambda: KeyShown("Its key", "panel", Credentials("panel", "k" * 40), "f" * 16, UTF_8),
         ("f4 closes; it is not shown again", "f9 copies the key,", "f10 writes a credentials file."),
     ),
     (lambda: ReportView("a report", {"a": 1}), ("f6 opens a line, f9 copies, f10 exports, f4 closes",)),
     (lambda: Receipt("Done", ["So."], "beetle-receipt-1.x"), ("f9 copies the receipt, f4 closes",)),
-    (lambda: DiffScreen([Step("1 to 2", (), "-a\n+b")], 0), ("1 of 1; f2 older, f3 newer, f4 closes",)),
+    (lambda: DiffScreen([DiffStep("1 to 2", (), "-a\n+b")], 0), ("1 of 1; f2 older, f3 newer, f4 closes",)),
 )
 
 

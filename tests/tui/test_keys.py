@@ -11,15 +11,15 @@ import pytest
 from textual.app import ComposeResult
 from textual.binding import Binding
 
+from beetle_tui.app import Console
+from beetle_tui.area import Area, AreaScreen, Body
+from beetle_tui.help import HelpScreen, keys_of
+from beetle_tui.keys import bindings_of, bound_classes, plain_key
+from beetle_tui.palette import MOST_LINES, Entry, Palette, found
+from beetle_tui.panels import Facts
+from beetle_tui.screens import SCREENS
 from tests.running import ROOT, Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
-from tui.app import Console
-from tui.area import AreaScreen, Body
-from tui.help import HelpScreen, key_name, keys_of
-from tui.keys import bindings_of, bound_classes
-from tui.palette import MOST_LINES, Entry, Palette, found
-from tui.panels import Facts
-from tui.screens import SCREENS, Area
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_help_lists_every_key_of_the_screen(daemon: Daemon) -> None:
         await shown.press("question_mark")
         await shown.until(lambda: isinstance(shown.console.screen, HelpScreen))
         for key, active in below.active_bindings.items():
-            name = key_name(active.binding)
+            name = plain_key(active.binding.key)
             line = next((each for each in shown.lines if active.binding.tooltip in each), "")
             assert active.binding.tooltip and name in line, f"{key}: {line}"
         await shown.press("escape")
@@ -202,7 +202,6 @@ class Wider(Console):
     """A console with one area more."""
 
     areas = (*SCREENS, Area("other", "8", "Other", "what the test needs", Other))
-    MODES: ClassVar = {area.name: area.screen for area in areas}
     BINDINGS: ClassVar = [Binding("8", "show('other')", "Other", id="other", tooltip="Other: a test", show=False)]
 
 

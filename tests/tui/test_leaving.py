@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from beetle_tui.dialogs import Ask, QuitUnsaved
+from beetle_tui.editor import SkillEditor
+from beetle_tui.form import Field, Form
+from beetle_tui.line_input import LineInput
+from beetle_tui.operation_form import OperationForm
+from beetle_tui.plaintext import Plaintext
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, show
 from tests.tui.skills_shown import skill, to_skills, with_a_turn, write
 from tests.tui.test_command import Terminal
-from tui.dialogs import Ask, QuitUnsaved
-from tui.editor import SkillEditor
-from tui.form import Field, Form
-from tui.line import Line
-from tui.operation_form import OperationForm
-from tui.plaintext import Plaintext
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_arguments_of_an_operation_are_asked_about_and_are_there_when_it_goes_on
         await shown.until_shown("Quit?")
         await shown.press("n")
         await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
-        assert shown.console.screen.query_one("#argument-name", Line).value == "pump"
+        assert shown.console.screen.query_one("#argument-name", LineInput).value == "pump"
         await shown.press("enter")
         await shown.until_shown("Run skill.delete?", '"pump"')
         await shown.press("ctrl+c")
@@ -119,7 +119,7 @@ def test_arguments_of_an_operation_are_asked_about_and_are_there_when_it_goes_on
         await shown.until_shown("Run skill.delete?")
         await shown.press("n")
         await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
-        assert shown.console.screen.query_one("#argument-name", Line).value == "pump"
+        assert shown.console.screen.query_one("#argument-name", LineInput).value == "pump"
         await shown.press("ctrl+u", "ctrl+c")
         assert ended(shown)
 
@@ -131,9 +131,9 @@ def test_the_letter_that_quits_is_typed_where_one_types(daemon: Daemon) -> None:
         editor = await editing(shown)
         await shown.press("q")
         await shown.until(lambda: editor.query_one("#procedure", Plaintext).text.startswith("q"))
-        editor.query_one("#title", Line).focus()
+        editor.query_one("#title", LineInput).focus()
         await shown.press("end", "q")
-        await shown.until(lambda: editor.query_one("#title", Line).value.endswith("q"))
+        await shown.until(lambda: editor.query_one("#title", LineInput).value.endswith("q"))
         await shown.press("escape")
         await shown.until_shown("Leave without saving?")
         await shown.press("y")
@@ -143,17 +143,17 @@ def test_the_letter_that_quits_is_typed_where_one_types(daemon: Daemon) -> None:
         shown.console.push_screen(Ask("Name"))
         await shown.until(lambda: isinstance(shown.console.screen, Ask))
         await shown.press("q")
-        assert shown.console.screen.query_one(Line).value == "q"
+        assert shown.console.screen.query_one(LineInput).value == "q"
         await shown.press("escape")
         shown.console.action_operation("memory.recall")
         await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
         await shown.press("q")
-        assert shown.console.screen.query_one("#argument-query", Line).value == "q"
+        assert shown.console.screen.query_one("#argument-query", LineInput).value == "q"
         await shown.press("escape")
         shown.console.push_screen(Form("A form", [Field("a", "A")]))
         await shown.until(lambda: isinstance(shown.console.screen, Form))
         await shown.press("q")
-        assert shown.console.screen.query_one("#field-a", Line).value == "q"
+        assert shown.console.screen.query_one("#field-a", LineInput).value == "q"
         assert shown.console.return_code is None
 
     show(at(daemon), look)

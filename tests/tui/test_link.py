@@ -10,12 +10,11 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.errors import BeetleError, ServicesUnavailable
-from beetle.contracts.progress import Tell
-from beetle.runtime.hub import TOPIC_CAPABILITIES
+from beetle.contracts.progress import OnProgress
+from beetle_tui.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, Joined, Lost
+from beetle_tui.source import DaemonSource
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, opened, running, show, turn
-from tui.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, Joined, Lost
-from tui.source import TOPICS, DaemonSource
 
 
 @pytest.fixture
@@ -24,16 +23,12 @@ def daemon() -> Iterator[Daemon]:
         yield found
 
 
-def test_the_topics_need_what_the_daemon_says() -> None:
-    assert TOPICS == TOPIC_CAPABILITIES
-
-
 def test_a_killed_daemon_is_told_and_a_new_one_found(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read")
         first = daemon.pid
         daemon.kill()
-        await shown.until_shown("DAEMON LOST, read", "The daemon is lost: services_unavailable: ", "Hint: ", "Trying")
+        await shown.until_shown("DAEMON LOST, read", "The daemon is lost: daemon_unavailable: ", "Hint: ", "Trying")
         assert f"pid {first}" in shown.text, "what was read stays on the screen"
         daemon.start()
         with daemon.client() as client:
@@ -140,10 +135,10 @@ def test_a_reading_that_is_refused_is_told_and_tried_again(daemon: Daemon) -> No
     class Refusing(DaemonSource):
         refuse = True
 
-        def call(self, operation: str, arguments: object = None, tell: Tell | None = None):
+        def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None):
             if self.refuse and operation == "memory.inspect":
                 raise ServicesUnavailable(reason="not now", hint="later")
-            return super().call(operation, arguments, tell)
+            return super().call(operation, arguments, on_progress)
 
     source = Refusing(daemon.client())
 
@@ -194,7 +189,7 @@ def test_a_caller_who_may_follow_some_topics_follows_those(daemon: Daemon, tmp_p
 
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read")
-        assert shown.value("Caller").startswith("panel; ")
+        assert shown.value("Caller") == "panel"
         assert shown.value("Path") == "(not shown to this caller)"
         assert shown.console.link.state == Joined(live=True)
         commit(operator, turn(1))

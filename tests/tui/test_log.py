@@ -14,18 +14,18 @@ from textual.screen import Screen
 from beetle.contracts.common import Report
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import ServicesUnavailable
-from beetle.contracts.progress import Tell
+from beetle.contracts.progress import OnProgress
+from beetle_tui.filter import FilterBar
+from beetle_tui.log_filter import FilterNotUnderstood, LogFilter, read_filter
+from beetle_tui.log_rows import Entry
+from beetle_tui.rows import Rows
+from beetle_tui.screens.log import Log
+from beetle_tui.screens.overview import Overview
+from beetle_tui.source import DaemonSource
+from beetle_tui.split import Detail
+from beetle_tui.table import Table
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
-from tui.filter import FilterBar
-from tui.log_filter import FilterNotUnderstood, LogFilter, read_filter
-from tui.log_rows import Entry
-from tui.rows import Rows
-from tui.screens.log import Log
-from tui.screens.overview import Overview
-from tui.source import DaemonSource
-from tui.split import Detail
-from tui.table import Table
 
 NOW = datetime(2026, 3, 2, 8, 12, tzinfo=UTC)
 
@@ -184,11 +184,11 @@ def test_rows_far_down_are_read_when_they_are_gone_to(daemon: Daemon) -> None:
         screen = await opened_log(shown)
         rows = rows_of(screen)
         assert rows.loaded <= 100
-        await shown.press("end")
-        await shown.until(lambda: rows.loaded > 100)
-        for _ in range(6):
+        while rows.loaded < 403:
+            before = rows.loaded
             await shown.press("end")
-            await shown.pilot.pause()
+            await shown.until(lambda before=before: rows.loaded > before)
+        await shown.press("end")
         await shown.until(lambda: bool(numbers(shown)) and numbers(shown)[-1] == 1)
         await shown.until_shown("403 of 403 rows; chain ok for the 403 read", "daemon_started")
 
@@ -224,7 +224,7 @@ def test_the_whole_store_is_verified_below_a_dialog_and_what_was_found_stays_kno
         screen = await opened_log(shown)
         await shown.press("v")
         await shown.until_shown("Verified, and clean: ")
-        assert screen.faults == ()
+        assert screen.shared.faults == ()
 
     show(at(daemon), look)
     broken_at(daemon, 2)
@@ -273,10 +273,10 @@ class Refusing(DaemonSource):
 
     refuses = False
 
-    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None) -> Report:
         if self.refuses and operation == "event_log.read":
             raise ServicesUnavailable(reason="not now", hint="later")
-        return super().call(operation, arguments, tell)
+        return super().call(operation, arguments, on_progress)
 
 
 def test_a_list_that_cannot_be_begun_leaves_the_one_before(daemon: Daemon) -> None:

@@ -9,13 +9,13 @@ from rich.cells import cell_len
 
 from beetle.client import Client
 from beetle.contracts.errors import NotFound
+from beetle_tui.dialogs import Confirm, Told
+from beetle_tui.form import Choose, Form
+from beetle_tui.plaintext import Plaintext
+from beetle_tui.source import DaemonSource
 from tests.running import Daemon
 from tests.tui.remembering import device, dialog, go, learn, memory, only, remembering, typed
 from tests.tui.showing import Shown, at, show
-from tui.dialogs import Confirm, Told
-from tui.form import Choose, Form
-from tui.plaintext import Plaintext
-from tui.source import DaemonSource
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,13 @@ def daemon() -> Iterator[Daemon]:
 
 
 def test_a_fact_is_found_by_words_and_shown_with_what_it_comes_from(daemon: Daemon, client: Client) -> None:
-    ref = learn(client, "The gasket is made of cork.", "gasket", evidence_refs=["evidence:local/workshop/t0/m0"])
+    ref = learn(
+        client,
+        "The gasket is made of cork.",
+        "gasket",
+        evidence_refs=["evidence:local/workshop/t0/m0"],
+        authority="operator",
+    )
 
     async def look(shown: Shown) -> None:
         await only(shown, "cork")
@@ -38,7 +44,9 @@ def test_a_fact_is_found_by_words_and_shown_with_what_it_comes_from(daemon: Daem
 
 
 def test_a_citation_leads_to_the_evidence_and_back_to_the_fact(daemon: Daemon, client: Client) -> None:
-    ref = learn(client, "The flange is bent.", "flange", evidence_refs=["evidence:local/workshop/t1/m1"])
+    ref = learn(
+        client, "The flange is bent.", "flange", evidence_refs=["evidence:local/workshop/t1/m1"], authority="operator"
+    )
 
     async def look(shown: Shown) -> None:
         await only(shown, "flange bent")
@@ -111,7 +119,7 @@ def test_a_fact_that_somebody_changed_meanwhile_is_not_written_over(daemon: Daem
         await dialog(shown, Form)
         client.mutate_long_term(action="correct", ref=ref, content="The lathe is blue.", reason="painted")
         shown.console.screen.query_one(Plaintext).text = "The lathe is red."
-        shown.console.screen.query("Line").last().focus()
+        shown.console.screen.query("LineInput").last().focus()
         await typed(shown, "seen")
         await shown.press("enter")
         await shown.until_shown("conflict", "Hint:")
@@ -141,7 +149,13 @@ def test_a_stale_fact_is_out_of_recall_and_listed_among_the_stale(daemon: Daemon
 
 
 def test_a_deletion_says_what_goes_and_hands_over_a_receipt(daemon: Daemon, client: Client) -> None:
-    ref = learn(client, "The hammer is under the bench.", "hammer", evidence_refs=["evidence:local/workshop/t2/m2"])
+    ref = learn(
+        client,
+        "The hammer is under the bench.",
+        "hammer",
+        evidence_refs=["evidence:local/workshop/t2/m2"],
+        authority="operator",
+    )
 
     async def look(shown: Shown) -> None:
         await only(shown, "hammer")
@@ -249,7 +263,7 @@ def test_a_lost_daemon_leaves_what_was_shown_and_comes_back() -> None:
             await shown.until_shown("The daemon is lost")
             assert "The sign says open." in shown.text
             await shown.press("d")
-            await shown.until_shown("services_unavailable")
+            await shown.until_shown("daemon_unavailable")
             own.start()
             await shown.press("r")
             await shown.until_shown("live, read")

@@ -8,12 +8,12 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.common import Report
-from beetle.contracts.progress import Tell
+from beetle.contracts.progress import OnProgress
+from beetle_tui.dialogs import Confirm
+from beetle_tui.source import DaemonSource
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, go, learn, memory, part, remembering, typed
 from tests.tui.showing import Shown, at, opened, running, show
-from tui.dialogs import Confirm
-from tui.source import DaemonSource
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ class Counting(DaemonSource):
 
     listed = 0
 
-    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None) -> Report:
         self.listed += operation == "long_term.policy" and arguments == {"action": "list"}
-        return super().call(operation, arguments, tell)
+        return super().call(operation, arguments, on_progress)
 
 
 def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:

@@ -9,14 +9,14 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from textual.widget import Widget
 
 from beetle.client import Client
+from beetle_tui.json_view import JsonTree, ReportView
+from beetle_tui.palette import Choices, Palette
+from beetle_tui.screens.recall import Recall
+from beetle_tui.sections import Sections
+from beetle_tui.table import Table
 from tests.running import Daemon
 from tests.tui.remembering import go, learn, memory, part, remembering
 from tests.tui.showing import Shown, at, show
-from tui.json_view import JsonTree, ReportView
-from tui.palette import Choices, Palette
-from tui.screens.recall import Recall
-from tui.sections import Sections
-from tui.table import Table
 
 FACTS = 40
 
@@ -92,7 +92,9 @@ def test_the_wheel_scrolls_a_list_and_leaves_what_is_chosen(daemon: Daemon) -> N
 def test_a_click_in_a_page_chooses_its_line_and_a_double_click_goes_where_it_leads(
     daemon: Daemon, client: Client
 ) -> None:
-    learn(client, "The flange is bent.", "flange", evidence_refs=["evidence:local/workshop/t1/m1"])
+    learn(
+        client, "The flange is bent.", "flange", evidence_refs=["evidence:local/workshop/t1/m1"], authority="operator"
+    )
 
     async def look(shown: Shown) -> None:
         await go(shown, "memory")

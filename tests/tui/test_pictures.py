@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from string import ascii_letters
@@ -20,12 +21,12 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from beetle.client import Client
+from beetle_tui.app import Console
+from beetle_tui.text import DRIVES_A_TERMINAL
 from tests.running import ROOT
 from tests.tui.pictured import WORLDS, World, masked
 from tests.tui.scenes import OWN, SCENES, Scene, Visit
 from tests.tui.steady import Steady, Ticking
-from tui.app import Console
-from tui.text import DRIVES_A_TERMINAL
 
 PICTURES = Path(__file__).parent / "pictures"
 PAGE = ROOT / "docs/console.md"
@@ -55,10 +56,10 @@ def shared() -> Iterator[Callable[[str], World]]:
 @pytest.fixture(autouse=True)
 def clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs by itself: the overview's bars, the seconds of long work, the pauses before a lost daemon is tried."""
-    monkeypatch.setattr("tui.screens.overview.seconds", Ticking())
+    monkeypatch.setattr("beetle_tui.screens.overview.seconds", Ticking())
     times = iter([0.0])
-    monkeypatch.setattr("tui.working.seconds", lambda: next(times, 12.0))
-    monkeypatch.setattr("tui.link.FIRST_PAUSE_S", 30)
+    monkeypatch.setattr("beetle_tui.working.seconds", lambda: next(times, 12.0))
+    monkeypatch.setattr("beetle_tui.link.FIRST_PAUSE_S", 30)
 
 
 class Picture:
@@ -83,6 +84,7 @@ class Picture:
         return "\n".join([*self.lines, f"=== {' | '.join(self.styles)}", *legend, "---", *rows, ""])
 
 
+@cache
 def style_words(style: Style) -> str:
     """A style in words."""
     marks = [name for name in ("bold", "dim", "italic", "underline", "reverse", "strike") if getattr(style, name)]

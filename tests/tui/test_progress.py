@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,16 +10,16 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.lifecycle import MemoryRecoverReport
-from beetle.contracts.progress import Step
-from beetle.runtime.recovery import PLAN
+from beetle.contracts.progress import ProgressStep
+from beetle.runtime.areas.recovery import plan
+from beetle_tui.dialogs import Working
+from beetle_tui.source import DaemonSource
+from beetle_tui.working import told
 from tests.transports.serving import Served, open_folder, writer_held
 from tests.tui.remembering import device
 from tests.tui.showing import Shown, opened, show
-from tui.dialogs import Working
-from tui.source import DaemonSource
-from tui.working import told
 
-WAITS = f"Step 1 of {len(PLAN)}: checkpoint"
+WAITS = f"Step 1 of {len(plan())}: checkpoint"
 """The step of recovery that waits for the writer."""
 
 
@@ -29,12 +29,12 @@ def served() -> Iterator[Served]:
         yield running
 
 
-async def recover(shown: Shown, free: object) -> None:
+async def recover(shown: Shown, free: Callable[[], None]) -> None:
     """Begin to recover, look at it while it waits, and let it end."""
     console = shown.console
-    work = console.run_worker(partial(console.work, "Recover", "memory.recover"))
+    work = console.run_worker(partial(console.area.ask_long, "Recover", "memory.recover"))
     await shown.until_shown("Recover", WAITS, "so far", "esc calls it off")
-    free()  # type: ignore[operator]
+    free()
     assert isinstance(await work.wait(), MemoryRecoverReport)
     await shown.until(lambda: not isinstance(console.screen, Working))
 
@@ -65,7 +65,7 @@ def test_work_that_is_called_off_in_a_step_says_nothing_more(served: Served) -> 
         console = shown.console
         await shown.until_shown("live, read")
         with writer_held(served.store):
-            console.run_worker(partial(console.work, "Recover", "memory.recover"))
+            console.run_worker(partial(console.area.ask_long, "Recover", "memory.recover"))
             await shown.until_shown(WAITS)
             await shown.press("escape")
             await shown.until_shown("Recover: called off.")
@@ -82,9 +82,10 @@ def test_a_caller_that_may_not_be_told_is_not_refused_for_it(served: Served) -> 
 
     async def look(shown: Shown) -> None:
         console = shown.console
+        await shown.until_shown("Could not read: forbidden")
         await shown.until(lambda: served.dispatcher.hub.count == 1)
         before = served.refusals()
-        work = console.run_worker(partial(console.work, "Look", "transcript.repair"))
+        work = console.run_worker(partial(console.area.ask_long, "Look", "transcript.repair"))
         assert (await work.wait()).clean
         assert served.refusals() == before
 
@@ -94,15 +95,15 @@ def test_a_caller_that_may_not_be_told_is_not_refused_for_it(served: Served) -> 
 @pytest.mark.parametrize(
     ("step", "plain", "lines"),
     [
-        (Step("recall_index", 7, 9, 410, 1000), False,
+        (ProgressStep("recall_index", 7, 9, 410, 1000), False,
          ["Step 7 of 9: recall index", "██████░░░░░░░░░░  41%  410 of 1,000"]),
-        (Step("recall_index", 7, 9, 410, 1000), True,
+        (ProgressStep("recall_index", 7, 9, 410, 1000), True,
          ["Step 7 of 9: recall index", "######..........  41%  410 of 1,000"]),
-        (Step("pages", 8, 9), False, ["Step 8 of 9: pages", ""]),
-        (Step("gather", 1, 2, 12_000), False, ["Step 1 of 2: gather", "12,000 so far"]),
-        (Step("rows", 1, 1, 12, 10), True, ["Step 1 of 1: rows", "################  100%  12 of 10"]),
-        (Step("a\x1b[2Jb", 1, 1), True, ["Step 1 of 1: a\\x1b[2Jb", ""]),
+        (ProgressStep("pages", 8, 9), False, ["Step 8 of 9: pages", ""]),
+        (ProgressStep("gather", 1, 2, 12_000), False, ["Step 1 of 2: gather", "12,000 so far"]),
+        (ProgressStep("rows", 1, 1, 12, 10), True, ["Step 1 of 1: rows", "################  100%  12 of 10"]),
+        (ProgressStep("a\x1b[2Jb", 1, 1), True, ["Step 1 of 1: a\\x1b[2Jb", ""]),
     ],
 )  # fmt: skip
-def test_a_step_in_words(step: Step, plain: bool, lines: list[str]) -> None:
+def test_a_step_in_words(step: ProgressStep, plain: bool, lines: list[str]) -> None:
     assert told(step, plain) == lines

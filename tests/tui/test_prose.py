@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from tui.prose import MOST_SHOWN, paragraph, plain, prose
+from beetle_tui.prose import MOST_SHOWN, paragraph, plain, prose
 
 
 def shown(text: str, width: int = 40) -> list[str]:

@@ -10,21 +10,28 @@ from rich.cells import cell_len
 
 from beetle.client import Client
 from beetle.contracts.common import Report
-from beetle.contracts.progress import Tell
+from beetle.contracts.names import PLANE_NAMES
+from beetle.contracts.progress import OnProgress
+from beetle_tui.bench.settings import Settings, number_fault, read_time, time_fault
+from beetle_tui.screens.recall import Recall
+from beetle_tui.source import DaemonSource
+from beetle_tui.text import bar
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, opened, show
-from tui.bench.settings import PLANES, Settings, number_fault, read_time, time_fault
-from tui.screens.recall import Recall
-from tui.source import DaemonSource
-from tui.text import bar
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
     with remembering() as found:
         with found.client() as client:
-            learn(client, "The pump on line 2 was replaced.", "pump", evidence_refs=["evidence:local/workshop/t0/m0"])
+            learn(
+                client,
+                "The pump on line 2 was replaced.",
+                "pump",
+                evidence_refs=["evidence:local/workshop/t0/m0"],
+                authority="operator",
+            )
         yield found
 
 
@@ -108,10 +115,10 @@ def test_a_plane_is_left_out_and_the_last_one_stays(daemon: Daemon) -> None:
         await shown.press("x", "space")
         await shown.until_shown("[ ]evidence")
         await shown.until(lambda: {each.plane for each in bench(shown).tried.found.hits} == {"long_term"})
-        for _ in PLANES[1:]:
+        for _ in PLANE_NAMES[1:]:
             await shown.press("right", "space")
         await shown.until_shown("one plane at least is searched")
-        assert bench(shown).settings.planes == {PLANES[-1]}
+        assert bench(shown).settings.planes == {PLANE_NAMES[-1]}
         await shown.until_shown("No hit", "No memory holds words of this query")
         await shown.press("escape")
         await shown.until(lambda: bench(shown).table.has_focus)
@@ -165,9 +172,9 @@ class Counting(DaemonSource):
 
     recalls = 0
 
-    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None) -> Report:
         self.recalls += operation == "memory.recall"
-        return super().call(operation, arguments, tell)
+        return super().call(operation, arguments, on_progress)
 
 
 def test_a_change_is_told_and_runs_nothing_by_itself(daemon: Daemon) -> None:
@@ -308,4 +315,4 @@ def test_a_number_is_held_to_its_bounds() -> None:
 
 def test_all_planes_are_asked_for_by_naming_none() -> None:
     assert Settings().recall("q")["planes"] is None
-    assert Settings().switched("evidence").recall("q")["planes"] == list(PLANES[1:])
+    assert Settings().switched("evidence").recall("q")["planes"] == list(PLANE_NAMES[1:])

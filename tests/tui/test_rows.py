@@ -6,13 +6,14 @@ import asyncio
 import gc
 
 import pytest
+from textual.app import App, ComposeResult
 
 from beetle.client import Client
+from beetle_tui.rows import Batch, CursorRows, NumberedRows
+from beetle_tui.skill_lists import TwoWayRows
+from beetle_tui.table import Column, Table
 from tests.tui.showing import Shown, at, commit, running, show, turn
 from tests.tui.skills_shown import skill, write
-from tui.rows import Batch, CursorRows, NumberedRows
-from tui.skill_lists import TwoWayRows
-from tui.table import Table
 
 COUNT = 100_000
 
@@ -119,6 +120,35 @@ def drawn(shown: Shown) -> list[int]:
     return found
 
 
+def test_a_list_that_takes_the_place_of_an_empty_one_while_that_is_read_is_read_too() -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def nothing(cursor: str | None, limit: int) -> Batch[int]:
+        asked.set()
+        await answer.wait()
+        return Batch((), None, 0)
+
+    class Lists(App[None]):
+        def get_theme_variable_defaults(self) -> dict[str, str]:
+            return dict.fromkeys(("line", "label"), "#888888")
+
+        def compose(self) -> ComposeResult:
+            yield Table[int]((Column("Number", str),))
+
+    async def go() -> None:
+        async with Lists().run_test() as pilot:
+            table = pilot.app.query_one(Table)
+            table.show(CursorRows(nothing))
+            await asked.wait()
+            table.show(CursorRows(Asked(3).forwards))
+            answer.set()
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+            assert table.rows is not None and [table.rows.get(at) for at in range(3)] == [0, 1, 2]
+
+    asyncio.run(go())
+
+
 def test_a_key_draws_two_lines_and_a_reading_that_brings_nothing_new_draws_none() -> None:
     with running() as daemon, daemon.client() as client:
         write(client, *(skill(f"s{number}") for number in range(6)))
@@ -139,6 +169,8 @@ def test_a_key_draws_two_lines_and_a_reading_that_brings_nothing_new_draws_none(
 
 async def read_after_a_write(shown: Shown, client: Client) -> None:
     """Somebody commits a turn, and the area has read again."""
-    before = shown.state
+    await shown.until_shown("live, read")
+    area = shown.console.area
+    before = area.read_at
     commit(client, turn(1))
-    await shown.until(lambda: shown.state != before)
+    await shown.until(lambda: area.read_at != before)

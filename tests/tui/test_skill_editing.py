@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from textual.events import Paste
 
+from beetle_tui.bounds import MOST_LINE, MOST_TEXT
+from beetle_tui.editor import SkillEditor
+from beetle_tui.line_input import LineInput
+from beetle_tui.plaintext import Plaintext
+from beetle_tui.screens.skills import Skills
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, opened, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, page, skill, to_skills, with_a_turn, write
-from tui.bounds import MOST_LINE, MOST_TEXT
-from tui.editor import SkillEditor
-from tui.line import Line
-from tui.plaintext import Plaintext
-from tui.screens.skills import Skills
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def begin_to_edit(shown: Shown) -> SkillEditor:
 
 
 async def give(shown: Shown, editor: SkillEditor, reason: str) -> None:
-    editor.query_one("#edit_reason", Line).value = reason
+    editor.query_one("#edit_reason", LineInput).value = reason
     await shown.press("ctrl+s")
 
 
@@ -62,7 +62,7 @@ def test_what_is_wrong_with_an_edit_is_said_at_its_field(daemon: Daemon) -> None
         editor = await begin_to_edit(shown)
         await shown.press("ctrl+s")
         await shown.until_shown("Nothing is changed.")
-        title = editor.query_one("#title", Line)
+        title = editor.query_one("#title", LineInput)
         title.value = "   "
         await shown.press("ctrl+s")
         await shown.until_shown("The title must not be empty.")
@@ -87,13 +87,13 @@ def test_an_edit_does_not_overwrite_anothers_without_a_yes(daemon: Daemon) -> No
         with daemon.client() as client:
             other = PROCEDURE.replace("Clean the strainer", "Clean it twice")
             client.edit_runtime_skill(name="pump", procedure=other, edit_reason="another hand")
-        editor.query_one("#title", Line).value = "Mine"
+        editor.query_one("#title", LineInput).value = "Mine"
         await give(shown, editor, "my hand")
         await shown.until_shown("changed meanwhile", "revision 2; you began with 1", "another hand", "+2. Clean it")
         assert "Save your title over that?" in shown.text
         await shown.press("n")
         await shown.until(lambda: shown.console.screen is editor)
-        assert "conflict: " in shown.text and editor.query_one("#title", Line).value == "Mine"
+        assert "conflict: " in shown.text and editor.query_one("#title", LineInput).value == "Mine"
         await shown.press("ctrl+s")
         await shown.until_shown("It was changed meanwhile")
         await shown.press("y")
@@ -149,8 +149,8 @@ def test_a_pasted_megabyte_is_refused_and_the_text_stays(daemon: Daemon) -> None
 
 def test_a_text_that_drives_a_terminal_is_drawn_as_pictures_and_kept_as_it_is(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        await to_skills(shown, "Title of pump")
-        assert "\x1b" not in shown.text and "\\x1b[2J" in shown.text
+        await to_skills(shown, "Title of pump", "\\x1b[2J")
+        assert "\x1b" not in shown.text
         editor = await begin_to_edit(shown)
         await shown.until_shown("\u241b[2J")
         assert "\x1b" not in shown.text
@@ -186,7 +186,7 @@ def test_skills_of_a_store_without_a_daemon_are_edited_too(tmp_path: Path) -> No
         await shown.press("o")
         await shown.until_shown("pump disabled", "pumps; off")
         editor = await begin_to_edit(shown)
-        editor.query_one("#title", Line).value = "Another"
+        editor.query_one("#title", LineInput).value = "Another"
         await give(shown, editor, "a test")
         await shown.until_shown("revised, revision 2", "Another")
 

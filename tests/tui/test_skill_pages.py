@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from beetle.contracts.agent_skills import AgentSkillFinding, AgentSkillMount, AgentSkillSummary
 from beetle.contracts.skills import RuntimeSkillDetailReport, SkillCitation, SkillRevision, StrategyDiff
-from tui.diff import diff_of, step_blocks
-from tui.prose import Block
-from tui.skill_pages import Jump, agent_page, deletion_lines, mounts_page, skill_page, state_of, steps
+from beetle_tui.diff import diff_of, step_blocks
+from beetle_tui.prose import Block
+from beetle_tui.skill_pages import agent_page, deletion_lines, mounts_page, skill_page, state_of, steps
 
 AT = "2026-03-02T09:02:00Z"
 MADE = SkillRevision(revision=1, at=AT, source="manual", observed_at=None, source_chat_id=None)
@@ -56,7 +56,7 @@ def test_only_records_that_were_looked_up_are_called_missing() -> None:
         "- evidence:local/c/t (no such record here)", "- long_term:f-1 (no such record here)", "> long_term:f-2",
         "> agent_skill:m/s",
     ]  # fmt: skip
-    assert [each.target for each in blocks if isinstance(each.target, Jump)] == [Jump(each) for each in cited]
+    assert [each.target for each in blocks if isinstance(each.target, str)] == list(cited)
 
 
 def test_an_agent_skill_says_where_it_stands_and_what_is_wrong_there() -> None:

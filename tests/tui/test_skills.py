@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.envelope import DeviceAuth
+from beetle_tui.dialogs import Confirm
+from beetle_tui.diff import DiffScreen
+from beetle_tui.line_input import LineInput
+from beetle_tui.screens.skills import ORDERS, Skills
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, running, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, names, page, skill, to_skills, with_a_turn, write
-from tui.dialogs import Confirm
-from tui.diff import DiffScreen
-from tui.line import Line
-from tui.screens.skills import ORDERS, Skills
 
 WIDE = "漢字" * 60
 SIZES = [(60, 16), (80, 24), (160, 48)]
@@ -115,8 +115,8 @@ def test_a_filter_that_is_too_long_is_told_and_the_list_stays(daemon: Daemon) ->
         await to_skills(shown, "1 of 1 skill")
         screen = shown.console.screen
         await shown.press("slash")
-        await shown.until(lambda: isinstance(screen.focused, Line))
-        assert isinstance(screen.focused, Line)
+        await shown.until(lambda: isinstance(screen.focused, LineInput))
+        assert isinstance(screen.focused, LineInput)
         screen.focused.value = "x" * 300
         await shown.press("enter")
         await shown.until_shown("invalid_request: ", "$.args.query", "1 of 1 skill")
@@ -203,7 +203,7 @@ def test_a_person_deletes_a_skill_knowing_what_goes(daemon: Daemon) -> None:
         await shown.until(lambda: not isinstance(shown.console.screen, Confirm))
         assert detail(daemon, "pump").revision == 2
         await shown.press("d")
-        await shown.until_shown("Delete")
+        await shown.until_shown(f"Delete {PREFIX}pump?")
         await shown.press("y")
         await shown.until_shown(f"{PREFIX}pump deleted, last revision 2; v shows", "1 of 1 skill", "Title of valve")
         await shown.press("v")
@@ -340,7 +340,7 @@ def test_a_lost_daemon_leaves_what_was_read_and_refuses_what_is_done(daemon: Dae
         await shown.until_shown("DAEMON LOST", "The daemon is lost")
         assert "Title of pump" in shown.text
         await shown.press("o")
-        await shown.until_shown("services_unavailable: ")
+        await shown.until_shown("daemon_unavailable: ")
         daemon.start()
         await shown.press("r")
         await shown.until_shown("live, read", "Title of pump")

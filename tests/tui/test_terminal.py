@@ -13,13 +13,13 @@ import pytest
 
 from tests.running import Daemon
 from tests.tui.pictured import workshop
-from tests.tui.terminal import Terminal, command_of
+from tests.tui.terminal import COMMAND_NAMES, Terminal, command_of
 
 MASK_ME = "night-shift"
 PUMP = "runtime_skill__quieten-pump"
 
 
-@pytest.fixture(scope="module", params=["python", "frozen"])
+@pytest.fixture(scope="module", params=COMMAND_NAMES)
 def beetle(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return tuple(command_of(request.param))
 
@@ -206,7 +206,7 @@ def test_help_theme_copy_and_export_work_from_an_area(terminal: Terminal) -> Non
     terminal.until("┌─ Export")
     terminal.type("~/shown.txt")
     terminal.press("enter")
-    terminal.until("is there already", "an export overwrites none")
+    terminal.until("exists already", "an export overwrites none")
     terminal.press("q")
     assert terminal.ended() == 0
 

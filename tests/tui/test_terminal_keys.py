@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 from textual.binding import Binding
 
-import tui
+import beetle_tui
+from beetle_tui.keys import bindings_of, bound_classes
+from beetle_tui.screens import SCREENS
+from beetle_tui.transcript_lists import ACTIONS
 from tests.running import Daemon
 from tests.tui.pictured import broken
-from tests.tui.terminal import COMMANDS, Terminal, command_of
-from tui.keys import bindings_of, bound_classes
-from tui.screens import SCREENS
-from tui.transcript_lists import ACTIONS
+from tests.tui.terminal import COMMAND_NAMES, Terminal, command_of
 
 STAY = re.compile(r"^(move|page_|page\(|edge|scroll)")
 """Actions that move within what is shown: the next key is pressed where they led to."""
@@ -33,7 +33,7 @@ DIALOG = re.compile(r"\besc (closes|leaves|calls it off|does not)|enter runs, es
 MOST_TRIES = 12
 
 
-class Step(NamedTuple):
+class Keys(NamedTuple):
     """Keys that lead to a place; `type:` before a text types it. They are pressed until the text is shown, and not at
     all where it is shown already; without a text they are pressed once."""
 
@@ -41,12 +41,12 @@ class Step(NamedTuple):
     text: str = ""
 
 
-class Place(NamedTuple):
+class KeyTarget(NamedTuple):
     """Where keys are pressed: the area, what leads there from its list, and the classes whose keys work there."""
 
     area: str
     kinds: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Keys, ...] = ()
     level: str = ""
     """Of the transcripts: which of the lists it is."""
 
@@ -65,50 +65,50 @@ class Place(NamedTuple):
                     yield name, each
 
 
-RUNTIME = Step(("left",), "of 3 skills")
-BY_NAME = Step(("s",), "skills; by name\n")
-PUMP = Step(("end",), "─ quieten-pump")
-KITCHEN = Step(("home",), "─ Kitchen display")
-FACTS = (Step(("right",), "Topic Fact"), Step(("v",), "of 3 facts"), Step(("home",), "─ Mara (current)"))
-TALKS = Step(("escape",), "Conversations, view")
-ASKED = Step(("slash", "ctrl+u", "type:loud pump", "enter"), " hits; ")
-TURNS = (TALKS, Step(("end", "enter"), "local/workshop, view"))
+RUNTIME = Keys(("left",), "of 3 skills")
+BY_NAME = Keys(("s",), "skills; by name\n")
+PUMP = Keys(("end",), "─ quieten-pump")
+KITCHEN = Keys(("home",), "─ Kitchen display")
+FACTS = (Keys(("right",), "Topic Fact"), Keys(("v",), "of 3 facts"), Keys(("home",), "─ Mara (current)"))
+TALKS = Keys(("escape",), "Conversations, view")
+ASKED = Keys(("slash", "ctrl+u", "type:loud pump", "enter"), " hits; ")
+TURNS = (TALKS, Keys(("end", "enter"), "local/workshop, view"))
 EVERYWHERE = ("AreaScreen", "Console")
 PLACES = (
-    Place("overview", ("Body", *EVERYWHERE)),
-    Place("skills", ("Skills", "Table", *EVERYWHERE), (RUNTIME, BY_NAME, PUMP)),
-    Place("skills", ("Document", "Skills"), (RUNTIME, BY_NAME, PUMP, Step(("enter",), "━ quieten-pump"))),
-    Place("skills", ("SkillEditor", "Plaintext"), (RUNTIME, BY_NAME, PUMP, Step(("i",), "^s saves"))),
-    Place("skills", ("DiffScreen",), (RUNTIME, BY_NAME, PUMP, Step(("h",), "left older"))),
-    Place("skills", ("Receipt", "Told"), (RUNTIME, BY_NAME, PUMP, Step(("o", "v"), "┌─ Receipt"))),
-    Place("devices", ("Devices", "Table", *EVERYWHERE), (KITCHEN,)),
-    Place("devices", ("FilterBar",), (Step(("slash",), "part of an id"),)),
-    Place("devices", ("Checklist",), (KITCHEN, Step(("c",), "space ticks"))),
-    Place("devices", ("Ask",), (KITCHEN, Step(("n",), "Rename the device"))),
-    Place("devices", ("Confirm",), (KITCHEN, Step(("o",), "Give it another key?"))),
-    Place("devices", ("KeyShown",), (KITCHEN, Step(("o", "y"), "it is not shown again"))),
-    Place("transcripts", ("Transcripts", "Table", *EVERYWHERE), (TALKS,), "conversations"),
-    Place("transcripts", ("Transcripts", "AreaScreen"), TURNS, "turns"),
-    Place("transcripts", ("Document", "Transcripts"), (*TURNS, Step(("enter",), "━ Turn")), "turns"),
-    Place("transcripts", ("Transcripts",),
-          (TALKS, Step(("f", "ctrl+u", "type:pump", "enter"), "“pump” everywhere")), "hits"),
-    Place("transcripts", ("Transcripts",), (TALKS, Step(("p",), "Repair of all")), "issues"),
-    Place("memory", ("Facts", "Section", "Memory", "Table", *EVERYWHERE), FACTS),
-    Place("memory", ("Form",), (*FACTS, Step(("c",), "Correct the fact"))),
-    Place("memory", ("Choose",), (*FACTS, Step(("i",), "Only facts of the kind"))),
-    Place("memory", ("Policies", "Section"), (Step(("right",), "Chat Since"),)),
-    Place("memory", ("Tools", "Section"), (Step(("right",), "Registry Scope"),)),
-    Place("memory", ("Waiting", "Section"), (Step(("right",), "Tries Due"),)),
-    Place("memory", ("Proposals", "Section"), (Step(("right",), "Why Made"), Step(("v",), "1 of 1 proposal"))),
-    Place("recall", ("Recall", "Table", *EVERYWHERE), (ASKED,)),
-    Place("recall", ("Switches",), (ASKED, Step(("x",)))),
-    Place("log", ("Log", "Table", *EVERYWHERE)),
-    Place("log", ("Document", "Log"), (Step(("enter",), "━ Row"),)),
-    Place("log", ("HelpScreen",), (Step(("question_mark",), "Keys (esc closes)"),)),
-    Place("log", ("Palette",), (Step(("ctrl+p",), "enter runs, esc closes"),)),
-    Place("log", ("OperationForm",), (Step(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),
-    Place("log", ("JsonTree", "ReportView"),
-          (Step(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"), Step(("enter",), "enter opens a line"))),
+    KeyTarget("overview", ("Body", *EVERYWHERE)),
+    KeyTarget("skills", ("Skills", "Table", *EVERYWHERE), (RUNTIME, BY_NAME, PUMP)),
+    KeyTarget("skills", ("Document", "Skills"), (RUNTIME, BY_NAME, PUMP, Keys(("enter",), "━ quieten-pump"))),
+    KeyTarget("skills", ("SkillEditor", "Plaintext"), (RUNTIME, BY_NAME, PUMP, Keys(("i",), "^s saves"))),
+    KeyTarget("skills", ("DiffScreen",), (RUNTIME, BY_NAME, PUMP, Keys(("h",), "left older"))),
+    KeyTarget("skills", ("Receipt", "Told"), (RUNTIME, BY_NAME, PUMP, Keys(("o", "v"), "┌─ Receipt"))),
+    KeyTarget("devices", ("Devices", "Table", *EVERYWHERE), (KITCHEN,)),
+    KeyTarget("devices", ("FilterBar",), (Keys(("slash",), "part of an id"),)),
+    KeyTarget("devices", ("Checklist",), (KITCHEN, Keys(("c",), "space ticks"))),
+    KeyTarget("devices", ("Ask",), (KITCHEN, Keys(("n",), "Rename the device"))),
+    KeyTarget("devices", ("Confirm",), (KITCHEN, Keys(("o",), "Give it another key?"))),
+    KeyTarget("devices", ("KeyShown",), (KITCHEN, Keys(("o", "y"), "it is not shown again"))),
+    KeyTarget("transcripts", ("Transcripts", "Table", *EVERYWHERE), (TALKS,), "conversations"),
+    KeyTarget("transcripts", ("Transcripts", "AreaScreen"), TURNS, "turns"),
+    KeyTarget("transcripts", ("Document", "Transcripts"), (*TURNS, Keys(("enter",), "━ Turn")), "turns"),
+    KeyTarget("transcripts", ("Transcripts",),
+          (TALKS, Keys(("f", "ctrl+u", "type:pump", "enter"), "“pump” everywhere")), "hits"),
+    KeyTarget("transcripts", ("Transcripts",), (TALKS, Keys(("p",), "Repair of all")), "issues"),
+    KeyTarget("memory", ("Facts", "Section", "Memory", "Table", *EVERYWHERE), FACTS),
+    KeyTarget("memory", ("Form",), (*FACTS, Keys(("c",), "Correct the fact"))),
+    KeyTarget("memory", ("Choose",), (*FACTS, Keys(("i",), "Only facts of the kind"))),
+    KeyTarget("memory", ("Policies", "Section"), (Keys(("right",), "Chat Since"),)),
+    KeyTarget("memory", ("Tools", "Section"), (Keys(("right",), "Registry Scope"),)),
+    KeyTarget("memory", ("Waiting", "Section"), (Keys(("right",), "Tries Due"),)),
+    KeyTarget("memory", ("Proposals", "Section"), (Keys(("right",), "Why Made"), Keys(("v",), "1 of 1 proposal"))),
+    KeyTarget("recall", ("Recall", "Table", *EVERYWHERE), (ASKED,)),
+    KeyTarget("recall", ("Switches",), (ASKED, Keys(("x",)))),
+    KeyTarget("log", ("Log", "Table", *EVERYWHERE)),
+    KeyTarget("log", ("Document", "Log"), (Keys(("enter",), "━ Row"),)),
+    KeyTarget("log", ("HelpScreen",), (Keys(("question_mark",), "Keys (esc closes)"),)),
+    KeyTarget("log", ("Palette",), (Keys(("ctrl+p",), "enter runs, esc closes"),)),
+    KeyTarget("log", ("OperationForm",), (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),
+    KeyTarget("log", ("JsonTree", "ReportView"),
+          (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"), Keys(("enter",), "enter opens a line"))),
 )  # fmt: skip
 APART = ("Working",)
 """Pressed in a test of its own: what takes long does so for a stopped daemon only."""
@@ -116,9 +116,9 @@ APART = ("Working",)
 
 def everything() -> dict[str, type[Any]]:
     """Every class of the console that has keys, by its name, whatever module it is in."""
-    for module in pkgutil.walk_packages(tui.__path__, "tui."):
+    for module in pkgutil.walk_packages(beetle_tui.__path__, "beetle_tui."):
         importlib.import_module(module.name)
-    return {kind.__name__: kind for kind in bound_classes() if kind.__module__.startswith("tui.")}
+    return {kind.__name__: kind for kind in bound_classes() if kind.__module__.startswith("beetle_tui.")}
 
 
 everything()
@@ -131,7 +131,7 @@ def test_there_is_a_place_for_every_key_of_the_console() -> None:
     assert pressed - wanted == set()
 
 
-@pytest.fixture(scope="module", params=["python", "frozen"])
+@pytest.fixture(scope="module", params=COMMAND_NAMES)
 def beetle(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return tuple(command_of(request.param))
 
@@ -172,7 +172,7 @@ class Person:
             self.terminal.calm()
         self.terminal.press("escape")
 
-    def go(self, place: Place) -> str:
+    def go(self, place: KeyTarget) -> str:
         """To a place, from wherever that is calm; the screen."""
         self.close()
         self.terminal.press(next(each.key for each in SCREENS if each.name == place.area))
@@ -181,7 +181,7 @@ class Person:
             shown = self.take(step, shown)
         return shown
 
-    def take(self, step: Step, shown: str) -> str:
+    def take(self, step: Keys, shown: str) -> str:
         """A step, as often as it needs; the screen."""
         for _ in range(MOST_TRIES):
             if step.text and step.text in shown:
@@ -196,7 +196,7 @@ class Person:
                 return shown
         raise AssertionError(f"{step} does not lead there:\n{shown}")
 
-    def press_all(self, place: Place, keys: Mapping[str, Binding]) -> None:
+    def press_all(self, place: KeyTarget, keys: Mapping[str, Binding]) -> None:
         """Press keys of a place; after each of them the console lives, and it is calm."""
         there = False
         for key, binding in keys.items():
@@ -207,12 +207,12 @@ class Person:
             there = bool(STAY.match(binding.action))
 
 
-def keys_of(place: Place, *, again: bool) -> dict[str, Binding]:
-    """The keys of a place that do not end the console; without `again` no binding that a place before it has."""
+def keys_of(place: KeyTarget, *, again: bool) -> dict[str, Binding]:
+    """The keys of a place that do not end the console: those of bindings that no place before it has, or the others."""
     before = {(kind, each.id) for other in PLACES[: PLACES.index(place)] for kind, each in other.bindings()}
     found: dict[str, Binding] = {}
     for kind, each in place.bindings():
-        if each.id not in (*ENDING, *LEAVING) and (again or (kind, each.id) not in before):
+        if each.id not in (*ENDING, *LEAVING) and again == ((kind, each.id) in before):
             found.setdefault(each.key, each)
     return found
 
@@ -226,15 +226,16 @@ def person(folder: Path, beetle: tuple[str, ...], daemon: Daemon) -> Iterator[Pe
         yield found
 
 
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["once", "everywhere"])
 @pytest.mark.parametrize("area", [each.name for each in SCREENS])
 def test_every_key_is_pressed_and_the_console_lives(
-    area: str, folder: Path, beetle: tuple[str, ...], daemon: Daemon
+    area: str, again: bool, folder: Path, beetle: tuple[str, ...], daemon: Daemon
 ) -> None:
+    """Each binding once; at every place where it works in the slow suite."""
     with person(folder, beetle, daemon) as found:
         for place in PLACES:
             if place.area == area:
-                # What is frozen is the same code: there each binding once is enough to see that nothing is missing.
-                found.press_all(place, keys_of(place, again=beetle == tuple(COMMANDS["python"])))
+                found.press_all(place, keys_of(place, again=again))
         found.close()
         found.terminal.calm()
         found.terminal.press("q")

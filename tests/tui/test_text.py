@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from beetle.transports.cli import text as command_line
-from tui.text import JOINS, count, fold, harmless, neutral, padded, size
+from beetle.cli import text as command_line
+from beetle_tui.text import JOINS, count, fold, harmless, neutral, size
 
 
 def test_what_drives_a_terminal_is_what_the_command_line_says() -> None:
@@ -37,11 +37,6 @@ def test_folding_loses_nothing_but_blanks_and_fits(text: str, width: int) -> Non
     lines = fold(text, width)
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert all(cell_len(line) <= max(width, 2) for line in lines)
-
-
-@given(st.text().map(neutral), st.integers(0, 40))
-def test_padding_gives_exactly_the_width(text: str, width: int) -> None:
-    assert cell_len(padded(text, width)) == width
 
 
 @given(st.integers(0, 10**16))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from beetle.client import Client
+from beetle_tui.screens.transcripts import Transcripts
+from beetle_tui.steps import Receipt
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, opened, running, show
 from tests.tui.talking import (
@@ -22,8 +24,6 @@ from tests.tui.talking import (
     type_in,
     write_skill,
 )
-from tui.screens.transcripts import Transcripts
-from tui.steps import Receipt
 
 
 @pytest.fixture

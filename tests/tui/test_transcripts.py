@@ -12,8 +12,13 @@ from rich.cells import cell_len
 
 from beetle.client import Client
 from beetle.contracts.common import Report
-from beetle.contracts.progress import Tell
+from beetle.contracts.progress import OnProgress
 from beetle.contracts.transcript import TranscriptRedactionReportItem
+from beetle_tui.evidence import TURNS_READ
+from beetle_tui.rows import KEPT_PAGES
+from beetle_tui.source import DaemonSource
+from beetle_tui.split import Detail
+from beetle_tui.turns import read_time, withheld_blocks
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, running, show
 from tests.tui.talking import (
@@ -28,11 +33,6 @@ from tests.tui.talking import (
     type_in,
     write_skill,
 )
-from tui.evidence import TURNS_READ
-from tui.rows import KEPT_PAGES
-from tui.source import DaemonSource
-from tui.split import Detail
-from tui.turns import read_time, withheld_blocks
 
 SIZES = ((60, 16), (80, 24), (160, 48))
 
@@ -225,9 +225,9 @@ class Noting(DaemonSource):
         super().__init__(client)
         self.asked: list[str] = []
 
-    def call(self, operation: str, arguments: object = None, tell: Tell | None = None) -> Report:
+    def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None) -> Report:
         self.asked.append(operation)
-        return super().call(operation, arguments, tell)
+        return super().call(operation, arguments, on_progress)
 
 
 def test_reading_writes_nothing(daemon: Daemon, client: Client) -> None:

@@ -1,0 +1,90 @@
+"""From the typed words to a command, and from an error to its message and exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from beetle import __version__
+from beetle.cli.commands import COMMANDS, group_help, root_help
+from beetle.cli.parser import Parser, split_arguments
+from beetle.contracts.errors import BeetleError, InvalidRequest
+
+USAGE = 2
+INTERRUPTED = 130
+NO_READER = 141
+
+
+def run(tokens: list[str]) -> int:
+    """Run one command line; the process's exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, not a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = _run(tokens)
+        sys.stdout.flush()
+    except BeetleError as error:
+        print_error(error, as_json="--json" in tokens)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has enough; the interpreter's last flush must not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
+    except OSError as error:
+        told = _Refused(reason=f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        print_error(told, as_json="--json" in tokens)
+        return 1
+    return code
+
+
+class _Refused(BeetleError):
+    """The system refused something that no one foresaw: the output, a file, a process."""
+
+    template = "the system reports: {reason}"
+
+
+def _run(tokens: list[str]) -> int:
+    typed = split_arguments(tokens, COMMANDS)
+    if typed.version:
+        print(f"beetle {__version__}")
+        return 0
+    if typed.command is None:
+        if typed.help:
+            print(group_help(typed.words) if typed.words else root_help())
+            return 0
+        if not typed.words:
+            print(root_help(), file=sys.stderr)
+            return USAGE
+        words = " ".join(("beetle", *typed.words))
+        known = [each[len(typed.words)] for each in COMMANDS if each[: len(typed.words)] == typed.words]
+        raise InvalidRequest(reason=f"{words} needs a command: {', '.join(known)}", hint=f"see `{words} --help`")
+    parser = Parser(typed.command)
+    if typed.help:
+        parser.print_help()
+        return 0
+    try:
+        values = parser.read(typed.options)
+    except SystemExit as asked_for_help:
+        return asked_for_help.code if isinstance(asked_for_help.code, int) else 0
+    return parser.run(values)
+
+
+def print_error(error: BeetleError, *, as_json: bool = False) -> None:
+    """An error on stderr: its key and message, and on the next line its hint; or the wire's, on one line of JSON."""
+    from beetle.cli.text import neutral
+
+    with suppress(OSError):
+        sys.stdout.flush()
+    if as_json:
+        from beetle.cli import render
+
+        fields = ("key", "message", "hint", "retryable", "details")
+        print(render.as_json({"error": {name: getattr(error, name) for name in fields}}), file=sys.stderr)
+        return
+    print(f"beetle: {error.key}: {neutral(error.message)}", file=sys.stderr)
+    if error.hint:
+        print(neutral(error.hint), file=sys.stderr)

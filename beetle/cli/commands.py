@@ -1,0 +1,158 @@
+"""Every command: those of the table of operations, and the few that are the command line's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from beetle.cli.parser import GLOBALS, Code, Command, Words
+from beetle.contracts.operation import ANY, CARE, SECTIONS, SKILL, Group, Operation
+from beetle.contracts.operations import BY_NAME, OPERATIONS
+
+DAEMON = Group("Daemon")
+MACHINE = Group("This machine")
+PLATFORM = Group("Care", "platform", "what a profile allows")
+
+OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
+OF_FILES = ("memory.export", "memory.export_space", "memory.import", "memory.import_space")
+"""Operations whose command takes more than the fields of the request."""
+
+
+def _own(name: str) -> Code:
+    """The code of a command of the command line's own. Only its module is loaded: the others' are not paid for."""
+    if name == "serve":
+        from beetle.cli import serve as found
+    elif name in ("start", "stop", "status"):
+        from beetle.cli import control as found
+    elif name == "tui":
+        from beetle.cli import console as found
+    elif name == "log":
+        from beetle.cli import devices as found
+    elif name in ("install", "uninstall"):
+        from beetle.cli import installing as found
+    elif name == "doctor":
+        from beetle.cli import doctor as found
+    elif name == "completion":
+        from beetle.cli import completion as found
+    elif name in ("platform capability-snapshot", "version"):
+        from beetle.cli import platform as found
+    else:
+        from beetle.cli import data as found
+    return found.OWN[name]
+
+
+def _of_operation(row: Operation) -> Code:
+    if row.name in OF_DEVICES:
+        from beetle.cli import devices as found
+    elif row.name in OF_FILES:
+        from beetle.cli import continuity as found
+    else:
+        from beetle.cli import data as found
+    return partial(found.fill_operation, row), partial(found.run_operation, row)
+
+
+def _command(row: Operation) -> Command:
+    word = f"[{row.word.upper()}] " if row.word else ""
+    if row.name in OF_FILES:
+        word = "FILE " if row.effect == "write" else "--out FILE "
+    return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
+
+
+def _named(
+    name: str,
+    group: Group,
+    help: str,
+    arguments: str = "[OPTION]…",
+    examples: tuple[str, ...] = (),
+    description: str = "",
+) -> Command:
+    return Command(tuple(name.split()), group, help, partial(_own, name), arguments, examples, description)
+
+
+OWN: tuple[Command, ...] = (
+    _named("serve", DAEMON, "run the daemon in the foreground, until SIGTERM",
+           examples=("beetle serve", "beetle --store notes.db --socket notes.sock --profile compact serve"),
+           description="Run the daemon in the foreground, until SIGTERM; SIGHUP reloads the configuration.\n"
+           "The log names the profile chosen by `auto` (the default), and the reason."),
+    _named("start", DAEMON, "run the daemon in the background",
+           examples=("beetle start", "beetle --store notes.db --socket notes.sock --profile compact start"),
+           description="Run `serve` in the background and wait until it is ready. Its log is next to the store\n"
+           "(beetle.log), unless the configuration names another file."),
+    _named("stop", DAEMON, "stop the daemon and wait for its end", ""),
+    _named("status", DAEMON, "show whether a daemon runs, and its store", "",
+           description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
+    _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
+           examples=("beetle tui", "beetle --store notes.db tui"),
+           description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "
+           "live.\nPress ? there for its keys, q to leave. Without a daemon it opens the store itself."),
+    _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
+           ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
+            "echo '{\"conversation\": …}' | beetle call transcript.commit -")),
+    _named("log", CARE, "show the event log: changes and refused requests, with the caller", "[--follow] [OPTION]…",
+           BY_NAME["event_log.read"].shell),
+    _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
+    _named("skill disable", SKILL, "keep a runtime skill out of recall and projection", "[NAME] [OPTION]…"),
+    _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
+           "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
+    _named("install", MACHINE, "install this program, with a configuration and a service",
+           examples=("sudo ./beetle install", "./beetle install --user", "sudo beetle install --rollback"),
+           description="Install this program under a prefix, with a link in the path, a configuration with the\n"
+           "profile that fits this machine, and a systemd unit. May be repeated: a new version is complete\n"
+           "before the switch, the previous one stays, and stores and configurations stay unchanged."),
+    _named("uninstall", MACHINE, "remove the program and its service; the store stays",
+           examples=("sudo beetle uninstall", "beetle uninstall --user"),
+           description="Remove the unit, the link and every version made by `beetle install`. The store, the\n"
+           "configuration and the user stay, and their places are named. Give --prefix, --bin, --user and\n"
+           "--root as they were."),
+    _named("doctor", CARE, "check install, store, machine and build, and suggest remedies", "[--self-test]",
+           description="Check install, store, machine and build, and suggest a remedy for each finding.\n"
+           "Exit code 0 when all is well, 1 with warnings, else that of the worst problem."),
+    _named("completion", CARE, "print a completion script for bash, zsh or fish", "SHELL",
+           ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),
+    _named("version", CARE, "print the version", ""),
+)  # fmt: skip
+
+COMMANDS: Mapping[Words, Command] = {
+    each.words: each for each in (*(_command(row) for row in OPERATIONS if row.cli), *OWN)
+}
+
+
+def root_help() -> str:
+    """The page of `beetle --help`."""
+    lines = ["Beetle: governed memory for agents on this device.", "", "usage: beetle [OPTION]… COMMAND [OPTION]…"]
+    for section in SECTIONS:
+        heads = {each.words[0]: _summary(each) for each in COMMANDS.values() if each.group.section == section}
+        lines += ["", f"{section}:", *(f"  {word:<13} {text}" for word, text in heads.items())]
+    lines += ["", "Options, before or after the command:"]
+    lines += [f"  {each.option + (' ' + each.metavar if each.metavar else ''):<18} {each.help}" for each in GLOBALS]
+    lines += [f"  {'--version':<18} print the version", f"  {'-h, --help':<18} help, here or for a command"]
+    lines += [
+        "",
+        "A command speaks to the daemon if one answers, and otherwise opens the store itself.",
+        "Begin with `beetle start`, or `beetle transcript commit --help`.",
+    ]
+    return "\n".join(lines)
+
+
+def _summary(command: Command) -> str:
+    """What stands beside a command's first word."""
+    return command.group.help if command.group.word else command.help
+
+
+def group_help(words: Words) -> str:
+    """The page of a group, such as `beetle memory --help`."""
+    inside = [each for each in COMMANDS.values() if each.words[: len(words)] == words]
+    name = " ".join(words)
+    longest = max(len(each.name) - len(name) for each in inside)
+    summary = inside[0].group.help
+    return "\n".join(
+        [
+            f"{summary[:1].upper()}{summary[1:]}.",
+            "",
+            f"usage: beetle {name} COMMAND [OPTION]…",
+            "",
+            *(f"  {each.name.removeprefix(name).strip():<{longest}} {each.help}" for each in inside),
+            "",
+            f"See `beetle {name} COMMAND --help`.",
+        ]
+    )

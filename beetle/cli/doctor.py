@@ -1,0 +1,335 @@
+"""doctor: install, store, machine and build, with what to do about each finding."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import sys
+import time
+from argparse import SUPPRESS, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from beetle import __version__
+from beetle.cli.parser import Parser, typed_option
+from beetle.cli.serve import read_configuration
+from beetle.cli.session import Busy, find_daemon, holder_in_view, typed_target
+from beetle.contracts.errors import STATUS, BeetleError, DaemonUnavailable
+
+if TYPE_CHECKING:
+    from beetle.deploy.selftest import Outcome
+    from beetle.find import Target
+    from beetle.runtime.host.config import Config
+    from beetle.runtime.host.profile import Profile
+
+BUILT_AFTER = 1_735_689_600
+"""2025-01-01: no clock that is right shows an earlier time than this program has."""
+
+OLDEST_PYTHON = (3, 11)
+OWN_DESCRIPTORS = 64
+"""Files that the daemon has open besides its connections: store, readers, log, sockets."""
+
+NETWORK_FILESYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs")
+LOW_SPACE_BYTES = 32 * 2**20
+WARNED = 1
+
+Level = Literal["ok", "note", "warning", "problem"]
+
+
+class Finding(NamedTuple):
+    """What one check found. `key` is the error key that a problem would show itself as."""
+
+    check: str
+    level: Level
+    text: str
+    advice: str = ""
+    key: str = "internal"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for what is well, 1 for a warning, the error's own for a problem."""
+        if self.level == "problem":
+            return STATUS[self.key].exit_code
+        return WARNED if self.level == "warning" else 0
+
+
+def fill_doctor(parser: Parser) -> None:
+    """What `doctor` takes."""
+    parser.add_argument(
+        "--self-test", action="store_true", default=SUPPRESS,
+        help="run this build's own checks instead, in a folder of their own; exit code 0 when all of them passed",
+    )  # fmt: skip
+
+
+def run_doctor(typed: Namespace) -> int:
+    """Run every check and print what was found."""
+    if typed_option(typed, "self_test"):
+        return run_self_test(as_json=bool(typed_option(typed, "json")))
+    from beetle.cli.render import as_json
+    from beetle.cli.text import screen_width, wrap
+
+    findings = list(examine(typed, os.environ, os.getuid()))
+    code = max((each.exit_code for each in findings), default=0)
+    if typed_option(typed, "json"):
+        shown = [{**each._asdict(), "exit_code": each.exit_code} for each in findings]
+        print(as_json({"exit_code": code, "findings": shown}))
+        return code
+    width = screen_width()
+    for each in findings:
+        first, *more = wrap(each.text, " " * 20, width)
+        print(f"{each.level:<8} {each.check:<10} {first.strip()}")
+        for line in more:
+            print(line)
+        if each.advice:
+            print("\n".join(wrap(f"→ {each.advice}", " " * 20, width)))
+    worst = [each for each in findings if each.exit_code]
+    print("All is well." if not worst else f"{len(worst)} of {len(findings)} checks want attention.")
+    return code
+
+
+def run_self_test(*, as_json: bool) -> int:
+    """The build's self-test in a folder of its own; the user's store and socket are not looked at.
+
+    Raises:
+        StoreReadOnly, StorageFull: there is no place for that folder.
+    """
+    from beetle.deploy import selftest
+
+    outcomes: list[selftest.Outcome] = []
+    with selftest.temporary_workspace(os.environ) as place:
+        for each in selftest.run_checks(place):
+            outcomes.append(each)
+            if not as_json:
+                _show_outcome(each)
+    failed = [each.name for each in outcomes if not each.passed]
+    problem = selftest.verdict(len(outcomes), len(outcomes) - len(failed))
+    if as_json:
+        _print_outcomes(outcomes, failed, selftest.EXPECTED)
+    else:
+        print(problem or f"{len(outcomes)} of {selftest.EXPECTED} checks passed")
+    return STATUS["internal"].exit_code if problem else 0
+
+
+def _show_outcome(each: Outcome) -> None:
+    from beetle.cli.text import screen_width, wrap
+
+    first, *more = wrap(each.detail, " " * 24, screen_width())
+    print(f"{'ok' if each.passed else 'failed':<8} {each.name:<14} {first.strip()}", *more, sep="\n", flush=True)
+
+
+def _print_outcomes(outcomes: list[Outcome], failed: list[str], expected: int) -> None:
+    from beetle.cli.render import as_json
+
+    words = {True: "ok", False: "failed"}
+    checks = [
+        {"name": each.name, "outcome": words[each.passed], "detail": each.detail, "seconds": each.seconds}
+        for each in outcomes
+    ]
+    passed = len(outcomes) - len(failed)
+    told = {"expected": expected, "ran": len(outcomes), "passed": passed, "failed": failed, "checks": checks}
+    print(as_json(told))
+
+
+def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Finding]:
+    """Every finding, in the order of the checks; a check that fails outright is a finding too."""
+    yield from _guarded("install", _check_install)
+    yield from _guarded("build", _check_build)
+    yield from _guarded("clock", _check_clock)
+    try:
+        config = read_configuration(typed)
+        target = typed_target(typed, env, config, uid)
+        profile, why = _profile(typed, config, target)
+    except BeetleError as error:
+        yield Finding("config", "problem", error.message, error.hint, error.key)
+        return
+    yield Finding("config", "ok", str(config.file) if config.file else "no configuration file: the defaults hold")
+    yield Finding("profile", "ok", f"{profile.name}: {why}")
+    yield from _guarded("limits", lambda: _check_limits(profile))
+    if target.store is not None:
+        store = Path(target.store)
+        yield from _guarded("folder", lambda: _check_folder(store.parent, uid))
+        yield from _guarded("disk", lambda: _check_disk(store, profile))
+    yield from _guarded("daemon", lambda: _check_store(typed, target, profile))
+
+
+def _guarded(check: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from run()
+    except BeetleError as error:
+        yield Finding(check, "problem", error.message, error.hint, error.key)
+    except OSError as error:
+        yield Finding(check, "problem", f"{error.strerror}: {error.filename}", "look at its permissions")
+
+
+def _profile(typed: Namespace, config: Config, target: Target) -> tuple[Profile, str]:
+    from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+
+    name = typed_option(typed, "profile") or config.daemon.profile or "auto"
+    if name != "auto":
+        return load_profile(name), "it was asked for"
+    folder = Path(target.store).parent if target.store is not None else Path("/")
+    choice = choose_profile(read_machine(folder))
+    return load_profile(choice.name), choice.reasons[-1]
+
+
+def _check_install() -> Iterator[Finding]:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info < OLDEST_PYTHON:
+        yield Finding("install", "problem", f"Python {version}", "install Python 3.11 or newer")
+    else:
+        yield Finding("install", "ok", f"beetle {__version__}, Python {version}, {sys.executable}")
+
+
+def _check_build() -> Iterator[Finding]:
+    """What is quick of the build's own self-test."""
+    from beetle.deploy.selftest import CheckFailed, quick
+
+    try:
+        yield Finding("build", "ok", quick())
+    except CheckFailed as wrong:
+        yield Finding(
+            "build", "problem", str(wrong), "install this build again; `beetle doctor --self-test` tells more"
+        )
+
+
+def _check_clock() -> Iterator[Finding]:
+    now = time.time()
+    shown = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    if now < BUILT_AFTER:
+        advice = "set it (timedatectl set-ntp true), before anything is written with wrong times"
+        yield Finding("clock", "warning", f"the clock shows {shown}, which has been", advice)
+    else:
+        yield Finding("clock", "ok", shown)
+
+
+def _check_limits(profile: Profile) -> Iterator[Finding]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = profile.budgets.connections + profile.budgets.readers * 3 + OWN_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        text = f"at most {hard} open files are allowed; {profile.budgets.connections} connections need {needed}"
+        advice = f"LimitNOFILE={needed} in the unit, or a higher hard limit (ulimit -Hn)"
+        yield Finding("limits", "warning", text, advice)
+    elif soft != resource.RLIM_INFINITY and soft < needed:
+        yield Finding("limits", "ok", f"{soft} open files are allowed; the daemon raises that to the {needed} it needs")
+    else:
+        yield Finding("limits", "ok", f"{soft} open files are allowed, {needed} are needed")
+
+
+def _check_folder(folder: Path, uid: int) -> Iterator[Finding]:
+    if not folder.exists():
+        yield Finding("folder", "note", f"{folder} is not there yet; it is made with mode 0700")
+        return
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    kind = _filesystem(folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        advice = "make it writable for this user, or name another --store"
+        yield Finding("folder", "problem", f"{folder} cannot be written by uid {uid}", advice, "store_read_only")
+    elif kind in NETWORK_FILESYSTEMS:
+        advice = "put the store on a local disk: its log and locks do not hold over a network"
+        yield Finding("folder", "warning", f"{folder} is on a network filesystem ({kind})", advice)
+    elif mode & 0o022 and not mode & stat.S_ISVTX:
+        yield Finding(
+            "folder", "warning", f"{folder} may be changed by others (mode {mode:04o})", f"chmod go-w {folder}"
+        )
+    else:
+        yield Finding("folder", "ok", f"{folder} (mode {mode:04o})")
+
+
+def _filesystem(folder: Path) -> str:
+    """Kind of the filesystem that holds a folder: that of the mount with the longest matching path."""
+    place = str(folder.resolve())
+    best, kind = "", "unknown"
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return kind
+    for line in lines:
+        words = line.split()
+        if len(words) > 2 and f"{place}/".startswith(f"{words[1].rstrip('/')}/") and len(words[1]) >= len(best):
+            best, kind = words[1], words[2]
+    return kind
+
+
+def _check_disk(store: Path, profile: Profile) -> Iterator[Finding]:
+    from beetle.cli.text import size
+
+    there = store.parent
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    disk = os.statvfs(there)
+    free = disk.f_bavail * disk.f_frsize
+    used = sum(each.stat().st_size for each in (store, Path(f"{store}-wal")) if each.exists())
+    ceiling = profile.budgets.store_bytes
+    text = f"{size(free)} free; the store takes {size(used)} of its {size(ceiling)}"
+    if disk.f_files and not disk.f_favail:
+        yield Finding("disk", "problem", "no inodes are left", "delete files on that filesystem", "storage_full")
+    elif free < LOW_SPACE_BYTES:
+        yield Finding("disk", "problem", text, "free space on that filesystem", "storage_full")
+    elif used > ceiling * 0.9:
+        advice = "delete what is no longer needed, or take a larger profile"
+        yield Finding("disk", "warning", text, advice, "store_budget_exceeded")
+    elif free < ceiling - used:
+        advice = "free space, or take a smaller profile: the store may grow until the disk is full"
+        yield Finding("disk", "warning", text, advice)
+    else:
+        yield Finding("disk", "ok", text)
+
+
+def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator[Finding]:
+    """The running daemon's own view, or the store opened here when nobody has it."""
+    try:
+        client = find_daemon(typed, target)
+    except (DaemonUnavailable, Busy) as error:
+        yield Finding("daemon", "problem", error.message, error.hint, error.key)
+        return
+    if client is not None:
+        with client:
+            told, seen = client.hello(), client.inspect()
+        yield Finding("daemon", "ok", f"running (pid {told.pid}) at {client.path} with {told.profile}")
+        if told.version != __version__:
+            advice = "restart it: beetle stop, beetle start"
+            yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
+        yield from _store_findings(seen.store.path, seen.store.schema, seen.operator.findings or ())
+        if (told_of := seen.operator.identity) is not None:
+            yield _identity_finding(told_of.state, told_of.problem, told_of.advice)
+        return
+    yield Finding("daemon", "note", "none runs; commands open the store themselves", "beetle start")
+    assert target.store is not None
+    holder = holder_in_view(target.store)
+    if holder is not None:
+        text = f"process {holder.pid} holds {target.store}, and it is no daemon"
+        yield Finding("store", "warning", text, "wait until it ends", "store_locked")
+    elif not os.path.exists(target.store):
+        yield Finding("store", "note", f"{target.store} is not there yet", "the first write makes it")
+    else:
+        from beetle.open import open_store
+
+        opened = open_store(target.store, profile.name)
+        try:
+            report = opened.store.open_report
+            state = opened.identity.state
+            problem = opened.identity.problem(state, whole_path=True) or (None, None)
+        finally:
+            opened.store.close()
+        yield from _store_findings(report.path, report.schema, report.findings)
+        yield _identity_finding(state, *problem)
+
+
+def _identity_finding(state: str, problem: str | None, advice: str | None) -> Finding:
+    if state == "usable":
+        return Finding("identity", "ok", "the device identity can be used")
+    text = f"{problem or state}; until then the private plane is closed, and receipts are unsigned"
+    return Finding("identity", "warning", text, advice or "")
+
+
+def _store_findings(path: str | None, schema: int, findings: tuple[str, ...]) -> Iterator[Finding]:
+    yield Finding(
+        "store", "ok", f"{path or 'open'}, schema {schema}", "beetle verify walks it whole" if findings else ""
+    )
+    for each in findings:
+        yield Finding("store", "warning", each, "see the disk and the profile above")
+
+
+OWN = {"doctor": (fill_doctor, run_doctor)}

@@ -1,0 +1,235 @@
+"""What was typed, taken apart: the command's words, the options that every command takes, the command's own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from argparse import SUPPRESS, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.operation import Group
+
+Words = tuple[str, ...]
+
+
+class GlobalOption(NamedTuple):
+    """An option of every command, before or after it. Without `metavar` it takes no value."""
+
+    option: str
+    metavar: str | None
+    help: str
+
+    @property
+    def dest(self) -> str:
+        """Its name among the parsed values."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+
+GLOBALS: tuple[GlobalOption, ...] = (
+    GlobalOption("--socket", "PATH", "speak to the daemon at this socket, and to nothing else"),
+    GlobalOption("--store", "PATH", "work with this store: through its daemon, or opened here when it has none"),
+    GlobalOption(
+        "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
+    ),
+    GlobalOption("--config", "FILE", "configuration file"),
+    GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
+    GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
+    GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
+    GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),
+    GlobalOption("--chat", "ID", "chat of the scope (chat-1)"),
+    GlobalOption("--json", None, "print the report as JSON on one line"),
+)
+BY_OPTION: Mapping[str, GlobalOption] = {each.option: each for each in GLOBALS}
+
+
+Code = tuple[Callable[["Parser"], None], Callable[[Namespace], int]]
+"""What adds a command's options, and what runs it."""
+
+
+class Command(NamedTuple):
+    """One command: its words, its group, one line of help, and what loads its code.
+
+    `arguments` is how its usage line goes on after the words.
+    """
+
+    words: Words
+    group: Group
+    help: str
+    load: Callable[[], Code]
+    arguments: str = "[OPTION]…"
+    examples: tuple[str, ...] = ()
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """The words as one text."""
+        return " ".join(self.words)
+
+
+class Typed(NamedTuple):
+    """A command line taken apart: how far its words led, and what is left for the command's own parser."""
+
+    words: Words
+    command: Command | None
+    options: tuple[str, ...]
+    help: bool
+    version: bool
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal, without the module that argparse loads for that: it brings every compression along."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
+class Parser(argparse.ArgumentParser):
+    """Of one command. What is wrong is raised, not printed."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        examples = "".join(f"\n  {each}" for each in command.examples)
+        super().__init__(
+            prog=f"beetle {command.name}",
+            usage=f"beetle {command.name} {command.arguments}".rstrip(),
+            description=command.description or command.help[:1].upper() + command.help[1:] + ".",
+            epilog=(f"examples:{examples}\n\n" if examples else "")
+            + "Global options (--json, --socket, --store, …) may stand here too: see `beetle --help`.",
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+        )
+        for each in GLOBALS:
+            if each.metavar is None:
+                self.add_argument(each.option, action="store_true", default=SUPPRESS, help=SUPPRESS)
+            else:
+                self.add_argument(each.option, default=SUPPRESS, help=SUPPRESS)
+        fill, self.run = command.load()
+        fill(self)
+
+    def error(self, message: str) -> NoReturn:
+        message = re.sub(r"^argument (--\S+): expected one argument$", r"\1 needs a value", message)
+        message = message.removeprefix("argument ").replace("the following arguments are required: ", "missing: ")
+        raise InvalidRequest(reason=f"{self.command.name}: {message}", hint=f"see `beetle {self.command.name} --help`")
+
+    def read(self, tokens: Sequence[str]) -> Namespace:
+        """The typed values.
+
+        Raises:
+            InvalidRequest: an unknown option, one too many words, an option without its value.
+        """
+        typed, left = self.parse_known_args(self._joined(tokens))
+        if left:
+            self._refuse(left[0])
+        return typed
+
+    def _joined(self, tokens: Sequence[str]) -> list[str]:
+        """`--text -5` as `--text=-5`: argparse would take the value for an option."""
+        known = options_of(self)
+        joined: list[str] = []
+        waiting = False
+        for index, token in enumerate(tokens):
+            if waiting and token.partition("=")[0] not in known:
+                joined[-1] += f"={token}"
+                waiting = False
+                continue
+            if token == "--":
+                return [*joined, *tokens[index:]]
+            action = known.get(token)
+            waiting = action is not None and token.startswith("--") and action.nargs is None
+            joined.append(token)
+        return joined
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"{word!r} is one word too many; quote a text that has several")
+        name = word.partition("=")[0]
+        close = close_matches(name, options_of(self), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"see `beetle {self.command.name} --help`"
+        raise InvalidRequest(reason=f"{self.command.name}: there is no option {name}", hint=hint)
+
+
+def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) -> Typed:
+    """Find the command's words, with global options before and between them.
+
+    Raises:
+        InvalidRequest: no such command or option, with the nearest in the hint.
+    """
+    words: Words = ()
+    options: list[str] = []
+    wants_help = wants_version = False
+    left = list(tokens)
+    while left:
+        token = left.pop(0)
+        if token in ("-h", "--help") or (token == "help" and not words):
+            wants_help = True
+        elif token == "--version":
+            wants_version = True
+        elif token.startswith("-"):
+            options.append(token)
+            if _takes_next(token):
+                if not left:
+                    raise InvalidRequest(reason=f"{token} needs a value", hint="see `beetle --help`")
+                options[-1] += f"={left.pop(0)}"
+        else:
+            words = _further(words, token, commands)
+            if words in commands:
+                return Typed(words, commands[words], (*options, *left), wants_help, wants_version)
+    return Typed(words, None, tuple(options), wants_help, wants_version)
+
+
+def _takes_next(token: str) -> bool:
+    name, equals, _ = token.partition("=")
+    option = BY_OPTION.get(name)
+    if option is None:
+        close = close_matches(name, BY_OPTION, n=1)
+        hint = f"did you mean {close[0]}?" if close else "options of a command stand after it; see `beetle --help`"
+        raise InvalidRequest(reason=f"there is no global option {name}", hint=hint)
+    return option.metavar is not None and not equals
+
+
+def _further(words: Words, token: str, commands: Mapping[Words, Command]) -> Words:
+    known = {each[len(words)] for each in commands if each[: len(words)] == words and len(each) > len(words)}
+    if token in known:
+        return (*words, token)
+    where = " ".join(("beetle", *words))
+    # Who leaves the group out finds it: `beetle recall` is `beetle memory recall`.
+    whole = sorted(f"`beetle {' '.join(each)}`" for each in commands if len(each) > 1 and each[-1] == token)
+    close = (whole if not words else [])[:3] or close_matches(token, known, n=2)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"see `{where} --help`"
+    raise InvalidRequest(reason=f"{where} has no command {token!r}", hint=hint)
+
+
+def close_matches(word: str, known: Iterable[str], n: int) -> list[str]:
+    """At most `n` of the known words that look like `word`, the closest first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, tuple(known), n=n)
+
+
+def options_of(parser: argparse.ArgumentParser) -> Mapping[str, Any]:
+    """Every option string of a parser with its action."""
+    return parser._option_string_actions  # argparse has no public way to ask
+
+
+def fill_nothing(parser: Parser) -> None:
+    """For a command without options of its own."""
+    del parser
+
+
+def typed_option(typed: Namespace, name: str) -> Any:
+    """A value that was typed, or None."""
+    return getattr(typed, name, None)

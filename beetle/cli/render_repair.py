@@ -1,0 +1,45 @@
+"""transcript.repair and transcript.repair_safe as text for people."""
+
+from __future__ import annotations
+
+from beetle.cli.text import count, neutral, table
+from beetle.contracts.transcript_repair import (
+    MemoryTranscriptRepairReport,
+    MemoryTranscriptRepairSafeReport,
+    TranscriptRepairIssue,
+)
+
+Width = int | None
+
+
+def repair(report: MemoryTranscriptRepairReport, width: Width) -> str:
+    """Issues with their ids, and how many there are of each kind."""
+    if report.clean:
+        return "Nothing is broken."
+    rows = [(*_issue(each), "safe" if each.repairable else "") for each in report.issues]
+    counts = ", ".join(f"{neutral(kind)} {number:,}" for kind, number in report.counts.items() if number)
+    lines = [table(rows, ("KIND", "PROBLEM", "RECORD", "MEND"), width), f"All together: {counts}"]
+    if report.repairable:
+        lines.append(f"To repair without losing data ({report.repairable:,}): beetle transcript repair-safe")
+    return "\n".join(lines)
+
+
+def repair_safe(report: MemoryTranscriptRepairSafeReport, width: Width) -> str:
+    """What was done about which issue, and what is left."""
+    rows = [(neutral(each.outcome), *_issue(each.issue)) for each in report.mended]
+    lines = [table(rows, ("DONE", "KIND", "PROBLEM", "RECORD"), width)] if rows else []
+    verb = "would be repaired" if report.dry_run else "repaired"
+    lines.append(f"{count(len(rows), 'issue')} {verb}." if rows else "Nothing to repair.")
+    left = ", ".join(f"{neutral(kind)} {number:,}" for kind, number in report.left.items() if number)
+    if left:
+        lines.append(f"Left: {left}")
+    if report.receipt:
+        lines.append(f"Receipt: {neutral(report.receipt)}")
+    return "\n".join(lines)
+
+
+def _issue(issue: TranscriptRepairIssue) -> tuple[str, str, str]:
+    where = issue.conversation
+    place = None if where is None else f"{neutral(where.channel_id)}/{neutral(where.conversation_id)}"
+    record = " → ".join(neutral(each) for each in (issue.derived, issue.ref) if each is not None)
+    return issue.kind, issue.problem, record or place or "-"

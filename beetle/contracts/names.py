@@ -1,0 +1,38 @@
+"""Closed sets of names that several parts share: each is written here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+PlaneName = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
+"""What a request may name as a plane. `thoughts` and `chunks` are reserved: nothing is kept in them yet."""
+PLANE_NAMES: tuple[PlaneName, ...] = get_args(PlaneName)
+
+INDEX_CODES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3}
+"""The last four bits of a row's number in the recall index: they stand in every store, and never change.
+
+`long_term` holds the text of each current fact by the fact's key; `long_term_past` the texts that are current no more,
+each by its own."""
+
+BackendName = Literal["in-memory", "sqlite", "file", "embedded"]
+"""Ways to open the one schema."""
+BACKEND_NAMES: tuple[BackendName, ...] = get_args(BackendName)
+
+TransportName = Literal["in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"]
+"""Ways in which a request may come."""
+TRANSPORT_NAMES: tuple[TransportName, ...] = get_args(TransportName)
+
+ViewName = Literal["raw_owner", "model_context", "host_ui", "operator_audit", "export"]
+"""Through what a report is seen; a caller's own order of them says which it gets without asking."""
+VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
+
+TopicName = Literal["lifecycle", "transcript", "skill", "job", "device", "replication"]
+"""What events can be followed by."""
+TOPIC_NAMES: tuple[TopicName, ...] = get_args(TopicName)
+
+SignalName = Literal[
+    "lexical", "neighbour", "session", "phrase", "speaker", "date", "current_conversation", "title", "first_person",
+    "time_expression",
+]  # fmt: skip
+"""What may rank a hit of recall, and stands in its `why`."""
+SIGNAL_NAMES: tuple[SignalName, ...] = get_args(SignalName)

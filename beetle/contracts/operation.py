@@ -1,0 +1,86 @@
+"""What a row of the table of operations says. The rows stand beside their structs, in the file of their area."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+from beetle.contracts.common import Report
+from beetle.contracts.fields import Request
+from beetle.contracts.names import TransportName
+
+Effect = Literal["read", "write", "admin", "stream"]
+EVERYWHERE = frozenset[TransportName]({"in_process", "unix_socket", "cli"})
+SOCKET = frozenset[TransportName]({"unix_socket"})
+NO_FIELDS: Mapping[str, Any] = {}
+
+Section = Literal["Daemon", "Memory", "Any operation", "This machine", "Access", "Care"]
+SECTIONS: tuple[Section, ...] = get_args(Section)
+"""Headings of `beetle --help`, in its order."""
+
+
+class Group(NamedTuple):
+    """Commands that share their first word: where that word stands in `beetle --help`, and what it says there.
+
+    Without a word it holds commands of one word, each of which stands there itself.
+    """
+
+    section: Section
+    word: str = ""
+    help: str = ""
+
+
+MEMORY = Group("Memory", "memory", "write, recall, project and inspect governed memory")
+SKILL = Group("Memory", "skill", "runtime skills: learned procedures")
+AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted folders hold")
+TOOL_REGISTRY = Group("Memory", "tool-registry", "the host's tools, as they are registered here")
+LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
+TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
+PRIVATE = Group("Memory", "private", "the private plane, for its owner")
+EVOLVE = Group("Memory", "evolve", "proposed changes: preview, then apply or withdraw them")
+ANY = Group("Any operation")
+DEVICE = Group("Access", "device", "devices that authenticate with their own key")
+TRANSPORT = Group("Access", "transport", "transports and their state")
+CARE = Group("Care")
+CONSOLE = Group("Care", "console", "the machine, the runtime and its sessions")
+HARNESS = Group("Care", "harness", "fixtures in temporary stores, and their gates")
+SNAPSHOT = Group("Care", "snapshot", "copies of the whole store: create, verify, restore, prune")
+
+
+class Operation(NamedTuple):
+    """One row.
+
+    `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a model
+    whoever asks, `owner` when it is for raw_owner alone, `caller` when it follows the caller. `grows` false lets writes
+    pass the store's ceiling. `batch` says whether a batch may hold it. What is `heavy` may look through the whole
+    store, and takes turns with others of its kind.
+
+    `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
+    flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen
+    build has no docstrings. `example` is a request that decodes.
+    """
+
+    name: str
+    method: str
+    request: type[Request] | UnionType
+    report: type[Report]
+    effect: Effect
+    capability: str
+    group: Group
+    cli: tuple[str, ...]
+    help: str
+    batch: bool = True
+    grows: bool = True
+    heavy: bool = False
+    view: Literal["caller", "model", "owner"] = "caller"
+    exposed: frozenset[TransportName] = EVERYWHERE
+    deadline_ms: int | None = None
+    word: str = ""
+    example: Mapping[str, Any] = NO_FIELDS
+    shell: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[type[Request], ...]:
+        """The structs that a request may be: one, or the several that its `kind` tells apart."""
+        return get_args(self.request) or (cast(type[Request], self.request),)

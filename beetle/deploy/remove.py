@@ -1,0 +1,150 @@
+"""`uninstall`: everything that `install` made, but the configuration, the user and the store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import NamedTuple
+
+from beetle.deploy import in_use
+from beetle.deploy.apply import SYSUSERS, is_ours
+from beetle.deploy.layout import SERVICE, Layout
+from beetle.deploy.machine import Machine, Service
+from beetle.deploy.prefix import CURRENT, LOCK, PREVIOUS, Prefix
+from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, sync_folder, writing
+
+
+class Removed(NamedTuple):
+    """What an uninstall did. `left` are files and folders below the prefix that are not ours."""
+
+    prefix: str
+    changed: bool
+    dry_run: bool
+    left: tuple[str, ...]
+    steps: tuple[StepResult, ...]
+
+
+def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_run: bool = False) -> Removed:
+    """Take an installation away. It may be the very one that runs this: nothing is imported once trees are going.
+
+    Raises:
+        InUse: something still runs from it. Nothing was removed, and a service that was stopped runs again.
+        NotWritable: this user may not remove it.
+    """
+    steps = Steps(on_step, dry_run)
+    prefix = Prefix(layout.disk(layout.prefix))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(writing(layout.prefix))
+        if prefix.is_there and not dry_run:
+            waiting = f"another install in {layout.prefix} has to end first"
+            stack.enter_context(prefix.held(lambda: steps.say("lock", "note", waiting)))
+        service = _service(layout, machine)
+        stopped = _stop(service, steps)
+        try:
+            if not (dry_run and stopped):
+                for name in prefix.versions():
+                    _claim(layout, prefix, name, stack)
+        except InUse:
+            if service is not None and stopped and not dry_run:
+                steps.do("service", "started again", lambda: service.call("start", SERVICE))
+            raise
+        _remove_service(layout, service, steps)
+        _remove_link(layout, steps)
+        if prefix.is_there:
+            _remove_trees(layout, prefix, steps)
+        left = _left(prefix) if prefix.is_there else ()
+        if not dry_run:
+            _remove_folder(prefix, left)
+    return Removed(layout.prefix, steps.changed, dry_run, left, tuple(steps.told))
+
+
+def _service(layout: Layout, machine: Machine | None) -> Service | None:
+    """The unit, where it is ours and systemd runs."""
+    if machine is None or layout.unit is None or not is_ours(layout.disk(layout.unit)):
+        return None
+    service = Service(machine, layout.personal)
+    return service if service.manager_runs else None
+
+
+def _stop(service: Service | None, steps: Steps) -> bool:
+    if service is None or not service.state()[0]:
+        return False
+    steps.do("service", "stopped", lambda: service.call("stop", SERVICE))
+    return True
+
+
+def _claim(layout: Layout, prefix: Prefix, name: str, stack: contextlib.ExitStack) -> None:
+    """Hold a version alone until all is over, so that nothing starts from it in the meantime."""
+    tree = prefix.tree(name)
+    if not stack.enter_context(in_use.alone(tree, without_mine=True)):
+        found = in_use.pids(tree)
+        who = f" (process {', '.join(map(str, found))})" if found else ""
+        raise InUse(path=f"{layout.prefix}/versions/{name}", who=who)
+
+
+def _remove_service(layout: Layout, service: Service | None, steps: Steps) -> None:
+    if layout.unit is not None and os.path.lexists(layout.disk(layout.unit)):
+        unit = layout.disk(layout.unit)
+        if not is_ours(unit):
+            steps.say("unit", "left", f"{layout.unit} is not of this installation")
+        else:
+            if service is not None:
+                steps.do("service", "no longer starts with the system", lambda: service.call("disable", SERVICE))
+            for wants in unit.parent.glob("*.wants"):
+                # As `systemctl enable` left it in an image, or before systemd was taken away.
+                if (wants / SERVICE).is_symlink():
+                    steps.do("unit", f"no longer in {wants.name}", (wants / SERVICE).unlink)
+            steps.do("unit", f"{layout.unit} removed", unit.unlink)
+            if service is not None:
+                steps.do("service", f"{service.command} daemon-reload", lambda: service.call("daemon-reload"))
+    if layout.staged and layout.disk(SYSUSERS).is_file():
+        steps.do("user", f"{SYSUSERS} removed", layout.disk(SYSUSERS).unlink)
+
+
+def _remove_link(layout: Layout, steps: Steps) -> None:
+    link = layout.disk(layout.link)
+    if not os.path.lexists(link):
+        return
+    if link.is_symlink() and os.readlink(link) == layout.program:
+        steps.do("link", f"{layout.link} removed", link.unlink)
+    else:
+        steps.say("link", "left", f"{layout.link} is not of this installation")
+
+
+def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> None:
+    # Current first: from here on nobody can start what is about to go.
+    for link in (CURRENT, PREVIOUS):
+        if prefix.named(link) is not None:
+            steps.do("switch", f"{layout.prefix}/{link} removed", (prefix.folder / link).unlink)
+    for each in prefix.leftovers():
+        steps.do("clean", f"{each} removed", lambda path=each: shutil.rmtree(path))
+    for name in prefix.versions():
+        steps.do("tree", f"{layout.prefix}/versions/{name} removed", lambda name=name: prefix.remove(name))
+
+
+def _left(prefix: Prefix) -> tuple[str, ...]:
+    """What nobody but its owner can judge."""
+    inside = sorted(prefix.versions_folder.iterdir()) if prefix.versions_folder.is_dir() else []
+    ours = (LOCK, CURRENT, PREVIOUS, prefix.versions_folder.name, f".{CURRENT}.new", f".{PREVIOUS}.new")
+    beside = sorted(each for each in prefix.folder.iterdir() if each.name not in ours)
+    known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
+    return tuple(str(each) for each in (*beside, *(each for each in inside if each.name not in known)))
+
+
+def _remove_folder(prefix: Prefix, left: tuple[str, ...]) -> None:
+    if not prefix.is_there:
+        # An uninstall that was ended just before its last step left the folder, empty.
+        with contextlib.suppress(OSError):
+            prefix.folder.rmdir()
+        return
+    prefix.finish_switch()
+    if left:
+        # With the lock the folder stays known as one of ours, so that an install may come back to it.
+        return
+    with contextlib.suppress(FileNotFoundError):
+        prefix.versions_folder.rmdir()
+    # Last, and still held: an install that waits for it finds that it is gone, and makes its own.
+    (prefix.folder / LOCK).unlink()
+    prefix.folder.rmdir()
+    sync_folder(prefix.folder.parent)

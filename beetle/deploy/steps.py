@@ -1,0 +1,141 @@
+"""What is told of each step, how files are written, and the errors of both."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from beetle.contracts.errors import Conflict, IntegrityViolation, ServicesUnavailable, StorageFull, StoreReadOnly
+
+Outcome = Literal["done", "already", "would", "left", "note"]
+
+
+class StepResult(NamedTuple):
+    """One line of what happened: `would` is what a dry run does not do, `left` what stays as it was on purpose."""
+
+    step: str
+    outcome: Outcome
+    text: str
+
+
+OnStep = Callable[[StepResult], None]
+
+
+class Steps:
+    """Runs what changes something and tells of it; on a dry run it only tells. `changed` says whether anything was."""
+
+    def __init__(self, on_step: OnStep, dry_run: bool) -> None:
+        self.dry_run = dry_run
+        self.changed = False
+        self.told: list[StepResult] = []
+        self._on_step = on_step
+
+    def do(self, step: str, text: str, act: Callable[[], object]) -> None:
+        """Run `act`, then tell that it is done."""
+        self.changed = True
+        if self.dry_run:
+            self.say(step, "would", text)
+            return
+        act()
+        self.say(step, "done", text)
+
+    def say(self, step: str, outcome: Outcome, text: str) -> None:
+        """Tell of a step that needs no doing."""
+        self.told.append(StepResult(step, outcome, text))
+        self._on_step(self.told[-1])
+
+
+class NoRoom(StorageFull):
+    template = "no space left for {path}"
+    hint_template = "free space on that filesystem and run it again; what was installed before is as it was"
+
+
+class NotWritable(StoreReadOnly):
+    hint_template = "run it as a user who may write there, or name another place (--prefix, --bin, --config)"
+
+
+class NotOurs(Conflict):
+    template = "{path} exists, and does not belong to this installation"
+
+
+class Damaged(IntegrityViolation):
+    template = "{path}: {reason}"
+    hint_template = "get this build again, and run its `beetle install`"
+
+
+class InUse(Conflict):
+    template = "something still runs from {path}{who}"
+    hint_template = "`beetle stop` ends a daemon; end the rest, and run it again"
+
+
+class ToolFailed(ServicesUnavailable):
+    template = "{command} failed: {reason}"
+
+
+@contextlib.contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Turns what a filesystem refuses into the typed error for it; `path` where the system names none.
+
+    Raises:
+        NoRoom: no space, inodes or quota are left.
+        NotWritable: this user may not write there, or nobody may.
+    """
+    try:
+        yield
+    except OSError as error:
+        place = os.fspath(error.filename2 or error.filename or path)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(path=place) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise NotWritable(path=place, reason=error.strerror or "refused") from error
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path, mode: int = 0o755) -> None:
+    """Make a folder and those above it, with this mode whatever the umask; one that is there is left as it is."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):  # another install made it just now
+        folder.mkdir(mode)
+        folder.chmod(mode)
+    sync_folder(folder.parent)
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a whole file, or leave the one that was there: a reader never finds half of it."""
+    make_folder(path.parent)
+    part = path.with_name(f".{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(part, flags, mode), "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def content(path: Path) -> bytes | None:
+    """What a file holds, None where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,81 @@
+"""Keyed digests: HMAC-SHA-256 under the store's key, so that short content cannot be guessed from its digest. And base64url,
+in which bytes are told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+from beetle.contracts.codec import pack, to_us
+from beetle.contracts.transcript import CanonicalTurnDelta, MessageDelta
+
+
+def keyed(key: bytes, purpose: str, data: bytes) -> bytes:
+    """32 bytes; `purpose` keeps digests of different things apart."""
+    return hmac.digest(key, purpose.encode() + b"\x00" + data, hashlib.sha256)
+
+
+def content_digest(key: bytes, content: str) -> bytes:
+    """Of one message's content."""
+    return keyed(key, "message", content.encode())
+
+
+def shown_digest(key: bytes, record: Sequence[Any], digest: bytes) -> bytes:
+    """The digest of a record as reports show it: salted, so that equal texts of two records have different ones.
+
+    `record` names the record by something that no caller chooses: else a record with a guessed text could be made to
+    take another's place.
+    """
+    return keyed(key, "shown", pack((tuple(record), digest)))
+
+
+def turn_digest(key: bytes, turn: CanonicalTurnDelta) -> bytes:
+    """Of turn_id, at, the messages (id, role, content, at, visibility, actor) and the host refs; attrs are not covered.
+
+    An absent `at` of a message is the turn's, so saying it again changes nothing.
+    """
+    at = to_us(turn.at)
+    messages = [_message(m, at) for m in turn.messages]
+    refs = [(r.kind, r.ref_id, r.relation, r.label, sorted(set(r.visibility))) for r in turn.host_refs]
+    return parts_digest(key, turn.turn_id, at, messages, refs)
+
+
+def parts_digest(key: bytes, turn_id: str, at: int, messages: Sequence[Any], refs: Sequence[Any]) -> bytes:
+    """`turn_digest` of a turn's parts.
+
+    Args:
+        messages: (id, role, content, at, visibility, actor's fields or None) of each.
+        refs: (kind, ref_id, relation, label, sorted views) of each.
+    """
+    return keyed(key, "turn", pack((turn_id, at, messages, refs)))
+
+
+def request_digest(key: bytes, operation: str, scope: Any, arguments: Any) -> bytes:
+    """Of a request, to tell a repeated one from another under the same idempotency key."""
+    return keyed(key, "request", pack((operation, scope, arguments)))
+
+
+def _message(message: MessageDelta, turn_at: int) -> tuple[Any, ...]:
+    actor = message.actor
+    who = None if actor is None else tuple(getattr(actor, name) for name in actor.__struct_fields__)
+    at = turn_at if message.at is None else to_us(message.at)
+    return (message.message_id, message.role, message.content, at, message.visibility, who)
+
+
+def encode(data: bytes) -> str:
+    """Base64url without padding."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def decode(text: str) -> bytes | None:
+    """The bytes, or None for anything but the one spelling of them: no changed character is to pass unseen."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return data if encode(data) == text else None

@@ -1,0 +1,1 @@
+"""What happens for one operation: an area's handlers and logic together."""

@@ -1,0 +1,1 @@
+"""Transcripts: commit, read, search, lifecycle, repair."""

@@ -1,0 +1,1 @@
+"""Proposals: what would change, and carrying it out."""

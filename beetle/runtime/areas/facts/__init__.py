@@ -1,0 +1,1 @@
+"""Long-term facts and policies."""

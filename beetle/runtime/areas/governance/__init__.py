@@ -1,0 +1,1 @@
+"""How candidates are judged, and where an accepted one is stored."""

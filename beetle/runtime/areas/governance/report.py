@@ -1,0 +1,99 @@
+"""governance.report, and what memory.inspect tells of deferred governance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from beetle.contracts.codec import format_us, to_us
+from beetle.contracts.maintain import (
+    DecisionCount,
+    DecisionName,
+    DeferredGovernance,
+    GovernanceReport,
+    GovernanceReportRequest,
+    JobCount,
+    OpenJob,
+    PolicyAction,
+    PolicyInForce,
+    WaitingCandidates,
+)
+from beetle.runtime.pipeline.handlers import Handler, Read
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store import evidence, governance_report, jobs, policies
+from beetle.store.engine.transaction import Reading
+from beetle.store.jobs import JobRow
+
+ROWS_READ = 20_000
+"""Most events of its space that one report looks at."""
+JOBS_SHOWN = 50
+
+
+def report(invocation: Invocation, request: GovernanceReportRequest, tx: Reading) -> GovernanceReport:
+    """Counts and ids of this space."""
+    space = evidence.find_space(tx, invocation.space_id)
+    since = invocation.shared.started_at if request.since is None else to_us(request.since)
+    found, complete = governance_report.decisions(
+        tx, invocation.space_id, invocation.level or "sealed", since, ROWS_READ, private=invocation.sees_private
+    )
+    model = invocation.shared.model
+    return GovernanceReport(
+        deferred=deferred(invocation, tx, space),
+        since=format_us(since),
+        decisions=tuple(
+            DecisionCount(outcome=cast(DecisionName, outcome), reason=reason, count=count)
+            for (outcome, reason), count in sorted(found.items())
+        ),
+        complete=complete,
+        policies=tuple(
+            PolicyInForce(
+                policy_id=row.number, action=cast(PolicyAction, row.action), kind=row.kind, at=format_us(row.at)
+            )
+            for row in ([] if space is None else policies.policies(tx, space))
+        ),
+        model=None if model is None else model.name,
+    )
+
+
+def deferred(invocation: Invocation, tx: Reading, space: int | None) -> DeferredGovernance:
+    """What waits in a space, as this caller may know it."""
+    if space is None:
+        return DeferredGovernance()
+    rows = governance_report.waiting(tx, space, invocation.now, private=invocation.sees_private)
+    return DeferredGovernance(
+        waiting=tuple(
+            WaitingCandidates(
+                reason=row.reason,
+                count=row.candidates,
+                within_day=row.within_day,
+                within_week=row.within_week,
+                longer=row.longer,
+                oldest_at=format_us(row.oldest),
+            )
+            for row in rows
+        ),
+        jobs=tuple(
+            JobCount(kind=each.kind, state=each.state, reason=each.reason, count=each.jobs)
+            for each in jobs.counts(tx, space)
+        ),
+        open_jobs=tuple(_open_job(row) for row in jobs.open_jobs(tx, space, JOBS_SHOWN)),
+    )
+
+
+def _open_job(row: JobRow) -> OpenJob:
+    due = row.not_before if row.lease_until is None else max(row.not_before, row.lease_until)
+    return OpenJob(
+        job_id=row.job_id,
+        kind=row.kind,
+        state=row.state,
+        reason=row.reason,
+        attempts=row.attempts,
+        created_at=format_us(row.created_at),
+        due_at=format_us(due),
+        principal=row.principal,
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "governance.report": Read(report),
+}

@@ -1,0 +1,1 @@
+"""Recall, projection and inspection."""

@@ -1,0 +1,127 @@
+"""memory.inspect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.memory import (
+    AgentSkillReport,
+    IdentityState,
+    MemoryInspectionReport,
+    MemoryInspectionRequest,
+    OperatorAction,
+    OperatorInspection,
+    ProjectionAudit,
+    RuntimeState,
+    StoreState,
+)
+from beetle.runtime.areas import event_log, tools
+from beetle.runtime.areas.evidence.alias import Current, current_conversation
+from beetle.runtime.areas.governance.report import deferred
+from beetle.runtime.areas.recall.recall import projected
+from beetle.runtime.areas.recall.search import Answer, find
+from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.pipeline.handlers import Handler, Read
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import agent_skill, table
+from beetle.runtime.planes.plane import Search
+from beetle.store import evidence
+from beetle.store.engine.connection import PAGE_SIZE
+from beetle.store.engine.transaction import Reading
+from beetle.store.event_log import EventFilter, read_rows
+
+ACTION_TOPICS = ("lifecycle", "device")
+ACTIONS_SHOWN = 20
+ROWS_READ = 10_000
+"""How far back in the event log actions are looked for."""
+
+
+def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Reading) -> MemoryInspectionReport:
+    """The store's state, the caller's counts and, with a query, how recall and projection answer it."""
+    space = evidence.find_space(tx, invocation.space_id)
+    lifecycle = invocation.shared.lifecycle
+    skills_too = agent_skill.admitted(invocation, request)
+    answer: Answer | None = None
+    audit: ProjectionAudit | None = None
+    if request.query:
+        limit = invocation.shared.profile.budgets.recall_limit
+        search = Search(query=request.query, limit=limit, viewer=invocation.viewer(), agent_skills=skills_too)
+        answer = find(invocation, tx, search)
+        _, audit = projected(invocation, tx, request, request.query, request.system_max_len, 10)
+    current = current_conversation(invocation, tx, space, None)
+    return MemoryInspectionReport(
+        runtime=RuntimeState(
+            mode=lifecycle.mode_for(request),
+            task=lifecycle.task,
+            replica_horizon=store_snapshots.horizon(invocation.shared.store, invocation.now),
+        ),
+        store=_store_state(invocation, tx),
+        counts=table.counts(invocation, tx, space),
+        event_log=event_log.log_state(invocation, tx),
+        operator=_operator(invocation, current),
+        capabilities=invocation.shared.catalog.shown_to(invocation.caller),
+        operator_actions=_actions(invocation, tx),
+        deferred=deferred(invocation, tx, space),
+        agent_skills=agent_skill.report(invocation) if skills_too else AgentSkillReport(),
+        tool_registries=tools.registry_report(invocation, tx, space),
+        recall=None if answer is None else answer.working,
+        recall_hits=() if answer is None else answer.hits,
+        projection=audit,
+    )
+
+
+def _actions(invocation: Invocation, tx: Reading) -> tuple[OperatorAction, ...]:
+    """The last steps of the runtime and its operators, among the newest rows of the log."""
+    head = event_log.head_number(invocation, tx)
+    wanted = EventFilter(invocation.space_id, invocation.level, topics=ACTION_TOPICS)
+    found = read_rows(tx, wanted, (head - ROWS_READ, head + 1), ACTIONS_SHOWN, backwards=True)
+    return tuple(
+        OperatorAction(
+            event_id=each.number,
+            at=format_us(each.row.at),
+            topic=each.row.topic,
+            event=each.row.event,
+            operation=each.row.operation,
+            principal=each.row.principal,
+        )
+        for each in found
+    )
+
+
+def _store_state(invocation: Invocation, tx: Reading) -> StoreState:
+    store = invocation.shared.store
+    pages = tx.value("PRAGMA page_count")
+    return StoreState(
+        path=store.open_report.path,
+        bytes=pages * PAGE_SIZE,
+        wal_bytes=store.wal_bytes(),
+        pages=pages,
+        ceiling_bytes=store.settings.store_bytes,
+        schema=store.schema,
+        backend=store.settings.backend,
+        pending_erasures=store.writer.erasures,
+    )
+
+
+def _operator(invocation: Invocation, current: Current) -> OperatorInspection:
+    shared = invocation.shared
+    state = shared.identity.state
+    problem, advice = shared.identity.problem(state, whole_path=True) or (None, None)
+    return OperatorInspection(
+        principal=invocation.caller.name,
+        profile=shared.profile.name,
+        uptime_s=shared.uptime_s,
+        current_conversation=current.ref,
+        current_by=current.by,
+        queued_writes=shared.store.writer.queued,
+        readers=shared.store.settings.readers,
+        refusals=shared.refusals(),
+        findings=shared.store.findings,
+        identity=IdentityState(state=state, problem=problem, advice=advice),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "memory.inspect": Read(inspect),
+}

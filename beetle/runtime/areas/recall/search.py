@@ -1,0 +1,115 @@
+"""Finding memory for a query: the recall index and what is in none, the ranking, the hits."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
+from beetle.domain.lexical import ParsedQuery, parse_query, search_terms
+from beetle.domain.ranking import POOL, Candidate, rank
+from beetle.runtime.areas.evidence.alias import current_conversation
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.paging import Room
+from beetle.runtime.pipeline.views import visible_kinds
+from beetle.runtime.planes import table
+from beetle.runtime.planes.plane import Asked, Recall, Search
+from beetle.store import evidence, recall_index, transcripts
+from beetle.store.engine.transaction import Reading
+from beetle.store.indexed import Tables
+from beetle.store.recall_index import SearchScope
+
+
+class Answer(NamedTuple):
+    hits: tuple[RecallHit, ...]
+    working: WorkingRecall
+    timings: RecallTimings
+    clipped: bool
+    """There was no room for all that the request's limit allows."""
+
+
+def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
+    """The best hits for a query that the viewer may see."""
+    started = time.perf_counter()
+    parsed = parse_query(search.query)
+    space = evidence.find_space(tx, invocation.space_id)
+    looked = _looked_through(invocation, search)
+    current = current_conversation(invocation, tx, space, search.conversation or search.here)
+    parts = ((each.tables, each.past if search.as_of is not None else ()) for each in looked.values())
+    tables = tuple(each for now, past in parts for each in (*now, *past))
+    found = _search(tx, parsed, search, space, tables) if space is not None and tables else {}
+    searched = time.perf_counter()
+    asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
+    candidates: list[Candidate] = []
+    records: dict[str, Any] = {}
+    for name, recall in looked.items():
+        loaded = recall.load(asked)
+        candidates += loaded.candidates
+        records[name] = loaded.records
+    ready = time.perf_counter()
+    ranked = rank(parsed, candidates, current_conversation=current.conversation)
+    if not search.neighbours:
+        ranked = [each for each in ranked if "lexical" in each.why]
+    room = Room(invocation)
+    hits = room.fill(
+        looked[each.candidate.plane].hit(each, records[each.candidate.plane][each.candidate.source_id], parsed)
+        for each in ranked[: search.limit]
+    )
+    done = time.perf_counter()
+    working = WorkingRecall(
+        current_conversation=current.ref,
+        current_by=current.by,
+        planes=tuple(looked),
+        candidates=len(candidates),
+        terms=len(parsed.terms),
+    )
+    timings = RecallTimings(
+        search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
+    )
+    return Answer(hits, working, timings, room.full)
+
+
+def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:
+    """The planes that this search looks through, by their names."""
+    return {
+        plane.name: plane.recall
+        for plane in table.PLANES
+        if plane.recall is not None
+        and (search.planes is None or plane.name in search.planes)
+        and plane.recall.open_to(invocation, search)
+    }
+
+
+def _search(
+    tx: Reading, parsed: ParsedQuery, search: Search, space: int, tables: Tables
+) -> dict[str, dict[int, float]]:
+    """The scores of the index's best matches, by its own names and keys."""
+    conversation: int | None = None
+    if search.conversation is not None:
+        row = evidence.find_conversation(tx, space, search.conversation.channel_id, search.conversation.conversation_id)
+        # A conversation that is not there holds no evidence; what belongs to no conversation is still in view.
+        conversation = -1 if row is None else row.conversation
+    kinds = visible_kinds(search.viewer)
+    terms = search_terms(parsed, transcripts.speakers(tx, space, conversation, kinds))
+    if not terms:
+        return {}
+    until = search.until
+    if search.as_of is not None:
+        until = search.as_of if until is None else min(until, search.as_of)
+    scope = SearchScope(
+        space=space,
+        tables=tables,
+        conversation=conversation,
+        private="private" in kinds,
+        since=search.since,
+        until=until,
+        as_of=search.as_of,
+    )
+    found: dict[str, dict[int, float]] = {}
+    for each in recall_index.search(tx, terms, scope, POOL):
+        found.setdefault(each.plane, {})[each.key] = each.score
+    return found
+
+
+def _ms(start: float, end: float) -> float:
+    return round((end - start) * 1000, 3)

@@ -1,0 +1,215 @@
+"""The private plane: encrypted items, and reading them as their owner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from beetle.contracts.codec import format_us, from_plain
+from beetle.contracts.errors import IntegrityViolation, NotFound, PrivacyDenied
+from beetle.contracts.private import (
+    PrivateGetReport,
+    PrivateGetRequest,
+    PrivateItem,
+    PrivateListReport,
+    PrivateListRequest,
+    PrivatePlane,
+    PrivatePrivacy,
+)
+from beetle.domain.digest import keyed
+from beetle.runtime.host.identity import Keys, derived, seal, unseal
+from beetle.runtime.pipeline.cursor import read_cursor
+from beetle.runtime.pipeline.handlers import Handler, Read
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.paging import page
+from beetle.runtime.planes.private import of_item, of_space
+from beetle.store import evidence, private
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.private import ItemRow, NewItem, count_items, find_item, list_items
+
+VISIBILITY = {"subject_private": "private", "soul_private": "soul"}
+
+
+def list_private(invocation: Invocation, request: PrivateListRequest, tx: Reading) -> PrivateListReport:
+    """In the order in which they were kept; the cursor stands at an item."""
+    require(invocation)
+    space = evidence.find_space(tx, invocation.space_id)
+    bound_to = invocation.bound(request.plane)
+    after = 0 if request.cursor is None else read_cursor(invocation.key, bound_to, request.cursor)
+    rows = list_items(tx, space, after, request.plane, request.limit + 1)
+    found = page(
+        invocation,
+        rows,
+        request.limit,
+        lambda row: from_plain(_plain(row), PrivateItem),
+        bound_to=bound_to,
+        place=lambda row: row.item,
+    )
+    return PrivateListReport(
+        total=count_items(tx, space, request.plane),
+        items=found.entries,
+        has_more=found.has_more,
+        next_cursor=found.next_cursor,
+        profile_budget_applied=found.cut,
+    )
+
+
+def get_private(invocation: Invocation, request: PrivateGetRequest, tx: Reading) -> PrivateGetReport:
+    """One record with its content."""
+    require(invocation)
+    space = evidence.find_space(tx, invocation.space_id)
+    row = find_item(tx, space, request.record_id)
+    if space is None or row is None:
+        raise NotFound(kind="private record", name=request.record_id, listing="`beetle private list` lists the records")
+    content = content_of(invocation, tx, space, row)
+    plain = {**_plain(row), "visibility": VISIBILITY[row.privacy], "content": content}
+    return from_plain(plain, PrivateGetReport)
+
+
+def _plain(row: ItemRow) -> dict[str, object]:
+    return {
+        "record_id": row.record_id,
+        "plane": row.plane,
+        "privacy": row.privacy,
+        "authority": row.authority,
+        "state": row.state,
+        "length": row.length,
+        "at": format_us(row.at),
+        "candidate_id": row.candidate_id,
+    }
+
+
+KEY_BYTES = 32
+STATES = {"private_garden": "kept", "soul_candidate": "handoff"}
+
+
+def available(invocation: Invocation) -> str | None:
+    """Why the private plane can keep nothing now, or None when it can.
+
+    Loads what sealing takes: call it before a transaction of the writer.
+    """
+    if invocation.shared.identity.keys() is not None:
+        return None
+    return _refusal(invocation).message
+
+
+class Words(NamedTuple):
+    """A text for the private plane. `at` is when it was kept first, in microseconds: now, when it is None."""
+
+    plane: PrivatePlane
+    privacy: PrivatePrivacy
+    authority: str
+    candidate_id: str
+    content: str
+    at: int | None = None
+
+
+def keep(invocation: Invocation, tx: WriteTransaction, space: int, words: Words) -> str:
+    """Seal and keep a text; its record id. The same text in the same plane is kept once: its id is answered again.
+
+    `space` is the key of the call's own space. The caller logs the event, with the record id and kinds.
+
+    Raises:
+        PrivacyDenied: there is no usable identity.
+        IntegrityViolation: the space's key does not open.
+    """
+    key = _space_key(invocation, tx, space)
+    if key is None:
+        keys = require(invocation)
+        key = os.urandom(KEY_BYTES)
+        wrapped = seal(keys.wrapping, key, of_space(invocation.space_id))
+        private.add_space_key(tx, space, wrapped, keys.fingerprint, tx.now)
+    content_mac = _content_mac(key, words.content)
+    if (there := private.item_saying(tx, space, content_mac, words.plane, words.privacy)) is not None:
+        return there
+    record_id = invocation.new_id("p")
+    item = NewItem(
+        record_id=record_id,
+        candidate_id=words.candidate_id,
+        plane=words.plane,
+        privacy=words.privacy,
+        authority=words.authority,
+        state=STATES[words.plane],
+        content_mac=content_mac,
+        length=len(words.content),
+        sealed=seal(key, words.content.encode(), of_item(invocation.space_id, record_id, words.plane)),
+        principal=invocation.caller.name,
+        at=tx.now if words.at is None else words.at,
+    )
+    private.add_item(tx, space, item)
+    return record_id
+
+
+def saying(
+    invocation: Invocation, tx: Reading, space: int, plane: PrivatePlane, privacy: PrivatePrivacy, content: str
+) -> str | None:
+    """Record id of an item that says just this already.
+
+    Raises:
+        PrivacyDenied, IntegrityViolation: as `keep`.
+    """
+    key = _space_key(invocation, tx, space)
+    return None if key is None else private.item_saying(tx, space, _content_mac(key, content), plane, privacy)
+
+
+def content_of(invocation: Invocation, tx: Reading, space: int, item: ItemRow) -> str:
+    """The text of an item.
+
+    Raises:
+        PrivacyDenied: there is no usable identity.
+        IntegrityViolation: the item or its space's key was changed, or belongs to another record, space or device.
+    """
+    key = _space_key(invocation, tx, space)
+    text = None if key is None else unseal(key, item.sealed, of_item(invocation.space_id, item.record_id, item.plane))
+    if text is None:
+        raise _damaged(f"the private record {item.record_id}")
+    return text.decode()
+
+
+def require(invocation: Invocation) -> Keys:
+    """The keys that the plane is read with.
+
+    Raises:
+        PrivacyDenied: there is no usable identity.
+    """
+    keys = invocation.shared.identity.keys()
+    if keys is None:
+        raise _refusal(invocation)
+    return keys
+
+
+def _refusal(invocation: Invocation) -> PrivacyDenied:
+    identity = invocation.shared.identity
+    state = identity.state
+    problem, advice = identity.problem(state) or ("the key file was not usable a moment ago", "try again")
+    hint = f"{advice}; `beetle doctor` shows where it is"
+    return PrivacyDenied(reason=f"the private plane is unavailable: {problem}", hint=hint, state=state)
+
+
+def _space_key(invocation: Invocation, tx: Reading, space: int) -> bytes | None:
+    """The key of the call's space, or None when it has none yet."""
+    keys = require(invocation)
+    wrapped = private.space_key(tx, space)
+    if wrapped is None:
+        return None
+    key = unseal(keys.wrapping, wrapped, of_space(invocation.space_id))
+    if key is None:
+        raise _damaged("the key of this space's private plane")
+    return key
+
+
+def _content_mac(key: bytes, content: str) -> bytes:
+    """Keyed with the space's own key: the store's key stands beside the data, and would let a short text be guessed."""
+    return keyed(derived(key, "beetle content"), "private content", content.encode())
+
+
+def _damaged(what: str) -> IntegrityViolation:
+    return IntegrityViolation(reason=f"{what} does not open: it was changed, or belongs elsewhere")
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "private.list": Read(list_private),
+    "private.get": Read(get_private),
+}

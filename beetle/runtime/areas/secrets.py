@@ -1,0 +1,37 @@
+"""What looks like a secret is refused wherever something is asked to be remembered, by one detector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from beetle.contracts.errors import PrivacyDenied
+from beetle.domain.sensitive import FINDING_WORDS, is_secret
+
+HINT = "leave the secret out, and say where it is kept instead; nothing was written"
+
+Said = tuple[str, "str | tuple[str, ...] | None"]
+"""A path of the request, and what is said there."""
+
+
+def refuse(texts: Iterable[Said]) -> None:
+    """Refuse a request for its first text that holds what looks like a secret; the text is not told.
+
+    Raises:
+        PrivacyDenied: `details.path` names the place.
+    """
+    for path, text in _single(texts):
+        if is_secret(text):
+            raise PrivacyDenied(reason=f"{path} {FINDING_WORDS['secret']}", hint=HINT, path=path, found="secret")
+
+
+def fields(part: object, root: str, *names: str) -> Iterator[Said]:
+    """Some fields of a part of a request, each with its path."""
+    return ((f"{root}.{name}", getattr(part, name)) for name in names)
+
+
+def _single(texts: Iterable[Said]) -> Iterator[tuple[str, str]]:
+    for path, text in texts:
+        if isinstance(text, str):
+            yield path, text
+        elif text is not None:
+            yield from ((f"{path}[{place}]", each) for place, each in enumerate(text))

@@ -1,0 +1,1 @@
+"""Runtime skills and mounted Agent Skills."""

@@ -1,0 +1,355 @@
+"""snapshot.create, list, verify, restore and prune."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NamedTuple
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.common import Lifecycle
+from beetle.contracts.errors import Conflict, DeadlineExceeded, IntegrityViolation, InvalidRequest
+from beetle.contracts.snapshots import (
+    BrokenSnapshot,
+    ReplacedStore,
+    SnapshotCreateReport,
+    SnapshotCreateRequest,
+    SnapshotFault,
+    SnapshotInfo,
+    SnapshotListReport,
+    SnapshotListRequest,
+    SnapshotPruneReport,
+    SnapshotPruneRequest,
+    SnapshotRestoreReport,
+    SnapshotRestoreRequest,
+    SnapshotVerifyReport,
+    SnapshotVerifyRequest,
+)
+from beetle.runtime.areas.devices import forget_holder
+from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.host.modes import RESTORED
+from beetle.runtime.pipeline.cursor import read_cursor
+from beetle.runtime.pipeline.handlers import Handler, Plain
+from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.runtime.pipeline.paging import page
+from beetle.store import devices, snapshot_file, transports
+from beetle.store.devices import DeviceRow
+from beetle.store.engine import exchange
+from beetle.store.engine.store import Store
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.snapshot_file import CheckContinue
+from beetle.store.transports import TransportRow
+
+CHECKING = ("unpack", "pages", "event_log")
+"""The steps of looking a snapshot through."""
+ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device")
+"""What `other_store` allows."""
+
+
+def create(invocation: Invocation, request: SnapshotCreateRequest) -> SnapshotCreateReport:
+    """A copy of one moment, compressed, under a name of its own once it is whole."""
+    _on_disk(invocation)
+    shared = invocation.shared
+    begun = time.monotonic()
+    invocation.progress.plan(("copy", "compress"))
+    with shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
+        header, restarts = store_snapshots.create(invocation, request.label, _check_continue(invocation))
+        size = os.stat(store_snapshots.path_of(shared.store, header.snapshot_id)).st_size
+    told = {"snapshot_id": header.snapshot_id, "bytes": size, "rows": header.event_log_rows}
+    lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshot_created", **told))
+    return SnapshotCreateReport(
+        snapshot=store_snapshots.info(shared.store, header, size),
+        restarts=restarts,
+        ms=round((time.monotonic() - begun) * 1000, 3),
+        lifecycle=lifecycle,
+    )
+
+
+def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> SnapshotListReport:
+    """The last one made first; a page continues behind the place of its last one."""
+    _on_disk(invocation)
+    store = invocation.shared.store
+    bound = invocation.bound()
+    found = store_snapshots.snapshot_files(store)
+    whole = [each for each in found if each.header is not None]
+    after = () if request.cursor is None else tuple(read_cursor(invocation.key, bound, request.cursor))
+    left = [each for each in whole if store_snapshots.place(each) > after]
+    shown = page(
+        invocation, left, request.limit, lambda each: _info(store, each), bound_to=bound, place=store_snapshots.place
+    )
+    first = request.cursor is None
+    return SnapshotListReport(
+        folder=store_snapshots.folder_of(store),
+        snapshots=shown.entries,
+        total=len(whole),
+        bytes=sum(each.bytes for each in found),
+        broken=tuple(
+            BrokenSnapshot(snapshot_id=each.snapshot_id, fault=each.fault, bytes=each.bytes)
+            for each in found
+            if first and each.fault is not None
+        ),
+        replaced=tuple(_replaced(invocation)) if first else (),
+        has_more=shown.has_more,
+        next_cursor=shown.next_cursor,
+        profile_budget_applied=shown.cut,
+    )
+
+
+def _info(store: Store, file: SnapshotFile) -> SnapshotInfo:
+    assert file.header is not None, "what has none is told apart, as broken"
+    return store_snapshots.info(store, file.header, file.bytes)
+
+
+def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
+    for each in store_snapshots.replaced(invocation.shared.store):
+        with suppress(FileNotFoundError):
+            found = os.stat(each.path)
+            yield ReplacedStore(
+                snapshot_id=each.id,
+                path=each.path,
+                replaced_at=format_us(found.st_ctime_ns // 1000),
+                bytes=found.st_size,
+            )
+
+
+class _Unpacked(NamedTuple):
+    """An unpacked snapshot, or why there is none to trust."""
+
+    found: SnapshotFile
+    copy: str
+    faults: list[SnapshotFault]
+    checked: dict[str, int]
+    signer: str | None = None
+
+
+@contextmanager
+def _unpacked(invocation: Invocation, snapshot_id: str) -> Generator[_Unpacked]:
+    """A snapshot as a file beside the store, checked; taken away afterwards unless it has another name by then."""
+    _on_disk(invocation)
+    store = invocation.shared.store
+    found = store_snapshots.find(store, snapshot_id)
+    copy = exchange.named(store.settings.path, exchange.UNPACKING, invocation.new_id("u"))
+    try:
+        invocation.progress.step("unpack")
+        yield _look_through(invocation, found, copy)
+    finally:
+        store_snapshots.remove(store, copy)
+
+
+def _look_through(invocation: Invocation, found: SnapshotFile, copy: str) -> _Unpacked:
+    """Unpack a snapshot and look at all of it; whose signature does not hold is not even unpacked."""
+    header = found.header
+    if header is None:
+        return _Unpacked(found, copy, [found.fault or "header_broken"], {})
+    signer = store_snapshots.signer_of(invocation, header)
+    fault: SnapshotFault | None = "wrong_signature" if signer.fault == "wrong_signature" else None
+    fault = fault or store_snapshots.unpack(found, copy, _check_continue(invocation))
+    if fault is not None:
+        return _Unpacked(found, copy, [fault], {})
+    device, stopped = invocation.shared.identity.check, partial(_must_end, invocation)
+    faults, checked = store_snapshots.examine(
+        invocation.shared.store, device, header, copy, stopped, invocation.progress
+    )
+    if signer.fault is not None and signer.fault not in faults:
+        faults.append(signer.fault)
+    return _Unpacked(found, copy, faults, checked, signer.device)
+
+
+def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVerifyReport:
+    """What restoring would check, and nothing changed."""
+    invocation.progress.plan(CHECKING)
+    with _unpacked(invocation, request.snapshot_id) as unpacked:
+        header = unpacked.found.header
+        return SnapshotVerifyReport(
+            snapshot_id=request.snapshot_id,
+            valid=not unpacked.faults,
+            reasons=tuple(unpacked.faults),
+            checked=unpacked.checked,
+            snapshot=None
+            if header is None
+            else store_snapshots.info(invocation.shared.store, header, unpacked.found.bytes),
+        )
+
+
+def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
+    """Check it, set the store aside, put the snapshot in its place, and go on with that."""
+    shared = invocation.shared
+    invocation.progress.plan((*CHECKING, "exchange"))
+    alone = shared.lifecycle.alone(invocation.operation.name)
+    with alone, invocation.heavy_turn(), _unpacked(invocation, request.snapshot_id) as unpacked:
+        header = _trusted(invocation, unpacked, request)
+        store = shared.store
+        info = store_snapshots.info(store, header, unpacked.found.bytes)
+        behind = max(0, store.head.seq - header.event_log_rows)
+        keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
+        if os.path.lexists(keep):
+            raise Conflict(
+                reason="the store that an earlier restore of this snapshot has set aside is still there",
+                hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
+            )
+        active = snapshot_file.active_devices(unpacked.copy)
+        if request.dry_run:
+            return SnapshotRestoreReport(
+                snapshot=info,
+                dry_run=True,
+                changed=False,
+                events_behind=behind,
+                identity=shared.identity.state,
+                devices_suspended=_suspended(_rights(store), active),
+            )
+        invocation.progress.step("exchange")
+        shared.heads.sign()
+        with store.held():
+            behind = max(0, store.head.seq - header.event_log_rows)
+            rights = _rights(store)
+            closed = tuple(each for each in rights.transports if not each.enabled)
+            snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
+            ready = exchange.named(store.settings.path, exchange.READY, header.snapshot_id)
+            try:
+                exchange.make_ready(unpacked.copy, ready)
+            except OSError as error:
+                raise exchange.unwritable(ready, error) from error
+            try:
+                store.exchange(ready, keep)
+            finally:
+                store_snapshots.remove(store, ready)
+            shared.identity.recheck(store.identity_check)
+        told = {"snapshot_id": header.snapshot_id, "events_behind": behind}
+        restored = invocation.own_event("lifecycle", RESTORED, **told)
+        lifecycle = log_apart(invocation, restored, lambda tx: _carry(tx, rights, invocation.caller.name))
+    return SnapshotRestoreReport(
+        snapshot=info,
+        dry_run=False,
+        changed=True,
+        events_behind=behind,
+        kept_as=keep,
+        migrations_applied=store.open_report.migrations_applied,
+        identity=shared.identity.state,
+        devices_suspended=_suspended(rights, active),
+        lifecycle=lifecycle,
+    )
+
+
+def _trusted(invocation: Invocation, unpacked: _Unpacked, request: SnapshotRestoreRequest) -> Header:
+    """The header of a snapshot that may take the store's place.
+
+    Raises:
+        IntegrityViolation: it is not whole.
+        Conflict: it is another store's or device's, or nobody's, and that was not allowed.
+    """
+    wrong = [each for each in unpacked.faults if each not in ELSEWHERE]
+    header = unpacked.found.header
+    if wrong or header is None:
+        raise IntegrityViolation(
+            reason=f"the snapshot {request.snapshot_id} is not whole: {', '.join(wrong)}; nothing was changed",
+            hint="`beetle snapshot verify` says more; restore another one",
+            faults=wrong,
+        )
+    if unpacked.faults and not request.other_store:
+        own = invocation.shared.identity.fingerprint or "unknown: its identity cannot be used"
+        told = {
+            "unsigned": "no device has signed it",
+            "other_store": f"it is of the store {header.store_id}, this one is {invocation.shared.store.store_id}",
+            "other_device": f"it is of the device {unpacked.signer or 'that made it'}, this one is {own}",
+        }
+        raise Conflict(
+            reason=f"the snapshot {request.snapshot_id}: {'; '.join(told[each] for each in unpacked.faults)}",
+            hint="give other_store if you trust its source; its private plane opens with its own key file alone",
+            faults=unpacked.faults,
+            device=unpacked.signer,
+        )
+    return header
+
+
+class _Rights(NamedTuple):
+    """Who may speak to the daemon, and over what."""
+
+    devices: tuple[DeviceRow, ...]
+    transports: tuple[TransportRow, ...]
+
+
+def _rights(store: Store) -> _Rights:
+    with store.read() as tx:
+        return _Rights(tuple(devices.all_devices(tx)), tuple(transports.by_name(tx).values()))
+
+
+def _suspended(rights: _Rights, active: set[str]) -> int:
+    """How many devices that are active in a snapshot are suspended when the rights of today hold in it."""
+    today = {each.device_id: each.state for each in rights.devices}
+    return sum(today.get(each, "suspended") == "suspended" for each in active)
+
+
+def _carry(tx: WriteTransaction, rights: _Rights, principal: str) -> None:
+    """Rights are of today, whatever the snapshot says: a key that was taken back since opens nothing again."""
+    for device in rights.devices:
+        before = devices.find_device(tx, device.device_id)
+        if before is None or before.created_at != device.created_at:
+            # The snapshot remembers what another device of that id was answered, and what it left.
+            forget_holder(tx, device.device_id)
+        devices.carry_device(tx, device)
+    for transport in rights.transports:
+        transports.set_transport(tx, transport, principal)
+
+
+def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPruneReport:
+    """The last ones made stay; what is broken goes with the others."""
+    _on_disk(invocation)
+    store = invocation.shared.store
+    with invocation.shared.lifecycle.alone(invocation.operation.name):
+        invocation.check("the snapshots were removed")
+        found = store_snapshots.snapshot_files(store)
+        whole = [each for each in found if each.header is not None]
+        going = [*whole[request.keep :], *(each for each in found if each.header is None)]
+        aside = list(_replaced(invocation)) if request.replaced else []
+        freed = sum(each.bytes or 0 for each in (*going, *aside))
+        lifecycle: Lifecycle | None = None
+        if not request.dry_run and (going or aside):
+            for path in (*(each.path for each in going), *(each.path for each in aside)):
+                store_snapshots.remove(store, path or "")
+            told = {"removed": len(going), "replaced": len(aside), "bytes": freed}
+            lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
+    return SnapshotPruneReport(
+        dry_run=request.dry_run,
+        removed=tuple(each.snapshot_id for each in going),
+        kept=tuple(each.snapshot_id for each in whole[: request.keep]),
+        replaced=len(aside),
+        freed_bytes=freed,
+        lifecycle=lifecycle,
+    )
+
+
+def _on_disk(invocation: Invocation) -> None:
+    if invocation.shared.store.settings.backend == "in-memory":
+        raise InvalidRequest(
+            reason="a store in memory has no files to copy",
+            hint="export its spaces with `memory.export_space`, or open a store on disk",
+        )
+
+
+def _must_end(invocation: Invocation) -> bool:
+    return invocation.must_end or invocation.shared.lifecycle.stopping
+
+
+def _check_continue(invocation: Invocation) -> CheckContinue:
+    """What long work calls between two steps: it ends when the runtime does, or the caller's deadline has passed."""
+
+    def look(done: int, of: int) -> None:
+        invocation.progress.at(done, of)
+        invocation.shared.lifecycle.check()
+        if _must_end(invocation):
+            raise DeadlineExceeded.before("the copy was made")
+
+    return look
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "snapshot.create": Plain(create),
+    "snapshot.list": Plain(list_snapshots),
+    "snapshot.verify": Plain(verify),
+    "snapshot.restore": Plain(restore),
+    "snapshot.prune": Plain(prune),
+}

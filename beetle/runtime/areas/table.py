@@ -1,0 +1,44 @@
+"""The handler of each operation, gathered from the areas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools
+from beetle.runtime.areas.continuity import transfer
+from beetle.runtime.areas.evidence import lifecycle, repair, transcript
+from beetle.runtime.areas.evolve import evolve
+from beetle.runtime.areas.facts import long_term, mutate, policy
+from beetle.runtime.areas.governance import report, write
+from beetle.runtime.areas.recall import inspect, recall
+from beetle.runtime.areas.skills import agent_skills, runtime_skills
+from beetle.runtime.areas.snapshots import snapshots
+from beetle.runtime.pipeline.handlers import Handler
+
+AREAS = (
+    console,
+    event_log,
+    transfer,
+    daemon,
+    devices,
+    lifecycle,
+    repair,
+    transcript,
+    evolve,
+    long_term,
+    mutate,
+    policy,
+    report,
+    write,
+    maintain,
+    sealed_items,
+    inspect,
+    recall,
+    agent_skills,
+    runtime_skills,
+    snapshots,
+    tools,
+)
+
+HANDLERS: Mapping[str, Handler] = {name: handler for area in AREAS for name, handler in area.HANDLERS.items()}
+"""Every row of the table but batch, subscribe and unsubscribe, which are the dispatcher's and the connection's own."""

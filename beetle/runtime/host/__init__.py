@@ -1,0 +1,1 @@
+"""The process around the pipeline: configuration, profile, identity, model, sessions, jobs, metrics."""

@@ -1,0 +1,324 @@
+"""The configuration file, and where the socket and the store are when nobody says so.
+
+Nothing here reads the environment or the user's id by itself, writes, creates or connects.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args
+
+from msgspec import Meta, Struct
+
+from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.codec import convert_request
+from beetle.contracts.errors import InvalidRequest, nearest
+from beetle.contracts.fields import Id
+from beetle.contracts.names import VIEW_NAMES, ViewName
+from beetle.runtime.host.profile import check_profile_name
+from beetle.runtime.host.toml_file import decode_table, read_toml
+
+SYSTEM_CONFIG = Path("/etc/beetle/beetle.toml")
+SYSTEM_SOCKET = Path("/run/beetle/beetle.sock")
+SYSTEM_STORE = Path("/var/lib/beetle/beetle.db")
+SOCKET_PATH_BYTES = 107
+"""Longest path of a Unix socket: the kernel's field is 108 bytes with a closing NUL."""
+
+# msgspec reports a pattern in its message, so these are kept readable.
+HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/@?#]+(/[^\s?#]*)?\Z", max_length=2000)]
+ReplicaUrl = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://\S+\Z", max_length=2000)]
+AbsolutePath = Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z", max_length=4000)]
+LogPlace = Annotated[str, Meta(pattern=r"^(stderr|/[^\x00-\x1f]*)\Z", max_length=4000)]
+ShortText = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]+\Z", max_length=256)]
+UserOrGroupId = Annotated[int, Meta(ge=0, le=2**32 - 2)]
+Milliseconds = Annotated[int, Meta(ge=10, le=3_600_000)]
+ThemeName = Literal["beetle-dark", "beetle-light", "high-contrast", "ansi", "monochrome"]
+THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
+KeyId = Annotated[str, Meta(min_length=1, max_length=64)]
+Section = TypeVar("Section", bound=Struct)
+
+
+class Daemon(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[daemon]`. Paths are absolute, so that a reload means what the start meant.
+
+    `group` is the name of the Unix group that may use the socket; `profile` a name, an alias, `auto` or an absolute
+    path of a file; `log` is `stderr` or a file.
+    """
+
+    socket: AbsolutePath | None = None
+    group: ShortText | None = None
+    store: AbsolutePath | None = None
+    profile: ShortText | None = None
+    log: LogPlace = "stderr"
+
+
+class AgentSkills(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[agent_skills]`: absolute folders of Agent Skills, scanned and never changed."""
+
+    dirs: tuple[AbsolutePath, ...] = ()
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[model]`: who answers maintenance. Without `url` it is the usual loopback address of its kind.
+
+    A user or password inside `url` is refused: errors name the address. The key is read from `api_key_file` when it
+    is needed.
+    """
+
+    kind: Literal["openai", "ollama"]
+    name: ShortText
+    url: HttpUrl | None = None
+    api_key_file: AbsolutePath | None = None
+    timeout_s: Annotated[int, Meta(ge=1, le=600)] = 60
+
+    @property
+    def address(self) -> str:
+        """`url`, or the loopback address where a local server of this kind listens."""
+        return self.url or MODEL_ADDRESSES[self.kind]
+
+
+MODEL_ADDRESSES: Mapping[str, str] = {"ollama": "http://127.0.0.1:11434", "openai": "http://127.0.0.1:8080/v1"}
+
+
+def model_of(given: dict[str, Any]) -> Model:
+    """A model as somebody names it in code; what is None is left out.
+
+    Raises:
+        InvalidRequest: an unknown key, a wrong value.
+    """
+    return convert_request({key: value for key, value in given.items() if value is not None}, Model, "$.model")
+
+
+class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[replica]`: where the sidecar copies to, and how often it looks and sends."""
+
+    url: ReplicaUrl
+    monitor_interval_ms: Milliseconds = 100
+    sync_interval_ms: Milliseconds = 100
+
+
+class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[principals.NAME]`: who a uid or a gid is, and what it may. Without owner or agent the scope's defaults hold.
+
+    `views` is in order of preference.
+    """
+
+    uid: UserOrGroupId | None = None
+    gid: UserOrGroupId | None = None
+    owner_id: Id | None = None
+    agent_id: Id | None = None
+    capabilities: tuple[str, ...]
+    views: tuple[ViewName, ...] = ("model_context", "host_ui")
+
+
+class Console(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[console]`: how `beetle tui` looks, and its keys by the ids of what they do (`keys = { "row-up" = "k" }`).
+
+    Whether there is such an id, the console knows.
+    """
+
+    theme: ThemeName | None = None
+    keys: dict[KeyId, ShortText] = {}
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """What a configuration file says, or the defaults. `file` is the file that was read, if one was."""
+
+    daemon: Daemon = Daemon()
+    agent_skills: AgentSkills = AgentSkills()
+    model: Model | None = None
+    replica: Replica | None = None
+    principals: Mapping[str, Principal] = MappingProxyType({})
+    console: Console = Console()
+    file: Path | None = None
+
+
+SECTIONS: tuple[str, ...] = ("daemon", "agent_skills", "model", "replica", "principals", "console")
+
+
+def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:
+    """The configuration of `--config` (`path`), else of $BEETLE_CONFIG, else of the user's usual place.
+
+    No file at the usual place gives the defaults. Raises InvalidRequest, with `file` and `path` (`$.daemon.socket`):
+    a named file that is missing, a file that cannot be read, one that is no regular file or that another user than root
+    and `uid` may change or replace, an unknown key, a wrong value, two claims of one uid.
+    """
+    named = _given("--config", path) or env.get("BEETLE_CONFIG")
+    file = Path(named) if named else _usual_config(env, uid)
+    if file is None or not (named or _is_there(file)):
+        return Config()
+    return _decode(read_toml(file, trusting=uid), file)
+
+
+def socket_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
+    """Where a daemon listens: flag, $BEETLE_SOCKET, the configuration, the user's (for root: the system's) usual place.
+
+    Raises InvalidRequest for an empty flag and for a path that no Unix socket can have.
+    """
+    named = _given("--socket", flag) or env.get("BEETLE_SOCKET") or config.daemon.socket
+    path = Path(named) if named else _usual_socket(env, uid)
+    length = len(os.fsencode(path))
+    if length > SOCKET_PATH_BYTES:
+        reason = f"the socket's path has {length} bytes; the system allows {SOCKET_PATH_BYTES}"
+        raise InvalidRequest(reason=reason, hint="give a shorter path with --socket")
+    return path
+
+
+def store_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
+    """Where the store is: flag, $BEETLE_STORE, the configuration, the user's (for root: the system's) usual place.
+
+    Raises InvalidRequest for an empty flag, and when neither $XDG_DATA_HOME nor $HOME says where the user's data are.
+    """
+    named = _given("--store", flag) or env.get("BEETLE_STORE") or config.daemon.store
+    if named:
+        return Path(named)
+    if uid == 0:
+        return SYSTEM_STORE
+    folder = _home(env, "XDG_DATA_HOME", ".local/share")
+    if folder is None:
+        hint = "give --store PATH, or set HOME"
+        raise InvalidRequest(reason="no $XDG_DATA_HOME and no $HOME to keep a store in", hint=hint)
+    return folder / "beetle/beetle.db"
+
+
+def default_sockets_to_probe(
+    flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int
+) -> tuple[Path, ...]:
+    """Where a client looks for a daemon, in order: a socket that was named, alone; else the user's, then the system's.
+
+    Not for a client that was given a store and no socket: it finds that store's daemon through the store's lock file.
+    """
+    mine = socket_path(flag, env, config, uid)
+    named = flag is not None or env.get("BEETLE_SOCKET") or config.daemon.socket
+    return (mine,) if named or mine == SYSTEM_SOCKET else (mine, SYSTEM_SOCKET)
+
+
+def _given(flag: str, value: str | Path | None) -> str | None:
+    # An empty flag is a shell variable that was not set; falling through would reach another daemon or store.
+    if value == "":
+        raise InvalidRequest(reason=f"{flag} is empty", hint=f"give a path after {flag}, or leave it out")
+    return None if value is None else str(value)
+
+
+def _is_there(file: Path) -> bool:
+    # A file that is there and cannot be read must not pass for defaults, so only these two mean absence.
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _home(env: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+    # The XDG specification has relative paths ignored, like empty ones.
+    named, home = env.get(variable, ""), env.get("HOME", "")
+    if named.startswith("/"):
+        return Path(named)
+    return Path(home) / below_home if home.startswith("/") else None
+
+
+def _usual_config(env: Mapping[str, str], uid: int) -> Path | None:
+    if uid == 0:
+        return SYSTEM_CONFIG
+    folder = _home(env, "XDG_CONFIG_HOME", ".config")
+    return folder / "beetle/beetle.toml" if folder else None
+
+
+def _usual_socket(env: Mapping[str, str], uid: int) -> Path:
+    if uid == 0:
+        return SYSTEM_SOCKET
+    # Without the variable, as under cron or su, it is the folder that systemd would have named, never a shared /tmp.
+    named = env.get("XDG_RUNTIME_DIR", "")
+    folder = Path(named) if named.startswith("/") else Path(f"/run/user/{uid}")
+    data = _home(env, "XDG_DATA_HOME", ".local/share")
+    if data is not None and not named.startswith("/") and not _is_there(folder):
+        # No systemd and no login: the store's own folder is this user's alone too.
+        return data / "beetle/beetle.sock"
+    return folder / "beetle/beetle.sock"
+
+
+def _decode(tables: dict[str, Any], file: Path) -> Config:
+    for key in tables:
+        if key not in SECTIONS:
+            _refuse(file, f"$.{key}", f"unknown key $.{key}", nearest(key, SECTIONS))
+    daemon = decode_table(tables.get("daemon", {}), Daemon, file, "$.daemon")
+    if daemon.profile is not None and not daemon.profile.startswith("/"):
+        try:
+            check_profile_name(daemon.profile, "auto")
+        except InvalidRequest as error:
+            _refuse(file, "$.daemon.profile", error.message, error.hint)
+    return Config(
+        daemon=daemon,
+        agent_skills=decode_table(tables.get("agent_skills", {}), AgentSkills, file, "$.agent_skills"),
+        model=_optional(tables, "model", Model, file),
+        replica=_optional(tables, "replica", Replica, file),
+        principals=_principals(tables.get("principals", {}), file),
+        console=_console(tables.get("console", {}), file),
+        file=file,
+    )
+
+
+def _optional(tables: dict[str, Any], key: str, into: type[Section], file: Path) -> Section | None:
+    return decode_table(tables[key], into, file, f"$.{key}") if key in tables else None
+
+
+def _console(table: object, file: Path) -> Console:
+    theme = _theme_of(table)
+    if isinstance(theme, str) and theme not in THEME_NAMES:
+        path = "$.console.theme"
+        _refuse(file, path, f"{path}: {theme[:80]!r} is none of the themes", nearest(theme, THEME_NAMES))
+    return decode_table(table, Console, file, "$.console")
+
+
+def _theme_of(table: object) -> object:
+    return cast("dict[str, object]", table).get("theme") if isinstance(table, dict) else None
+
+
+def _principals(tables: object, file: Path) -> Mapping[str, Principal]:
+    if not isinstance(tables, dict):
+        _refuse(file, "$.principals", "$.principals: a table of tables is expected", "write [principals.NAME]")
+    found: dict[str, Principal] = {}
+    for name, table in cast("dict[str, object]", tables).items():
+        at = f"$.principals.{name}"
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
+            hint = "a name is 1 to 64 letters, digits, dots, dashes and underscores"
+            _refuse(file, "$.principals", f"$.principals: {name[:80]!r} cannot name a principal", hint)
+        _refuse_unlisted(table, "capabilities", CAPABILITY_NAMES, file, at)
+        _refuse_unlisted(table, "views", VIEW_NAMES, file, at)
+        principal = decode_table(table, Principal, file, at)
+        if principal.uid is None and principal.gid is None:
+            _refuse(file, at, f"{at}: neither a uid nor a gid", "say whom it stands for: uid = 1000")
+        found[name] = principal
+    _refuse_shared_claims(found, file)
+    return MappingProxyType(found)
+
+
+def _refuse_unlisted(table: object, key: str, known: tuple[str, ...], file: Path, at: str) -> None:
+    # Before decoding, whose message for a word outside its list does not say which words are in it.
+    names = cast("dict[str, object]", table).get(key) if isinstance(table, dict) else None
+    for index, name in enumerate(cast("list[object]", names) if isinstance(names, list) else ()):
+        if isinstance(name, str) and name not in known:
+            path = f"{at}.{key}[{index}]"
+            _refuse(file, path, f"{path}: {name[:80]!r} is none of the {key}", nearest(name, known))
+
+
+def _refuse_shared_claims(principals: Mapping[str, Principal], file: Path) -> None:
+    claimed: dict[tuple[str, int], str] = {}
+    for name, principal in principals.items():
+        for kind, number in (("uid", principal.uid), ("gid", principal.gid)):
+            if number is None:
+                continue
+            first = claimed.setdefault((kind, number), name)
+            if first != name:
+                reason = f"principals {first!r} and {name!r} both claim {kind} {number}"
+                _refuse(file, f"$.principals.{name}.{kind}", reason, f"give each {kind} to one principal")
+
+
+def _refuse(file: Path, path: str, reason: str, hint: str) -> NoReturn:
+    raise InvalidRequest(reason=f"{file}: {reason}", path=path, file=str(file), hint=hint)

@@ -1,0 +1,35 @@
+"""The dependencies of a runtime: what the composition root passes beside the store and its profile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
+from beetle.runtime.host.config import Model
+
+
+def clock() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Dependencies(NamedTuple):
+    """Where time and ids come from, and what the configuration says of the machine.
+
+    `clock` answers microseconds since the epoch. `ids` answers so many random bytes, for the ids of records; keys,
+    salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
+    `model` is who answers maintenance, `harness` what runs fixtures.
+    """
+
+    clock: Callable[[], int] = clock
+    ids: Callable[[int], bytes] = os.urandom
+    skill_dirs: tuple[str, ...] = ()
+    model: Model | None = None
+    harness: Callable[[HarnessRunRequest], HarnessRunReport] | None = None
+
+
+SYSTEM_DEPENDENCIES = Dependencies()
+"""The system's clock and random source, no mounted skills, no model."""

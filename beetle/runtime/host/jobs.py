@@ -1,0 +1,306 @@
+"""Deferred work: how a job is left and ends, and the loop that does what is due."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from beetle.contracts.codec import convert_request
+from beetle.contracts.common import Conversation, ConversationRef, WireScope
+from beetle.contracts.errors import BeetleError, InvalidRequest, NotFound, PrivacyDenied
+from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.model_failure import ModelFailed
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store import jobs
+from beetle.store.engine.store import Store
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.event_log import Event
+from beetle.store.jobs import JobRow, NewJob
+
+log = logging.getLogger("beetle.jobs")
+
+MAINTAIN = "maintain"
+OPERATION = "memory.maintain"
+SECOND_US = 1_000_000
+LEASE_MARGIN_S = 60
+"""How much longer than its model may take a job is held: what is left to do is one write."""
+FIRST_PAUSE_S = 30
+MOST_PAUSE_S = 3600
+MOST_ATTEMPTS = 8
+LOOK_AGAIN_S = 60.0
+"""The clock may be set: nobody sleeps for longer than this until something that is due by it."""
+MODE_LOOK_S = 5.0
+"""A change of mode wakes nobody."""
+EMBEDDED = "embedded:*"
+"""Principals that live in a process of their own; a daemon knows none of them, and leaves their jobs to them."""
+
+
+class EnqueuedJob(NamedTuple):
+    """A job that was left. `held` says that whoever left it does it now; `new`, that it was not there before."""
+
+    job: JobRow
+    held: bool
+    new: bool
+
+
+def job_for(invocation: Invocation, ref: ConversationRef) -> NewJob:
+    """The job of maintaining a conversation for this caller. There is one of it, however often it is left."""
+    scope = invocation.scope
+    return NewJob(
+        job_id=invocation.new_id("j"),
+        kind=MAINTAIN,
+        principal=invocation.caller.name,
+        agent_id=scope.agent_id,
+        channel=scope.channel,
+        chat_id=scope.chat_id,
+        subject={"channel_id": ref.channel_id, "conversation_id": ref.conversation_id},
+    )
+
+
+def enqueue(
+    invocation: Invocation, tx: WriteTransaction, space: int, ref: ConversationRef, hold_s: float | None
+) -> EnqueuedJob:
+    """Leave a job, or find the one that is left already; hold it for `hold_s` seconds unless somebody else does."""
+    job, new = jobs.enqueue(tx, space, job_for(invocation, ref), tx.now, tx.now)
+    if new and hold_s is None:
+        tx.log(_event(job, "job_left"))
+    free = job.state == "waiting" or (job.lease_until or 0) <= tx.now
+    if hold_s is None or not free:
+        return EnqueuedJob(job, False, new)
+    return EnqueuedJob(jobs.lease(tx, job, tx.now, tx.now + round(hold_s * SECOND_US)), True, new)
+
+
+def hold_s(timeout_s: int) -> int:
+    """Seconds for which a job is held whose model may take `timeout_s`."""
+    return timeout_s + LEASE_MARGIN_S
+
+
+def done(tx: WriteTransaction, job: JobRow, *, more: bool, quiet: bool = False) -> None:
+    """A job was done; with `more` to do it waits again. `quiet` leaves out the event of one that never waited."""
+    if more:
+        jobs.put_off(tx, job, tx.now, reason=None, attempts=0, not_before=tx.now)
+        tx.log(_event(job, "job_goes_on"))
+        return
+    jobs.end(tx, job, tx.now, "done", None)
+    if not quiet:
+        tx.log(_event(job, "job_done"))
+
+
+def retry_later(
+    tx: WriteTransaction,
+    job: JobRow,
+    ids: Callable[[int], bytes],
+    reason: str,
+    *,
+    counts: bool,
+    last_counts: bool = True,
+) -> None:
+    """An attempt came to nothing: the job waits, for longer after each attempt that `counts`.
+
+    After the last of them it has failed; without `last_counts` it still waits for one.
+    """
+    attempts = job.attempts + counts
+    if not last_counts:
+        attempts = min(attempts, MOST_ATTEMPTS - 1)
+    if attempts >= MOST_ATTEMPTS:
+        jobs.end(tx, job, tx.now, "failed", reason)
+        tx.log(_event(job, "job_failed", reason=reason, attempts=attempts))
+        return
+    pause = min(FIRST_PAUSE_S * 2 ** max(0, attempts - 1), MOST_PAUSE_S)
+    # Three quarters to five quarters: jobs that failed together do not come back together.
+    drawn = int.from_bytes(ids(2), "big") / 2**16
+    not_before = tx.now + round(pause * (0.75 + drawn / 2) * SECOND_US)
+    jobs.put_off(tx, job, tx.now, reason=reason, attempts=attempts, not_before=not_before)
+    tx.log(_event(job, "job_put_off", reason=reason, attempts=attempts))
+
+
+def drop(tx: WriteTransaction, job: JobRow, reason: str) -> None:
+    """A job can never be done."""
+    jobs.end(tx, job, tx.now, "dropped", reason)
+    tx.log(_event(job, "job_dropped", reason=reason))
+
+
+def _event(job: JobRow, event: str, **more: object) -> Event:
+    subject = {"job_id": job.job_id, "kind": job.kind, **job.subject, **more}
+    return Event("job", event, OPERATION, job.principal, job.owner, subject)
+
+
+def exactly(name: str) -> str:
+    """The GLOB pattern that fits this name alone."""
+    return "".join(f"[{each}]" if each in "*?[" else each for each in name)
+
+
+class JobRunner(Protocol):
+    """What the loop asks of the runtime whose jobs it does."""
+
+    def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
+        """Whether a caller may use an operation in a scope."""
+        ...
+
+    def rests(self) -> bool:
+        """Whether the runtime is in a mode in which no job runs."""
+        ...
+
+    def maintain(self, caller: Caller, scope: WireScope, request: MemoryMaintainRequest) -> MemoryMaintainReport:
+        """Maintain a conversation, as any caller would have it done."""
+        ...
+
+
+class JobLimits(NamedTuple):
+    """How a loop works.
+
+    `caller_of` answers who a principal's name stands for now, None for nobody. Jobs are looked at whose principal fits
+    `whose` and not `not_whose` (GLOB). `share_percent` of the time may be spent on them. `timeout_s` is what the model
+    may take, `rest_s` for how long it is left alone just now.
+    """
+
+    caller_of: Callable[[str], Caller | None]
+    whose: str
+    not_whose: str
+    share_percent: int
+    timeout_s: int
+    rest_s: Callable[[], float]
+    clock: Callable[[], int]
+    ids: Callable[[int], bytes]
+
+
+class JobLoop:
+    """One thread that does the jobs that are due, one after the other."""
+
+    def __init__(self, store: Store, doing: JobRunner, terms: JobLimits) -> None:
+        self._store = store
+        self._doing = doing
+        self._terms = terms
+        self._wake = threading.Condition()
+        self._woken = False
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, unless this profile leaves no time for work of its own."""
+        if self._terms.share_percent:
+            self._thread = threading.Thread(target=self._work, name="beetle-jobs", daemon=True)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Look again for what is due. Quick: the writer's thread calls it."""
+        with self._wake:
+            self._woken = True
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """End, after the job that runs; whoever owns the model breaks its call off first."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def run_next(self) -> bool:
+        """Do one job that is due; whether there was one."""
+        terms = self._terms
+        if self._doing.rests() or terms.rest_s() > 0:
+            return False
+        with self._store.read() as tx:
+            if jobs.due(tx, terms.clock(), terms.whose, terms.not_whose) is None:
+                return False
+        job = self._store.write(self._take, grows=False)
+        if job is not None:
+            self._do(job)
+        return job is not None
+
+    def _take(self, tx: WriteTransaction) -> JobRow | None:
+        job = jobs.due(tx, tx.now, self._terms.whose, self._terms.not_whose)
+        until = tx.now + hold_s(self._terms.timeout_s) * SECOND_US
+        return None if job is None else jobs.lease(tx, job, tx.now, until)
+
+    def _do(self, job: JobRow) -> None:
+        """Run a job as the principal and in the scope that left it, and settle what became of it."""
+        scope = WireScope(
+            owner_id=job.owner.removeprefix("space:"),
+            agent_id=job.agent_id,
+            channel=job.channel,
+            chat_id=job.chat_id,
+        )
+        caller = self._terms.caller_of(job.principal)
+        if caller is None:
+            self._settle(job, lambda tx: drop(tx, job, "principal_gone"))
+        elif job.kind != MAINTAIN or not self._doing.may(OPERATION, caller, scope):
+            self._settle(job, lambda tx: drop(tx, job, "not_granted"))
+        else:
+            self._maintain(job, caller, scope)
+
+    def _maintain(self, job: JobRow, caller: Caller, scope: WireScope) -> None:
+        try:
+            subject = convert_request(job.subject, Conversation, "$.subject")
+        except InvalidRequest:
+            self._settle(job, lambda tx: drop(tx, job, "conversation_gone"))  # damaged: nobody knows which it was
+            return
+        request = MemoryMaintainRequest(conversation=subject)
+        try:
+            report = self._doing.maintain(caller, scope, request)
+        except ModelFailed as failure:
+            code, counts = failure.code, failure.counts
+            self._settle(job, lambda tx: retry_later(tx, job, self._terms.ids, code, counts=counts))
+        except NotFound:
+            self._settle(job, lambda tx: drop(tx, job, "conversation_gone"))
+        except PrivacyDenied:
+            self._settle(job, lambda tx: drop(tx, job, "not_granted"))
+        except BeetleError as error:
+            # What passes by itself is no attempt: a full queue, a mode that only reads, another call that was faster.
+            key, passes = error.key, error.retryable or error.key in ("conflict", "forbidden", "services_unavailable")
+            self._settle(job, lambda tx: retry_later(tx, job, self._terms.ids, key, counts=not passes))
+        else:
+            self._settle(job, lambda tx: done(tx, job, more=report.has_more))
+
+    def _settle(self, job: JobRow, settle: Callable[[WriteTransaction], object]) -> None:
+        """Write what became of a job, unless its lease was lost meanwhile."""
+
+        def apply(tx: WriteTransaction) -> None:
+            if jobs.holds(tx, job):
+                settle(tx)
+
+        try:
+            self._store.write(apply, grows=False)
+        except BeetleError as error:
+            # The lease ends by itself, and the job is taken up again.
+            log.warning("what became of job %s could not be written: %s", job.job_id, error.message)
+
+    def _work(self) -> None:
+        """The thread: nothing that goes wrong with one job may end it."""
+        while not self._stopping:
+            began = time.monotonic()
+            try:
+                ran = self.run_next()
+                pause = (time.monotonic() - began) * (100 / self._terms.share_percent - 1) if ran else self._idle_s()
+            except BeetleError as error:
+                log.warning("jobs have to wait: %s", error.message)
+                ran, pause = False, LOOK_AGAIN_S
+            except Exception as defect:  # noqa: BLE001 - the last stop of this thread; the lease of the job ends by itself
+                log.error("a job ended with a defect: %s", type(defect).__name__)
+                ran, pause = False, LOOK_AGAIN_S
+            self._sleep(min(pause, MOST_PAUSE_S), to_be_woken=not ran)
+
+    def _idle_s(self) -> float:
+        """Seconds until something may be due."""
+        terms = self._terms
+        rest = terms.rest_s()
+        if self._doing.rests():
+            return MODE_LOOK_S
+        if rest > 0:
+            return min(rest, LOOK_AGAIN_S)
+        with self._store.read() as tx:
+            at = jobs.next_due(tx, terms.whose, terms.not_whose)
+        # Nothing is due before something is left, which wakes.
+        return MOST_PAUSE_S if at is None else min(max(0.0, (at - terms.clock()) / SECOND_US), LOOK_AGAIN_S)
+
+    def _sleep(self, seconds: float, *, to_be_woken: bool) -> None:
+        end = time.monotonic() + seconds
+        with self._wake:
+            while not self._stopping and not (to_be_woken and self._woken) and (left := end - time.monotonic()) > 0:
+                self._wake.wait(left)
+            self._woken = False

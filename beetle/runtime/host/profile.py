@@ -1,0 +1,453 @@
+"""Profiles: the budgets and permissions of one kind of machine, read from TOML, and the choice of one for `auto`.
+
+The rest of the code receives the values of a profile, never its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from beetle.contracts.capabilities import CAPABILITY_NAMES
+from beetle.contracts.errors import InvalidRequest, nearest
+from beetle.contracts.names import BackendName, TransportName
+from beetle.runtime.host.toml_file import decode_table, read_toml
+
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+CountOrNone = Annotated[int, Meta(ge=0, le=2**53)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+Text = Annotated[str, Meta(min_length=1, max_length=400)]
+
+
+class Backends(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ways a store may be opened here, and the one taken when none is asked for."""
+
+    allowed: Annotated[tuple[BackendName, ...], Meta(min_length=1)]
+    default: BackendName
+
+    def __post_init__(self) -> None:
+        if self.default not in self.allowed:
+            raise ValueError(f"the default {self.default!r} is not among the allowed backends")
+
+
+class Transports(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ways a request may come in here."""
+
+    allowed: Annotated[tuple[TransportName, ...], Meta(min_length=1)]
+
+
+class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of the capability catalog that this profile leaves visible."""
+
+    allowed: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.allowed:
+            if name not in CAPABILITY_NAMES:
+                raise ValueError(f"there is no capability {name!r}; {nearest(name, CAPABILITY_NAMES)}")
+
+
+def counts(what: str, then: str = "") -> Meta:
+    """What a budget counts, and what reaching it does.
+
+    The second is left out for a budget that fields of the contracts name with `budgeted` or `clipped`: they say it.
+    """
+    return Meta(description=what, extra={"then": then})
+
+
+class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ceilings. The unit is in the name; a name without one counts things."""
+
+    frame_bytes: Annotated[
+        Count, counts("bytes of one frame on the socket", "refuses: `payload_too_large`, and closes the connection")
+    ]
+    nesting: Annotated[
+        Count, counts("levels of maps and lists in a frame", "refuses: `payload_too_large`, and closes the connection")
+    ]
+    query_chars: Annotated[Count, counts("characters of a query")]
+    message_content_bytes: Annotated[Count, counts("UTF-8 bytes of a message's content or an attr's value")]
+    skill_text_bytes: Annotated[Count, counts("UTF-8 bytes of a skill's procedure")]
+    key_bytes: Annotated[Count, counts("bytes of an idempotency key", "refuses: `invalid_request`")]
+    commit_turns: Annotated[Count, counts("turns of one commit, turn ids of one lifecycle step")]
+    batch_requests: Annotated[Count, counts("requests of a batch, skills of one write")]
+    recall_limit: Annotated[Count, counts("hits of recall and search")]
+    page_limit: Annotated[Count, counts("entries of a page of a list")]
+    transcript_page_turns: Annotated[Count, counts("turns of a page of replay or timeline")]
+    projection_chars: Annotated[Count, counts("characters of a projection")]
+    host_refs_per_turn: Annotated[Count, counts("host refs of one turn")]
+    redaction_items: Annotated[
+        Count, counts("entries of a list of redactions or host refs", "clips the list, never the redacting")
+    ]
+    derived_refs: Annotated[Count, counts("derived refs in a lifecycle report", "clips the list")]
+    repair_issues: Annotated[Count, counts("issues in a repair report, and those mended at a time")]
+    store_bytes: Annotated[
+        Count, counts("bytes of the store's ceiling", "refuses writes that grow: `store_budget_exceeded`")
+    ]
+    wal_bytes: Annotated[
+        Count, counts("bytes from which the write-ahead log is cut", "begins a checkpoint at half of it")
+    ]
+    page_cache_kib: Annotated[Count, counts("KiB of page cache of each connection to the store", "bounds memory")]
+    mmap_bytes: Annotated[CountOrNone, counts("bytes of the store that are mapped into memory", "bounds memory")]
+    readers: Annotated[Count, counts("reading connections to the store", "reads wait; then `overloaded`")]
+    write_queue: Annotated[Count, counts("writes that wait", "refuses: `overloaded`")]
+    write_group: Annotated[Count, counts("writes that share one commit", "the rest waits for the next commit")]
+    connections: Annotated[
+        Count, counts("connections to the socket", "refuses: `overloaded`, and closes the connection")
+    ]
+    held_bytes: Annotated[
+        Count,
+        counts(
+            "bytes of unfinished frames, of requests at work and of answers that wait, over all connections",
+            "whoever holds most is refused: `overloaded`",
+        ),
+    ]
+    answer_bytes: Annotated[
+        Count,
+        counts(
+            "bytes of the reports of a batch, and of what a report lists",
+            "refuses the batch: `payload_too_large`; ends the list, a page with its cursor",
+        ),
+    ]
+    subscription_events: Annotated[Count, counts("events that wait for one subscriber", "drops, and says how many")]
+    idempotency_keys: Annotated[Count, counts("first reports that are kept", "forgets the oldest")]
+    deferred_days: Annotated[Count, counts("days for which a deferred candidate waits", "drops it, with an event")]
+    agent_skill_depth: Annotated[
+        Count, counts("levels of folders within an Agent Skill", "leaves the fingerprint out, with a finding")
+    ]
+    agent_skill_count: Annotated[Count, counts("Agent Skills in all mounts", "leaves the others out, with a finding")]
+    agent_skill_bytes: Annotated[
+        Count,
+        counts(
+            "bytes read for the fingerprints of a page of Agent Skills", "leaves the fingerprint out, with a finding"
+        ),
+    ]
+    import_bytes: Annotated[Count, counts("bytes of an import")]
+    export_bytes: Annotated[Count, counts("bytes of an export", "refuses: `payload_too_large`")]
+    background_share_percent: Annotated[
+        Percent, counts("percent of the processor for background work", "background work waits in between")
+    ]
+    first_frame_seconds: Annotated[
+        Count, counts("seconds until a new connection has sent a frame", "closes the connection")
+    ]
+    begun_frame_seconds: Annotated[Count, counts("seconds until a begun frame is complete", "closes the connection")]
+    default_deadline_ms: Annotated[
+        Count,
+        counts(
+            "milliseconds of a request without a deadline, and of any request at most",
+            "`deadline_exceeded`, `overloaded`",
+        ),
+    ]
+
+    def __post_init__(self) -> None:
+        for part, whole in (
+            ("message_content_bytes", "frame_bytes"),
+            ("skill_text_bytes", "frame_bytes"),
+            ("write_group", "write_queue"),
+            ("wal_bytes", "store_bytes"),
+            ("export_bytes", "import_bytes"),
+            ("frame_bytes", "held_bytes"),
+            ("export_bytes", "held_bytes"),
+            ("message_content_bytes", "answer_bytes"),
+        ):
+            if getattr(self, part) > getattr(self, whole):
+                raise ValueError(f"{part} is over {whole}")
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One profile as its file states it.
+
+    `memory_ceiling_mib` is what the daemon's RSS stays under with 100,000 turns, after 1,000 recalls.
+    """
+
+    name: Text
+    description: Text
+    target: Text
+    role: Text
+    memory_ceiling_mib: Count
+    backends: Backends
+    transports: Transports
+    capabilities: Capabilities
+    budgets: Budgets
+
+
+COMPACT = "profile-linux-device-compact-memory"
+STANDALONE = "profile-linux-device-standalone-memory"
+DESKTOP = "profile-desktop-linux-embedded-sdk"
+GATEWAY = "profile-server-linux-memory-gateway"
+DEV_FULL = "profile-server-linux-dev-full"
+ALIASES: dict[str, str] = {
+    "compact": COMPACT,
+    "standalone": STANDALONE,
+    "desktop": DESKTOP,
+    "gateway": GATEWAY,
+    "dev-full": DEV_FULL,
+}
+
+
+def profiles_folder(package: Path) -> Path:
+    """The folder of TOML files of the package at `package`: inside it when installed, beside it in a checkout."""
+    inside = package / "profiles"
+    return inside if inside.is_dir() else package.parent / "profiles"
+
+
+def profile_names() -> tuple[str, ...]:
+    """Full names of the profiles that this build carries, sorted."""
+    return tuple(sorted(file.stem for file in _shipped().glob("profile-*.toml")))
+
+
+def load_profile(name: str) -> Profile:
+    """The profile of a full name, of a short alias, or at a path (anything with a slash in it).
+
+    Raises InvalidRequest: no such name (the nearest in the hint), an unreadable file, an unknown key, a wrong value.
+    """
+    if "/" in name:
+        return decode_table(read_toml(Path(name)), Profile, Path(name))
+    check_profile_name(name)
+    full = ALIASES.get(name, name)
+    file = _shipped() / f"{full}.toml"
+    profile = decode_table(read_toml(file), Profile, file)
+    if profile.name != full:
+        raise InvalidRequest(reason=f"{file}: the name inside is {profile.name!r}", path="$.name", file=str(file))
+    return profile
+
+
+def check_profile_name(name: str, *also: str) -> None:
+    """Raises InvalidRequest, with the nearest names in the hint, unless `name` is a profile, an alias or in `also`."""
+    known = (*ALIASES, *profile_names(), *also)
+    if name not in known:
+        raise InvalidRequest(reason=f"there is no profile {name!r}", profile=name, hint=nearest(name, known))
+
+
+def _shipped() -> Path:
+    return profiles_folder(Path(__file__).parents[2])
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What bounds a daemon on a machine. None is a limit that is not set, or a figure that could not be read.
+
+    `memory_limit_bytes` and `cpu_limit` (in cores) are the tightest of the process's control groups. `disk_room_bytes`
+    is what is free for this user at the store's folder and what the database files in that folder already take.
+    """
+
+    memory_total_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    cores: int | None = None
+    cpu_limit: float | None = None
+    disk_room_bytes: int | None = None
+
+
+class Choice(NamedTuple):
+    """A profile's full name, and why it was chosen, the deciding figure first."""
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+class Need(NamedTuple):
+    name: str
+    memory_bytes: int
+    cores: int
+    disk_bytes: int
+    unread_passes: bool
+
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+NEEDS: tuple[Need, ...] = (
+    # 1,024 connections may each hold a begun frame of 16 MiB: 16 GiB, with half as much again for everything else;
+    # 16 readers, with as many cores left over for the rest of a server.
+    Need(GATEWAY, 24 * GIB, 32, 64 * GIB, False),
+    # Its memory ceiling is an eighth of this: on a desktop the memory of agents is a guest.
+    Need(DESKTOP, 4 * GIB, 2, 8 * GIB, False),
+    # Twice its memory ceiling, which also parts boards of 128 MB from boards of 256 MB, whatever their kernels take.
+    Need(STANDALONE, 192 * MIB, 1, 2 * GIB, True),
+)
+"""What `auto` asks of a machine, largest profile first; below the last it is compact. The disk must hold the whole
+store that the profile allows. A figure that cannot be read counts against all but the device's default profile."""
+
+
+def choose_profile(machine: Machine) -> Choice:
+    """The largest profile whose needs the machine meets, for `--profile auto`: never dev-full. Never raises."""
+    short: tuple[str, ...] = ()
+    for need in NEEDS:
+        lacking = tuple(_shortfalls(machine, need))
+        if not lacking:
+            return Choice(need.name, (*short, f"it fits: {_figures(machine)}"))
+        short = lacking
+    return Choice(COMPACT, (*short, f"it is the smallest there is: {_figures(machine)}"))
+
+
+def _shortfalls(machine: Machine, need: Need) -> Iterator[str]:
+    memory = _smallest((machine.memory_total_bytes, machine.memory_limit_bytes))
+    cores = _smallest((machine.cores, machine.cpu_limit))
+    room = f"disk room {_size(machine.disk_room_bytes)}"
+    for value, wanted, has, asks in (
+        (memory, need.memory_bytes, _memory_text(machine), _size(need.memory_bytes)),
+        (cores, need.cores, _cores_text(machine), f"{need.cores} cores"),
+        (machine.disk_room_bytes, need.disk_bytes, room, _size(need.disk_bytes)),
+    ):
+        if (value is None and not need.unread_passes) or (value is not None and value < wanted):
+            yield f"not {need.name}: {has}, and it asks for {asks}"
+
+
+def _figures(machine: Machine) -> str:
+    return f"{_memory_text(machine)}; {_cores_text(machine)}; disk room {_size(machine.disk_room_bytes)}"
+
+
+def _smallest(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _memory_text(machine: Machine) -> str:
+    total, limit = machine.memory_total_bytes, machine.memory_limit_bytes
+    if limit is not None and (total is None or limit < total):
+        return f"memory {_size(limit)} (control group; the machine has {_size(total)})"
+    return f"memory {_size(total)}"
+
+
+def _cores_text(machine: Machine) -> str:
+    cores, limit = machine.cores, machine.cpu_limit
+    there = "unknown" if cores is None else str(cores)
+    if limit is not None and (cores is None or limit < cores):
+        return f"cores {limit:g} (control group; the process may run on {there})"
+    return f"cores {there}"
+
+
+def _size(amount: int | None) -> str:
+    if amount is None:
+        return "unknown"
+    if amount < GIB:
+        return f"{amount >> 20} MiB"
+    tenths = amount * 10 >> 30
+    return f"{tenths // 10}.{tenths % 10} GiB"
+
+
+UNLIMITED = 1 << 60
+"""From here on a v1 limit means none: the kernel writes the largest page-aligned number instead of `max`."""
+
+
+def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
+    """The figures of this machine and process, from /proc and /sys under `root`. Reads only, and never raises OSError.
+
+    `store_folder` is taken as it is, not under `root`, and need not exist yet.
+    """
+    tree = Path(root)
+    total = re.search(r"^MemTotal:\s+(\d+) kB", read_text(tree / "proc/meminfo"), re.MULTILINE)
+    texts = (
+        read_text(folder / name).strip()
+        for folder in _groups(tree, "memory")
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes")
+    )
+    limits = (int(text) for text in texts if re.fullmatch(r"[0-9]{1,30}", text))
+    return Machine(
+        memory_total_bytes=int(total[1]) * 1024 if total else None,
+        memory_limit_bytes=min((limit for limit in limits if limit < UNLIMITED), default=None),
+        cores=_cores_allowed(tree),
+        cpu_limit=_smallest(_cpu_quota(folder) for folder in _groups(tree, "cpu")),
+        disk_room_bytes=_disk_room(store_folder),
+    )
+
+
+def read_text(file: Path) -> str:
+    """The file's text; empty when it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _cores_allowed(tree: Path) -> int | None:
+    # The same figure as sched_getaffinity, which answers for this process on this machine whatever `root` is.
+    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read_text(tree / "proc/self/status"), re.MULTILINE)
+    online = _core_numbers(read_text(tree / "sys/devices/system/cpu/online").strip())
+    mine = _core_numbers(allowed[1]) if allowed else set[int]()
+    both = mine & online if mine and online else mine or online
+    return len(both) or None
+
+
+def _core_numbers(ranges: str) -> set[int]:
+    found: set[int] = set()
+    for part in ranges.split(","):
+        ends = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+        if ends:
+            found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return found
+
+
+def _cpu_quota(folder: Path) -> float | None:
+    words = read_text(folder / "cpu.max").split()
+    if len(words) != 2:
+        words = [read_text(folder / f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
+    if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
+        return None
+    quota, period = (int(word) for word in words)
+    return quota / period if period else None
+
+
+UNIFIED = ""
+"""What v2, whose one hierarchy has every controller, is called in /proc/self/cgroup: nothing."""
+
+
+class _Mount(NamedTuple):
+    controllers: tuple[str, ...]
+    group: str
+    folder: Path
+
+
+def _groups(tree: Path, controller: str) -> Iterator[Path]:
+    """Folders of the process's control groups that bound `controller`, v2 and v1, each from its own up to the mount."""
+    mounts = tuple(_cgroup_mounts(tree))
+    for line in read_text(tree / "proc/self/cgroup").splitlines():
+        named, _, group = line.partition(":")[2].partition(":")
+        controllers = tuple(named.split(",")) if named else ()
+        if controllers and controller not in controllers:
+            continue
+        wanted = controller if controllers else UNIFIED
+        usual = tree / "sys/fs/cgroup" / wanted
+        for mount in [each for each in mounts if wanted in each.controllers] or [_Mount((wanted,), "/", usual)]:
+            yield from _upwards(mount, group)
+
+
+def _cgroup_mounts(tree: Path) -> Iterator[_Mount]:
+    for line in read_text(tree / "proc/self/mountinfo").splitlines():
+        place, _, kind = line.partition(" - ")
+        words, described = place.split(), kind.split()
+        if len(words) > 4 and len(described) > 2 and described[0] in ("cgroup", "cgroup2"):
+            controllers = tuple(described[2].split(",")) if described[0] == "cgroup" else (UNIFIED,)
+            yield _Mount(controllers, words[3], tree / words[4].lstrip("/"))
+
+
+def _upwards(mount: _Mount, group: str) -> Iterator[Path]:
+    # A container may be told a group that lies outside what is mounted there: then the mount itself is its group.
+    above, mine = mount.group.strip("/"), group.strip("/")
+    inside = not above or f"{mine}/".startswith(f"{above}/")
+    parts = [part for part in mine.removeprefix(above).split("/") if part] if inside else []
+    if ".." in parts:
+        parts = []
+    for depth in range(len(parts), -1, -1):
+        yield mount.folder.joinpath(*parts[:depth])
+
+
+def _disk_room(folder: Path) -> int | None:
+    there = folder.absolute()
+    try:
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        disk = os.statvfs(there)
+        return disk.f_bavail * disk.f_frsize + _database_bytes(folder)
+    except OSError:
+        return None
+
+
+def _database_bytes(folder: Path) -> int:
+    # What the store takes counts as room, or a store that has grown would get a smaller profile at the next start.
+    if not folder.is_dir():
+        return 0
+    with os.scandir(folder) as entries:
+        databases = [each for each in entries if ".db" in each.name and each.is_file(follow_symlinks=False)]
+        return sum(each.stat(follow_symlinks=False).st_blocks * 512 for each in databases)

@@ -1,0 +1,1 @@
+"""What happens for every operation: authorize, admit, handle, reveal, audit."""

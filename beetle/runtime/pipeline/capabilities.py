@@ -1,0 +1,142 @@
+"""Which capabilities are visible: what the profile allows, what this build contains, what the caller may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.contracts.capabilities import APART, CAPABILITY_NAMES
+from beetle.contracts.errors import CapabilityHidden, Forbidden, PrivacyDenied
+from beetle.contracts.memory import Capability
+from beetle.contracts.names import ViewName
+from beetle.contracts.operations import OPERATIONS, Operation
+from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.profile import Profile
+
+APART_NAMES = frozenset(each.name for each in APART)
+"""What opens a view or the daemon itself: it is there even where no row of the table asks for it."""
+OWNERS = frozenset({"private.read", "transcript.raw"})
+OWNERS_WAY = (
+    "an operator is not the owner: give your uid a [principals.NAME] in beetle.toml with the view raw_owner and the "
+    "capabilities admin, private.read and transcript.raw, and start the daemon; or open the store with MemoryRuntime"
+)
+"""What the operator does who is also the owner."""
+VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
+
+
+class Catalog:
+    """The capability catalog of one runtime."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._allowed = frozenset(profile.capabilities.allowed)
+        self._transports = frozenset(profile.transports.allowed)
+        self._by_capability: dict[str, tuple[str, ...]] = {
+            name: tuple(row.name for row in OPERATIONS if row.capability == name) for name in CAPABILITY_NAMES
+        }
+
+    def hidden(self, capability: str) -> str | None:
+        """Why the profile or the build hides a capability, or None."""
+        if capability not in self._allowed:
+            return "this profile does not allow it"
+        if capability not in APART_NAMES and not self._by_capability.get(capability):
+            return "this build does not contain it"
+        return None
+
+    def check(self, row: Operation, caller: Caller) -> None:
+        """Whether the caller may use an operation.
+
+        Raises:
+            CapabilityHidden: the profile, the build or the transport hides it.
+            Forbidden: this caller was not granted it, or not the view that it is for.
+        """
+        if caller.transport not in row.exposed or caller.transport not in self._transports:
+            raise CapabilityHidden(operation=row.name, reason=f"it is not served over {caller.transport}")
+        if not row.capability:
+            return
+        if (reason := self.hidden(row.capability)) is not None:
+            raise CapabilityHidden(operation=row.name, reason=reason, capability=row.capability)
+        if row.capability not in caller.capabilities:
+            raise Forbidden(
+                reason=f"{row.name} needs the capability {row.capability!r}, which {caller.name} does not have",
+                hint=_how_to_grant(caller, row.capability),
+                capability=row.capability,
+            )
+        if row.effect == "admin":
+            self._check_admin(row, caller)
+        if row.view == "owner" and not self.grants("raw_owner", caller):
+            raise Forbidden(
+                reason=f"{row.name} is for the view raw_owner, which {caller.name} may not see",
+                hint=OWNERS_WAY
+                if caller.is_operator
+                else "ask the operator to grant this principal the view raw_owner and the capability transcript.raw",
+                view="raw_owner",
+            )
+
+    def _check_admin(self, row: Operation, caller: Caller) -> None:
+        """What changes the daemon itself is for who answers for it, whatever else a caller was granted."""
+        if (reason := self.hidden("admin")) is not None:
+            raise CapabilityHidden(operation=row.name, reason=reason, capability="admin")
+        if not caller.is_operator or "admin" not in caller.capabilities:
+            raise Forbidden(
+                reason=f"{row.name} changes the daemon itself, and {caller.name} is no operator",
+                hint="ask as the daemon's own user or root, or as a principal that the configuration grants admin",
+                capability="admin",
+            )
+
+    def check_view(self, view: ViewName, caller: Caller) -> None:
+        """Whether the caller may ask for a view.
+
+        Raises:
+            PrivacyDenied: it may not.
+        """
+        if not self.grants(view, caller):
+            raise PrivacyDenied(
+                reason=f"{caller.name} may not see the view {view}",
+                hint=f"views of this caller: {', '.join(caller.views) or 'none'}",
+                view=view,
+            )
+
+    def grants(self, view: ViewName, caller: Caller) -> bool:
+        """Whether the caller may see a view."""
+        needed = VIEW_CAPABILITIES.get(view)
+        granted = needed is None or (caller.is_operator and needed in caller.capabilities)
+        return view in caller.views and granted
+
+    def check_private(self, caller: Caller) -> None:
+        """Whether the caller may take private material out: who may see the raw view and read the private plane.
+
+        Raises:
+            PrivacyDenied: it may not.
+        """
+        self.check_view("raw_owner", caller)
+        if "private.read" not in caller.capabilities:
+            raise PrivacyDenied(
+                reason=f"{caller.name} may not take private material out",
+                hint="leave include_private out, or ask as a caller that is granted private.read",
+                capability="private.read",
+            )
+
+    def shown_to(self, caller: Caller) -> dict[str, Capability]:
+        """The catalog as a caller sees it."""
+        return {name: self._entry(name, caller) for name in CAPABILITY_NAMES}
+
+    def visible(self, row: Operation, caller: Caller) -> bool:
+        """Whether `check` would let the caller through."""
+        try:
+            self.check(row, caller)
+        except (CapabilityHidden, Forbidden):
+            return False
+        return True
+
+    def _entry(self, name: str, caller: Caller) -> Capability:
+        reason = self.hidden(name)
+        if reason is None and name not in caller.capabilities:
+            reason = "this caller was not granted it"
+        return Capability(visible=reason is None, reason=reason, operations=self._by_capability[name])
+
+
+def _how_to_grant(caller: Caller, capability: str) -> str:
+    if caller.is_operator and capability in OWNERS:
+        return OWNERS_WAY
+    if caller.kind == "device":
+        return "ask an operator to grant it with `beetle device update`, whose --capabilities replace the ones before"
+    return "ask the operator to grant it in [principals.NAME] capabilities"

@@ -1,0 +1,386 @@
+"""One path for every operation and every caller: authorize, admit, handle, reveal, audit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, assert_never, cast
+
+from beetle.contracts import codec
+from beetle.contracts.common import WireScope
+from beetle.contracts.control import (
+    BatchItem,
+    SubscribeReport,
+    SubscribeRequest,
+    UnsubscribeReport,
+    UnsubscribeRequest,
+)
+from beetle.contracts.errors import (
+    BeetleError,
+    CapabilityHidden,
+    DeadlineExceeded,
+    Forbidden,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    PrivacyDenied,
+    Unauthorized,
+    UnknownOperation,
+)
+from beetle.contracts.memory import MemoryProjectionReport
+from beetle.contracts.names import ViewName
+from beetle.contracts.operations import BY_NAME, Operation
+from beetle.runtime.host.caller import Caller, resolve_scope
+from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.identity import Identity
+from beetle.runtime.host.log_head import HeadSigner
+from beetle.runtime.host.metrics import Metrics
+from beetle.runtime.host.model_failure import open_model
+from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle
+from beetle.runtime.host.profile import Profile
+from beetle.runtime.host.sessions import Sessions, Subscriber
+from beetle.runtime.host.skill_mounts import AgentSkills
+from beetle.runtime.pipeline import budgets
+from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
+from beetle.runtime.pipeline.capabilities import Catalog
+from beetle.runtime.pipeline.crowd import Crowd, Work
+from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
+from beetle.runtime.pipeline.idempotency import KeyedWrite
+from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
+from beetle.runtime.pipeline.refusals import Refusals
+from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Subscription
+from beetle.runtime.pipeline.views import RawReport, RevealedReport, reveal_error
+from beetle.store.engine.progress import Progress
+from beetle.store.engine.store import Store
+from beetle.store.engine.turns import Full, Turns
+from beetle.store.event_log import Logged
+
+log = logging.getLogger("beetle.dispatcher")
+
+REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
+"""Errors that leave a row in the event log."""
+HEAVY = Full("other heavy work runs", maximum="one at a time", retry_after_ms=1000)
+REFUSALS_S = 1.0
+"""For so long a read of the log waits for the refusals before it; a writer that is busy for longer holds no read up."""
+LARGE_TURNS = 2
+"""Large requests that are read together, and that are worked at together."""
+LARGE = Full("other large requests run", maximum=str(LARGE_TURNS), retry_after_ms=500)
+
+
+class Dispatcher:
+    """Everything a transport may call."""
+
+    def __init__(
+        self,
+        store: Store,
+        profile: Profile,
+        identity: Identity,
+        dependencies: Dependencies,
+        handlers: Mapping[str, Handler],
+        *,
+        version: str,
+    ) -> None:
+        self._handlers = handlers
+        self.hub = Hub()
+        self.lifecycle = RuntimeLifecycle(immutable=store.settings.immutable)
+        self.model = open_model(dependencies.model)
+        self.sessions = Sessions(store, profile, dependencies.clock)
+        self.metrics = Metrics()
+        self.refusals = Refusals(store)
+        self.crowd = Crowd()
+        self.on_job: Callable[[], None] | None = None
+        self.shared = Facilities(
+            store=store,
+            profile=profile,
+            catalog=Catalog(profile),
+            dependencies=dependencies,
+            version=version,
+            started_at=dependencies.clock(),
+            begun=time.monotonic(),
+            refusals=lambda: self.refusals.count,
+            identity=identity,
+            heads=HeadSigner(store, identity),
+            agent_skills=AgentSkills(dependencies.skill_dirs, profile.budgets),
+            model=self.model,
+            lifecycle=self.lifecycle,
+            sessions=self.sessions,
+            metrics=self.metrics,
+            subscriptions=lambda: self.hub.count,
+            heavy_turns=Turns(1, each=1, full=HEAVY),
+            large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+        )
+        store.on_commit(self._committed)
+        store.at_close(self.shared.heads.sign_last)
+
+    def dispatch(self, call: Call) -> Outcome:
+        """Run one operation.
+
+        Raises:
+            BeetleError: always one of ours; a defect becomes `internal` with a reference into the log.
+        """
+        began = time.perf_counter()
+        failed: str | None = None
+        try:
+            call = self._known(call)
+            with self._refusing(call), self.crowd.asking(call.caller.name) as work:
+                with work.going_on():
+                    row, invocation = self._authorize(call, work)
+                return self._run(call, row, invocation)
+        except BeetleError as error:
+            failed = error.key
+            raise
+        except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
+            failed = Internal.key
+            raise self._defect(call, defect) from None
+        finally:
+            self.metrics.note(call.operation, time.perf_counter() - began, failed)
+
+    def subscribe(self, call: Call) -> tuple[RevealedReport, Subscription]:
+        """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""
+        call = self._known(call)
+        with self._refusing(call):
+            row, invocation = self._authorize(call)
+            request = cast(SubscribeRequest, _decode(row, call.arguments, call.scanned))
+            for topic in request.topics:
+                needed = TOPIC_CAPABILITIES[topic]
+                if needed not in call.caller.capabilities:
+                    raise Forbidden(reason=f"following {topic} needs the capability {needed!r}", capability=needed)
+        subscription = self.hub.open(
+            frozenset(request.topics),
+            invocation.space_id,
+            invocation.level,
+            self.shared.profile.budgets.subscription_events,
+            Subscriber(call.caller, None if call.connection is None else call.connection.proof),
+            by=call.caller.name,
+            private=invocation.sees_private,
+        )
+        report = SubscribeReport(sub=subscription.sub, topics=request.topics)
+        return invocation.reveal(request, stamp(invocation, report, None)), subscription
+
+    def follows(self, subscription: Subscription, peer: Caller) -> bool:
+        """Whether who opened a subscription has the same rights still; `peer` is whom the transport takes it for."""
+        return self.sessions.follows(cast(Subscriber, subscription.holder), peer)
+
+    def unsubscribe(self, call: Call, held: dict[str, Subscription]) -> RevealedReport:
+        """End one of the subscriptions that a connection holds, which has it no more."""
+        call = self._known(call)
+        with self._refusing(call):
+            row, invocation = self._authorize(call)
+            request = cast(UnsubscribeRequest, _decode(row, call.arguments, call.scanned))
+            subscription = held.pop(request.sub, None)
+            if subscription is None:
+                raise NotFound(
+                    kind="subscription", name=request.sub, listing="a connection ends its own subscriptions alone"
+                )
+        self.hub.close(subscription)
+        return invocation.reveal(request, stamp(invocation, UnsubscribeReport(sub=request.sub), None))
+
+    @contextmanager
+    def _refusing(self, call: Call) -> Generator[None]:
+        """What becomes of an error: a refusal leaves a row in the event log (step 5), a deadline that passed is told
+        in the call's own figure, and each is shown as its caller may see it (step 4).
+        """
+        try:
+            yield
+        except DeadlineExceeded as error:
+            if not error.lacks_its_figure:
+                raise
+            told = DeadlineExceeded(what=error.details["what"], deadline_ms=self._wait(call))
+            told.details = error.details | told.details
+            raise told from None
+        except BeetleError as error:
+            if isinstance(error, REFUSED):
+                self.refusals.note(call.caller, call.operation, error.key)
+            if (shown := reveal_error(error, call.caller, self.shared.store.settings.path)) is not error:
+                raise shown from None
+            raise
+
+    def _committed(self, logged: list[Logged]) -> None:
+        """On the writer's thread, before whoever wrote hears of it: what requests are judged by is read anew."""
+        self.shared.heads.committed()
+        restored = any(each.event.event == RESTORED for each in logged)
+        rights = self.sessions.committed(logged)
+        self.hub.publish(logged)
+        if rights:
+            self.hub.nudge()
+        if self.on_job is not None and (restored or any(each.event.topic == "job" for each in logged)):
+            self.on_job()
+
+    def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
+        """Whether a caller could use an operation in a scope now."""
+        try:
+            self.shared.catalog.check(BY_NAME[operation], caller)
+            resolve_scope(caller, scope)
+        except (CapabilityHidden, Forbidden):
+            return False
+        return True
+
+    def _known(self, call: Call) -> Call:
+        """The call as of whom it is from. A proof that is refused is logged under whom the transport knows."""
+        with self._refusing(call):
+            caller = self.sessions.identify(call.caller, call.auth, call.connection)
+        return call if caller is call.caller else call._replace(caller=caller, auth=None)
+
+    def _authorize(self, call: Call, work: Work | None = None) -> tuple[Operation, Invocation]:
+        """Step 1, before the arguments are decoded: is there such an operation, may this caller, in this scope."""
+        self.sessions.check(call.caller)
+        row = BY_NAME.get(call.operation)
+        if row is None:
+            raise _unknown(call.operation)
+        self.shared.catalog.check(row, call.caller)
+        check_envelope(call, self.shared.profile.budgets.key_bytes)
+        scope = resolve_scope(call.caller, call.scope)
+        invocation = Invocation(
+            caller=call.caller,
+            scope=scope,
+            operation=row,
+            view=_view(row, call.caller),
+            now=self.shared.dependencies.clock(),
+            deadline=time.monotonic() + self._wait(call) / 1000,
+            shared=self.shared,
+            progress=Progress(call.on_progress),
+            work=work or Work(self.crowd, call.caller.name),
+            is_abandoned=call.is_abandoned,
+        )
+        return row, invocation
+
+    def _wait(self, call: Call) -> int:
+        """Milliseconds that a call may take: its own, but never more than its operation's or the profile's."""
+        row = BY_NAME.get(call.operation)
+        most = (row and row.deadline_ms) or self.shared.profile.budgets.default_deadline_ms
+        return min(call.deadline_ms or most, most)
+
+    def _admit(self, row: Operation, invocation: Invocation, arguments: Any, scanned: bool) -> tuple[Any, bool]:
+        """Step 2: decode strictly, hold the sizes to the budgets, check the view that the request names."""
+        if isinstance(arguments, codec.Raw | bytes):
+            budgets.foresee(row.request, arguments, self.shared.profile.budgets)
+        request, clipped = budgets.admit(_decode(row, arguments, scanned), self.shared.profile.budgets)
+        view: ViewName | None = getattr(request, "view", None)
+        if view is not None:
+            self.shared.catalog.check_view(view, invocation.caller)
+        if getattr(request, "include_private", False):
+            self.shared.catalog.check_private(invocation.caller)
+        self.lifecycle.admit(row, request)
+        return request, clipped
+
+    def _write_refusals(self, operations: Iterable[str]) -> None:
+        """Before a read of the log: what was refused until now is to stand there. Nobody's turn is held meanwhile."""
+        handlers = (self._handlers.get(each) for each in operations)
+        if any(isinstance(each, Read) and each.refusals for each in handlers):
+            self.refusals.flush(REFUSALS_S)
+
+    def _run(self, call: Call, row: Operation, invocation: Invocation) -> Outcome:
+        if row.effect == "stream":
+            raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
+        with invocation.going_on():
+            request, clipped = self._admit(row, invocation, call.arguments, call.scanned)
+        if row.effect == "read":
+            invocation.check("the read was begun")
+        # A read is kept for no key; a store that was closed can be asked for none.
+        key = None if row.effect == "read" or self.shared.store.closed else call.idempotency_key
+        if row.name == "batch":
+            # Each is authorized and admitted before the first one runs.
+            with invocation.going_on():
+                steps = [self._step(invocation, call, index, item) for index, item in enumerate(request.requests)]
+            self._write_refusals(item.op for item in request.requests)
+            if any(step.writes for step in steps):
+                batch = KeyedBatch(key, invocation, request, steps)
+                report, repeated = batch.run(), batch.repeated
+            else:
+                report, repeated = read_batch(invocation, steps), False
+        else:
+            self._write_refusals([row.name])
+            with invocation.heavy_turn() if row.heavy else nullcontext():
+                return self._handle(key, invocation, request, clipped)
+        with invocation.going_on():
+            return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
+
+    def _handle(self, key: str | None, invocation: Invocation, request: Any, clipped: bool) -> Outcome:
+        """Step 3: what the operation's handler makes, and whether its idempotency key was answered that before."""
+
+        def shown(report: RawReport, repeated: bool = False) -> Outcome:
+            with invocation.going_on():
+                return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
+
+        handler = self._handlers[invocation.operation.name]
+        match handler:
+            case Read(handle):
+                # Shown before the reader is given back: so there are never more large reports at once than readers.
+                with invocation.reading() as tx, invocation.going_on():
+                    report = handle(invocation, request, tx)
+                    if isinstance(report, MemoryProjectionReport):
+                        self.metrics.note_projection(invocation.asker, report.audit, invocation.now)
+                    return shown(stamp(invocation, report, None))
+            case Write(prepare, settle):
+                with invocation.going_on():
+                    apply = prepare(invocation, request)
+                write = KeyedWrite(key, invocation, request)
+                report = write.commit(apply)
+                return shown(report if settle is None else settle(invocation, report), write.repeated)
+            case Plain(handle):
+                write = KeyedWrite(key, invocation, request)
+                return shown(write.once(lambda: handle(invocation, request)), write.repeated)
+            case Staged(handle):
+                write = KeyedWrite(key, invocation, request)
+                report = handle(invocation, request, write)
+                return shown(report if write.repeated else stamp(invocation, report, None), write.repeated)
+            case _:
+                assert_never(handler)
+
+    def _step(self, batch: Invocation, call: Call, index: int, item: BatchItem) -> BatchStep:
+        name = item.op
+        try:
+            step = Call(name, None, call.caller, call.scope, None, call.deadline_ms)
+            row, invocation = self._authorize(step, batch.work)
+            handler = self._handlers.get(name)
+            if not row.batch or handler is None or isinstance(handler, Staged):
+                raise InvalidRequest(reason=f"{name} cannot be part of a batch", path=f"$.args.requests[{index}].op")
+            request, clipped = self._admit(row, invocation, item.args, call.scanned)
+            apply = handler.within(invocation, request)
+        except BeetleError as error:
+            error.details["index"] = index
+            raise
+        return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write))
+
+    def _defect(self, call: Call, error: Exception) -> Internal:
+        reference = f"E{os.urandom(4).hex()}"
+        import traceback
+
+        # The frames name code, never values; the error's own text might hold content, and is left out.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        log.error("%s: %s in %s\n%s", reference, type(error).__name__, call.operation, frames)
+        return Internal(reference=reference)
+
+
+def _view(row: Operation, caller: Caller) -> ViewName:
+    """What an operation without a view of its own is seen through: only what the caller was granted.
+
+    What is meant for a model takes the model's view where the caller has it; who has no view sees an audit's.
+    Who may use an operation for the owner was granted the owner's view: the catalog has checked it.
+    """
+    if row.view == "owner":
+        return "raw_owner"
+    if row.view == "model" and "model_context" in caller.views:
+        return "model_context"
+    for view in caller.views:
+        if view != "raw_owner":
+            return view
+    return "operator_audit"
+
+
+def _decode(row: Operation, arguments: Any, scanned: bool) -> Any:
+    if isinstance(arguments, codec.Raw | bytes):
+        return codec.decode_request(arguments, row.request, scanned=scanned)
+    return codec.convert_request({} if arguments is None else arguments, row.request)
+
+
+def _unknown(name: str) -> UnknownOperation:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:128], BY_NAME, n=3)
+    nearest = f"did you mean {', '.join(close)}?" if close else "`hello` lists the operations"
+    return UnknownOperation(operation=name[:128], nearest=nearest)

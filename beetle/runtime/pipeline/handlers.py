@@ -1,0 +1,59 @@
+"""The four transports which an operation is handled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from beetle.runtime.pipeline.idempotency import KeyedWrite
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.views import RawReport
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+
+Apply: TypeAlias = Callable[[WriteTransaction], RawReport]
+Prepare: TypeAlias = Callable[[Invocation, Any], Apply]
+
+
+class Read(NamedTuple):
+    """Answers out of one read transaction; with `refusals`, of what was refused before too."""
+
+    handle: Callable[[Invocation, Any, Reading], RawReport]
+    refusals: bool = False
+
+    def within(self, invocation: Invocation, request: Any) -> Apply:
+        """What answers the request in a transaction of several operations."""
+        return lambda tx: self.handle(invocation, request, tx)
+
+
+class Write(NamedTuple):
+    """Does its pure work first, on the caller's thread, and returns what runs in the transaction.
+
+    `settle` runs after the commit, also for a repeated report.
+    """
+
+    prepare: Prepare
+    settle: Callable[[Invocation, Any], RawReport] | None = None
+
+    def within(self, invocation: Invocation, request: Any) -> Apply:
+        """What answers the request in a transaction of several operations."""
+        return self.prepare(invocation, request)
+
+
+class Plain(NamedTuple):
+    """Opens its own transactions, or none."""
+
+    handle: Callable[[Invocation, Any], RawReport]
+
+    def within(self, invocation: Invocation, request: Any) -> Apply:
+        """What answers the request in a transaction of several operations."""
+        return lambda _: self.handle(invocation, request)
+
+
+class Staged(NamedTuple):
+    """Reads, works and writes by turns, in the writes that it is given; no batch can hold it."""
+
+    handle: Callable[[Invocation, Any, KeyedWrite], RawReport]
+
+
+Handler: TypeAlias = Read | Write | Plain | Staged

@@ -1,0 +1,143 @@
+"""Idempotency: the first report of a key, kept in the transaction of its change and answered again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from beetle.contracts import codec
+from beetle.contracts.common import Report
+from beetle.contracts.errors import Conflict
+from beetle.domain.digest import request_digest
+from beetle.runtime.host.devices import is_still
+from beetle.runtime.pipeline.invocation import Invocation, stamp
+from beetle.runtime.pipeline.views import RawReport, without_secrets
+from beetle.store import idempotency
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+
+R = TypeVar("R", bound=Report)
+
+
+class KeyedWrite:
+    """The writes of one call, under its idempotency key where it has one.
+
+    A key that was used before changes nothing again: it is answered what it was answered first, and `repeated` is set.
+    Most calls write once. A staged one works between its transactions, so that none of them waits for that; its key
+    keeps the report of the last one.
+    """
+
+    def __init__(self, key: str | None, invocation: Invocation, request: Any) -> None:
+        self.repeated = False
+        self._context = invocation
+        self._store = invocation.shared.store
+        self._key = key
+        self._digest = b"" if key is None else _digest(invocation, request)
+        self._grows = invocation.operation.grows
+        self._by = invocation.caller.name
+        self._last: Any = None
+
+    def earlier(self) -> Any:
+        """The report that the key was answered before; None when there is none."""
+        if self._key is None:
+            return None
+        with self._store.read(self._context.deadline, by=self._by) as tx:
+            first = self._find(tx, self._key)
+        self.repeated = first is not None
+        return first
+
+    def once(self, handle: Callable[[], RawReport]) -> RawReport:
+        """Run what opens its own transactions; its report is kept behind them."""
+        if (first := self.earlier()) is not None:
+            return first
+        report = stamp(self._context, handle(), None)
+        if self._key is not None:
+            self._store.write(partial(self._keep_first, self._key, report), grows=False, by=self._by)
+        return report
+
+    def commit(self, apply: Callable[[WriteTransaction], R], *, begun: bool = False) -> R:
+        """The change, its event-log rows and the key's report in one transaction; answers when that is on disk.
+
+        `begun` says that the call has done work before, so that its deadline counts no more.
+        """
+        if self._last is None:
+            deadline = None if begun else self._context.deadline
+            write = partial(self._write, apply)
+            report, self.repeated = self._store.write(write, deadline=deadline, grows=self._grows, by=self._by)
+        else:
+            report = self._joined(self._store.write(partial(self._write_on, apply), grows=self._grows, by=self._by))
+        self._last = report
+        return report
+
+    def _write(self, apply: Callable[[WriteTransaction], R], tx: WriteTransaction) -> tuple[R, bool]:
+        """The first transaction: the report, and whether the key had it already."""
+        if self._key is not None and (first := self._find(tx, self._key)) is not None:
+            return self._answer_again(tx, first), True
+        before = len(tx.logged)
+        report = stamp(self._context, apply(tx), tx, before)
+        if self._key is not None and is_still(tx, self._context.caller):
+            self._keep(tx, self._key, report)
+        return report, False
+
+    def _write_on(self, apply: Callable[[WriteTransaction], R], tx: WriteTransaction) -> R:
+        """A later one, whose report takes the place of the first."""
+        before = len(tx.logged)
+        report = stamp(self._context, apply(tx), tx, before)
+        if self._key is not None and is_still(tx, self._context.caller):
+            idempotency.restate(tx, *self._whose, self._key, codec.pack(without_secrets(report)))
+        return report
+
+    def _joined(self, report: R) -> R:
+        """A call that changed something in any of its transactions changed something."""
+        before, after = self._last.lifecycle, report.lifecycle
+        if after is None or after.changed or not before.changed:
+            return report
+        return codec.replace(report, lifecycle=codec.replace(after, changed=True, event_id=before.event_id))
+
+    def _answer_again(self, tx: WriteTransaction, first: Any) -> Any:
+        """What a key that was used before is answered, of the report that was kept."""
+        return first
+
+    def _kept(self, report: RawReport) -> RawReport:
+        """What of a report is kept."""
+        return without_secrets(report)
+
+    @property
+    def _whose(self) -> tuple[str, str]:
+        """A key is its caller's own, in its space; a device's goes with the device."""
+        return self._context.caller.name, self._context.space_id
+
+    def _find(self, tx: Reading, key: str) -> Any:
+        """The report that the key was answered first, if it was used before.
+
+        Raises:
+            Conflict: it was used for another request.
+        """
+        # A call of a device that was removed meanwhile goes on, but its id may be another's by now.
+        first = idempotency.find(tx, *self._whose, key) if is_still(tx, self._context.caller) else None
+        if first is None:
+            return None
+        if first.request != self._digest:
+            raise Conflict(
+                reason="this idempotency key was used for another request",
+                hint="use a new key for a new request; the same key only repeats the same request",
+            )
+        return codec.unpack(first.report, self._context.operation.report)
+
+    def _keep_first(self, key: str, report: RawReport, tx: WriteTransaction) -> None:
+        if is_still(tx, self._context.caller) and idempotency.find(tx, *self._whose, key) is None:
+            self._keep(tx, key, report)
+
+    def _keep(self, tx: WriteTransaction, key: str, report: RawReport) -> None:
+        first = idempotency.FirstReport(self._digest, codec.pack(self._kept(report)))
+        idempotency.keep(tx, *self._whose, key, first, tx.now, self._context.shared.profile.budgets.idempotency_keys)
+
+
+def _digest(invocation: Invocation, request: Any) -> bytes:
+    if getattr(request, "passphrase", None) is not None:
+        # A digest of it would let it be guessed without the work that sealing asks for.
+        request = codec.replace(request, passphrase=None)
+    scope = invocation.scope
+    named = (scope.owner_id, scope.agent_id, scope.channel, scope.chat_id, scope.conversation_id)
+    return request_digest(invocation.key, invocation.operation.name, named, request)

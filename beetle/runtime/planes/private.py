@@ -1,0 +1,106 @@
+"""The private plane: what is kept sealed for its owner."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from beetle.contracts.continuity_records import Here, PrivateRecord
+from beetle.contracts.transcript_repair import Problem
+from beetle.runtime.host.identity import Keys, unseal
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.gathering import Gathering
+from beetle.runtime.planes.plane import Exported, Named, Plane, Verified
+from beetle.store import continuity, private, repair
+from beetle.store.engine.transaction import Reading
+from beetle.store.event_places import Matter
+from beetle.store.private import SealedRow
+from beetle.store.verify import Finding
+
+NAME = "private"
+FINDINGS = 100
+
+
+def of_space(memory_space_id: str) -> bytes:
+    """What a space's key is bound to."""
+    return b"space\0" + memory_space_id.encode()
+
+
+def of_item(memory_space_id: str, record_id: str, plane: str) -> bytes:
+    """What a sealed item is bound to."""
+    return b"\0".join((b"item", memory_space_id.encode(), record_id.encode(), plane.encode()))
+
+
+def _items(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
+    """Open every item of every space: how many there are, and those that do not open.
+
+    Without a usable identity nothing can be opened, and only items whose space has no key are found.
+    """
+    findings: list[Finding] = []
+    count = 0
+    keys: Keys | None = None
+    opened: dict[str, bytes | None] = {}
+    for each in private.all_items(tx):
+        # Loads what opens a seal: only where there is one.
+        keys = keys if count else invocation.shared.identity.keys()
+        count += 1
+        if (problem := _problem(keys, opened, each)) is not None and len(findings) < FINDINGS:
+            findings.append(Finding("private", f"record {each.record_id}", problem))
+    return count, findings
+
+
+def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: SealedRow) -> str | None:
+    """Why an item does not open; `opened` keeps the keys of the spaces that were met."""
+    if each.wrapped is None:
+        return "its space has no key"
+    if keys is None:
+        return None
+    where = each.memory_space_id
+    if where not in opened:
+        opened[where] = unseal(keys.wrapping, each.wrapped, of_space(where))
+    key = opened[where]
+    bound = of_item(where, each.record_id, each.plane)
+    return "does not open with its key" if key is None or unseal(key, each.sealed, bound) is None else None
+
+
+def _record_problem(tx: Reading, space: int, derived: str) -> Problem | None:
+    return None if repair.private_is_there(tx, space, derived.partition(":")[2]) else "record_gone"
+
+
+def _matter(tx: Reading, space: int, derived: str) -> Matter:
+    del tx, space, derived
+    return "sealed"
+
+
+def _gather(gathering: Gathering, space: int) -> dict[str, Any]:
+    """Private items; the gathering knows which from then on."""
+    rows = continuity.items(gathering.tx, space, gathering.conversation, of_chat=gathering.chat is not None)
+    if gathering.sort == "public":
+        gathering.leave_out("private_items", len(rows) * gathering.sight.sealed)
+        return {}
+    found: list[PrivateRecord] = []
+    for row in rows:
+        sources = [gathering.source(text) for text in continuity.item_derived(gathering.tx, space, row)]
+        kept = tuple(each for each in sources if each is not None)
+        if gathering.chat is not None and not any(isinstance(each, Here) for each in kept):
+            # Nothing of what ties it to this chat goes along.
+            gathering.leave_out("private_items")
+            continue
+        content = None if gathering.open_item is None else gathering.open_item(row)
+        gathering.spend(len(content or ""))
+        gathering.items.append(row.record_id)
+        found.append(
+            PrivateRecord(
+                record_id=row.record_id, candidate_id=row.candidate_id, plane=cast(Any, row.plane),
+                privacy=cast(Any, row.privacy), authority=cast(Any, row.authority), state=cast(Any, row.state),
+                at=row.at, content=content, derived=kept,
+            )
+        )  # fmt: skip
+    return {"private": tuple(found)}
+
+
+PLANE = Plane(
+    NAME,
+    verified=Verified(opened={"private_items": _items}),
+    named=Named(("private_garden", "soul_candidate"), _record_problem, matter=_matter),
+    exported=Exported(40, _gather),
+)

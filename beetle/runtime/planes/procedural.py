@@ -1,0 +1,154 @@
+"""Procedural memory: runtime skills, each by its current revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from beetle.contracts.codec import format_us
+from beetle.contracts.memory import RecallHit
+from beetle.contracts.refs import Ref, format_ref, parse_ref
+from beetle.contracts.skills import SKILL_PREFIX
+from beetle.contracts.transcript_repair import Problem
+from beetle.domain.lexical import ParsedQuery, skill_fields
+from beetle.domain.projection import Item
+from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import gather_derived
+from beetle.runtime.planes.plane import (
+    Asked,
+    Exported,
+    Indexed,
+    IndexRow,
+    Loaded,
+    Named,
+    Plane,
+    Projected,
+    Recall,
+    Verified,
+)
+from beetle.store import plane_procedural, repair, skills
+from beetle.store.engine.transaction import Reading
+from beetle.store.recall_index import Entry
+from beetle.store.sight import Sight
+from beetle.store.skills import RevisionRow, SkillRow
+from beetle.store.verify import Finding
+
+NAME = "procedural"
+TABLES = (plane_procedural.SKILLS,)
+
+
+# Recall.
+
+
+def _load(asked: Asked) -> Loaded:
+    """The skills behind the matches, each as it is now, or as it was at the time that is named."""
+    scores, then = asked.scores(NAME), asked.search.as_of
+    shown: dict[str, SkillRow] = {}
+    candidates: list[Candidate] = []
+    for skill in skills.skills_by_key(asked.tx, scores):
+        revision = (
+            skills.revision_of(asked.tx, skill.skill, skill.revision)
+            if then is None
+            else skills.revision_as_of(asked.tx, skill.skill, then)
+        )
+        if revision is not None:
+            shown[str(skill.skill)] = skill
+            candidates.append(
+                Candidate(
+                    plane=NAME,
+                    source_id=str(skill.skill),
+                    text=f"{revision.summary}\n{revision.content}",
+                    at_us=skill.updated_at,
+                    bm25=scores[skill.skill],
+                    title=revision.title,
+                )
+            )
+    return Loaded(candidates, shown)
+
+
+def _hit(ranked: Ranked, skill: SkillRow, parsed: ParsedQuery) -> RecallHit:
+    return RecallHit(
+        plane=NAME,
+        ref=format_ref(NAME, skill.name),
+        score=round(ranked.score, 4),
+        excerpt=excerpt(ranked.candidate.text, parsed),
+        why=ranked.why,
+        at=format_us(skill.updated_at),
+        title=ranked.candidate.title,
+    )
+
+
+def _items(invocation: Invocation, tx: Reading, space: int | None, hits: tuple[RecallHit, ...]) -> list[Item]:
+    """Skills whole: half a procedure is worse than none."""
+    del invocation
+    items: list[Item] = []
+    for hit in hits:
+        skill = skills.find_skill(tx, space, hit.ref.partition(":")[2])
+        if skill is not None:
+            current = skills.revision_of(tx, skill.skill, skill.revision)
+            items.append(Item(hit.ref, f"{current.title}: {current.summary}\n{current.content}"))
+    return items
+
+
+# The recall index.
+
+
+def index_row(space: int, skill: SkillRow, revision: RevisionRow) -> IndexRow:
+    """The row that the index has to hold for a skill."""
+    fields = skill_fields(
+        title=revision.title,
+        topic=revision.topic,
+        summary=revision.summary,
+        content=revision.content,
+        name=skill.name.removeprefix(SKILL_PREFIX),
+        at_us=revision.at,
+    )
+    return Entry(NAME, skill.skill, space, None, "shared"), fields
+
+
+def _rows(key: bytes, tx: Reading, skill: int) -> list[IndexRow] | None:
+    del key
+    space = plane_procedural.space_of_skill(tx, skill)
+    found = skills.skills_by_key(tx, [skill])
+    if space is None or not found:
+        return []
+    return [index_row(space, found[0], skills.revision_of(tx, skill, found[0].revision))]
+
+
+# Refs.
+
+
+def _problem(tx: Reading, space: int, derived: str) -> Problem | None:
+    record = parse_ref(derived)
+    if record is None:
+        return "unknown_record"
+    skill = repair.skill_is_there(tx, space, record.segments[0])
+    if skill is None:
+        return "record_gone"
+    revision = record.segments[1] if len(record.segments) > 1 else None
+    if revision is None or (revision.isdecimal() and repair.revision_is_there(tx, skill, int(revision))):
+        return None
+    return "revision_gone"
+
+
+def _resolves(invocation: Invocation, tx: Reading, space: int, ref: Ref) -> bool | None:
+    del invocation
+    return skills.find_skill(tx, space, ref.segments[0]) is not None
+
+
+def _of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
+    del sight
+    for name in plane_procedural.without_revision(tx, space):
+        yield Finding(NAME, format_ref(NAME, name), "its current revision is missing")
+
+
+PLANE = Plane(
+    NAME,
+    recall=Recall("runtime_skills", TABLES, _load, _hit),
+    projected=Projected(10, "procedures", {"normal": 30, "elevated": 35, "critical": 10}, _items),
+    indexed=Indexed(TABLES, plane_procedural.missing, _rows),
+    verified=Verified(plane_procedural.rows, {"skills": plane_procedural.revisions}, _of_space),
+    named=Named((NAME,), _problem, _resolves),
+    exported=Exported(30, gather_derived.skills),
+    counts=plane_procedural.counts,
+)

@@ -1,0 +1,32 @@
+"""Telling content that is what was committed from damaged content, by its digest."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from beetle.domain.digest import content_digest, shown_digest
+from beetle.store.transcripts import Proof
+
+
+class Digested(Protocol):
+    """A record of a content and the digest that was committed with it."""
+
+    @property
+    def content(self) -> str | None: ...
+
+    @property
+    def digest(self) -> bytes | None: ...
+
+
+def proof(key: bytes) -> Proof:
+    """What a transcript is read with: digests as they are shown, and no content that is not what was committed."""
+
+    def proven(record: tuple[int, int], digest: bytes, content: str | None) -> tuple[str, bool]:
+        return shown_digest(key, record, digest).hex(), content is None or content_digest(key, content) == digest
+
+    return proven
+
+
+def is_whole(key: bytes, row: Digested) -> bool:
+    """Whether a message has content, and it is what was committed."""
+    return row.content is not None and content_digest(key, row.content) == row.digest

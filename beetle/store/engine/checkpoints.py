@@ -1,0 +1,95 @@
+"""Folding the write-ahead log into the database file."""
+
+from __future__ import annotations
+
+import logging
+
+import apsw
+
+from beetle.contracts.errors import BeetleError
+from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
+from beetle.store.engine.failures import translate
+from beetle.store.engine.place import Place
+
+log = logging.getLogger("beetle.store")
+
+BUSY_MS = 20
+PASSIVE, TRUNCATE = apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_TRUNCATE
+
+
+class Checkpoints:
+    """A store's checkpoints; without a write-ahead log there is nothing to fold. Used by the writer's thread alone."""
+
+    def __init__(self, settings: StoreSettings, connection: apsw.Connection, place: Place) -> None:
+        self._settings = settings
+        self._place = place
+        self._wal_pages = 0
+        self._saved = False
+        self._connection = open_checkpointer(settings) if settings.walled else None
+        if settings.walled:
+            connection.set_wal_hook(self._count_wal)
+
+    def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def keep_small(self) -> None:
+        """Copy the log into the database once it is half its budget, and start it anew once it has outgrown it."""
+        used = self._wal_pages * PAGE_SIZE
+        if used > self._settings.wal_bytes // 2:
+            self.attempt(TRUNCATE if used > self._settings.wal_bytes else PASSIVE)
+
+    def watch(self) -> None:
+        """When the files are not where they were: fold what was acknowledged into the file that SQLite has open,
+        wherever that is by now. Its log may have no name any more, or stand where another file would be taken to belong
+        to it. Not while another process has that file open, which may have another log.
+        """
+        if self._place.is_lost() and not self._saved and self._place.alone():
+            self._saved = self.attempt(TRUNCATE)
+            if self._saved:
+                log.warning("what was acknowledged is in the database file, wherever that is now")
+
+    def cut(self) -> bool:
+        """Empty the log; whether it is empty now.
+
+        Raises:
+            StoreMoved: the store's files are not where they were.
+            BeetleError: the typed error of what SQLite answered.
+        """
+        self._place.check()
+        return self._fold(TRUNCATE)
+
+    def attempt(self, mode: int) -> bool:
+        """Run a checkpoint; whether it did all that its mode asks."""
+        try:
+            return self._fold(mode)
+        except (apsw.Error, BeetleError) as error:
+            log.warning("checkpoint failed, the write-ahead log stays: %s", type(error).__name__)
+            return False
+
+    def _fold(self, mode: int) -> bool:
+        """Run a checkpoint; whether it did all that its mode asks. The log stays as it is when it fails."""
+        if self._connection is None:
+            return True
+        try:
+            self._connection.set_busy_timeout(BUSY_MS)
+            pages, moved = self._connection.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            return False  # a reader holds an old state: the next round tries again
+        except apsw.Error as error:
+            raise translate(error, self._settings.path, self._connection.system_errno) from error
+        if pages == moved:
+            self._wal_pages = 0
+        return True
+
+    def finish(self) -> None:
+        """Fold all that is left, before the connections are closed."""
+        if self._place.lost is None:
+            self.attempt(TRUNCATE)
+        else:
+            self.watch()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            close_connection(self._connection)

@@ -1,0 +1,196 @@
+"""Puts another file in the place of a store's, so that a crash at any moment leaves one of the two, whole.
+
+A store's lock is held and its connections are closed. Beside the store stand, each with an id of its own:
+
+| name | what it is |
+|---|---|
+| `<store>.unpacking-ID` | a file that is being made; swept when the store is opened |
+| `<store>.restore-ID` | one that is whole and on disk, and about to take the store's place |
+| `<store>.before-ID` | the store that was there before |
+| `<store>.snapshots/ID.copy`, `….part` | what a snapshot is made of; swept when the store is opened |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from typing import NamedTuple
+
+from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
+
+UNPACKING, READY, BEFORE = "unpacking", "restore", "before"
+COMPACTED = "c-"
+"""What the id of a file begins with that holds the same store, written anew: nobody wants the old one."""
+NAME = re.compile(r"\.(unpacking|restore|before)-([a-z]-[0-9a-f]{16})\Z")
+SNAPSHOTS = ".snapshots"
+PART = re.compile(r"s-[0-9a-f]{16}\.(part|copy)(-journal|-wal|-shm)?")
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+"""What filesystems without hard links answer (FAT, some FUSE ones)."""
+
+
+class Beside(NamedTuple):
+    """A file beside the store that this module has named."""
+
+    kind: str
+    id: str
+    path: str
+
+
+def named(store: str, kind: str, file_id: str) -> str:
+    """The path of a file beside the store."""
+    return f"{store}.{kind}-{file_id}"
+
+
+def beside(store: str) -> list[Beside]:
+    """What stands beside the store, by name; only files count, whatever else has such a name."""
+    folder, base = os.path.split(store)
+    found: list[Beside] = []
+    for name in _files(folder or "."):
+        match = NAME.fullmatch(name.removeprefix(base)) if name.startswith(base + ".") else None
+        if match is not None:
+            found.append(Beside(match[1], match[2], os.path.join(folder, name)))
+    return found
+
+
+def parts(store: str) -> list[str]:
+    """The files of a snapshot that is being made, or that a crash has left half-made."""
+    folder = store + SNAPSHOTS
+    return [os.path.join(folder, name) for name in _files(folder) if PART.fullmatch(name)]
+
+
+def unfinished(store: str) -> list[str]:
+    """Every copy of the store, or of a part of it, that has not the name yet which it is made for."""
+    return parts(store) + [each.path for each in beside(store) if each.kind != BEFORE]
+
+
+def settle(store: str) -> list[str]:
+    """Finish or take back an exchange that was cut short, and sweep what was being made. The store's lock is held.
+
+    Returns:
+        What was done, for the opening's report.
+    """
+    found = beside(store)
+    done: list[str] = []
+    for each in sorted(found, key=lambda one: one.kind != READY):
+        if each.kind == READY and not os.path.lexists(store) and os.path.exists(named(store, BEFORE, each.id)):
+            # Between the two renames of a filesystem without links: the new file is whole, so it goes on.
+            os.rename(each.path, store)
+            sync_folder(store)
+            done.append(f"the restore of {each.id} was cut short and is finished now")
+        elif each.kind == BEFORE and (_same_file(each.path, store) or each.id.startswith(COMPACTED)):
+            os.unlink(each.path)
+        elif each.kind in (UNPACKING, READY) and os.path.lexists(store):
+            _remove(each.path)
+    return done + _swept(store)
+
+
+def _swept(store: str) -> list[str]:
+    """Take away what of a snapshot was left half-made; nobody but the lock's holder makes one."""
+    done: list[str] = []
+    try:
+        for part in parts(store):
+            _remove(part)
+            done.append(f"{os.path.basename(part)} of a snapshot that was cut short is removed")
+    except OSError as error:
+        done.append(f"what a snapshot that was cut short has left cannot be removed ({error.strerror})")
+    return done
+
+
+def make_ready(copy: str, ready: str) -> None:
+    """Put a file on disk, and give it the name by which it waits to take the store's place.
+
+    Raises:
+        OSError: it could not be.
+    """
+    descriptor = os.open(copy, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(copy, ready)
+    sync_folder(ready)
+
+
+def put_in_place(store: str, fresh: str, keep: str) -> None:
+    """Let `fresh` take the store's place, and the store the name `keep`.
+
+    Raises:
+        Overloaded: another program holds the write-ahead log, which still has commits.
+        StoreReadOnly, StorageFull: the folder does not take it; nothing was changed.
+    """
+    for log in (store + "-wal", store + "-journal"):
+        if os.path.exists(log) and os.path.getsize(log):
+            raise Overloaded(what="another program reads the store", maximum="none meanwhile", retry_after_ms=1000)
+    try:
+        for rest in ("-wal", "-shm", "-journal"):
+            _remove(store + rest)
+        _keep(store, keep)
+        sync_folder(store)
+        os.rename(fresh, store)
+        sync_folder(store)
+    except OSError as error:
+        _take_back(store, keep)
+        raise unwritable(store, error) from error
+
+
+def take_back(store: str, keep: str) -> None:
+    """Put the kept store back in its place."""
+    for rest in ("-wal", "-shm", "-journal"):
+        _remove(store + rest)
+    os.rename(keep, store)
+    sync_folder(store)
+
+
+def unwritable(path: str, error: OSError) -> BeetleError:
+    """The typed error for a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(path=path)
+    return StoreReadOnly(path=path, reason=error.strerror or "the system refused it")
+
+
+def sync_folder(path: str) -> None:
+    """Put the names of a file's folder on disk."""
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _keep(store: str, keep: str) -> None:
+    try:
+        os.link(store, keep)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.rename(store, keep)
+
+
+def _take_back(store: str, keep: str) -> None:
+    """After a failure: the store under its own name alone."""
+    if not os.path.lexists(store):
+        os.rename(keep, store)
+    elif _same_file(store, keep):
+        os.unlink(keep)
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except FileNotFoundError:
+        return False
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(each.name for each in entries if each.is_file(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

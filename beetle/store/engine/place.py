@@ -1,0 +1,119 @@
+"""Whether an open store's files are still where they were opened.
+
+SQLite, and the lock, go on with the files that they have open, whatever becomes of their names. A commit into a file
+that was removed or renamed is one that nobody finds again, and under its old name may stand another's store.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import struct
+from collections.abc import Iterable
+
+from beetle.contracts.errors import StoreReadOnly
+from beetle.store.engine.lock import lock_path
+
+log = logging.getLogger("beetle.store")
+
+FILE, LOCK = "the store's file", "the store's lock file"
+LOG, INDEX = "the store's write-ahead log", "the index of the store's write-ahead log"
+FLOCK = "hhqqi"
+"""The fields of `struct flock`: type, whence, start, length, process."""
+SHARED_FIRST, SHARED_BYTES = 0x40000002, 510
+"""The range of a database file in which SQLite's readers hold a lock, in WAL mode for as long as they are open."""
+
+
+class StoreMoved(StoreReadOnly):
+    """The store's files are not where they were opened; until it is opened again nothing is written."""
+
+    template = "{path}: {reason}; nothing is written any more"
+    hint_template = "stop the daemon, put the store's files together under one name, and start it again"
+
+
+class Place:
+    """The names of an open store's files, and the device and inode of each when it was opened."""
+
+    def __init__(self, store: str, files: Iterable[tuple[str, str]]) -> None:
+        """Remember them, once all are open.
+
+        Args:
+            files: (path, what it is) of each; none for a store that has none or is not written.
+
+        Raises:
+            StoreMoved: one is not there any more.
+        """
+        self._store = store
+        self._files: list[tuple[str, str, tuple[int, int]]] = []
+        self.lost: str | None = None
+        for path, what in files:
+            if (found := _mark(path)) is None:
+                raise StoreMoved(path=store, reason=f"{what} was removed or renamed while the store was being opened")
+            self._files.append((path, what, found))
+        self._descriptor = _opened(store) if self._files else None
+
+    def check(self) -> None:
+        """Look, and refuse what would be written or opened by name. Once lost, a place is lost for good: who had the
+        files meanwhile is not known.
+
+        Raises:
+            StoreMoved: a file was removed, renamed or replaced.
+        """
+        if self.is_lost():
+            raise StoreMoved(path=self._store, reason=self.lost)
+
+    def is_lost(self) -> bool:
+        """Look; the first time that something is found, the log is told."""
+        if self.lost is None:
+            self.lost = next((told for each in self._files if (told := _told(*each)) is not None), None)
+            if self.lost is not None:
+                log.critical("%s; writes are refused until the store is opened again", self.lost)
+        return self.lost is not None
+
+    def alone(self) -> bool:
+        """Whether no other process has the database file open, under whatever name."""
+        if self._descriptor is None:
+            return False
+        asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, SHARED_FIRST, SHARED_BYTES, 0)
+        try:
+            found = fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked)
+        except OSError:
+            return False
+        return struct.unpack(FLOCK, found)[0] == fcntl.F_UNLCK
+
+    def close(self) -> None:
+        """Not before SQLite has closed the file: that would drop the locks that it holds for this process."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def place_of(store: str, *, walled: bool) -> Place:
+    """The place of a store that was opened for writing."""
+    logs = ((store + "-wal", LOG), (store + "-shm", INDEX)) if walled else ()
+    return Place(store, ((store, FILE), (lock_path(store), LOCK), *logs))
+
+
+def _opened(store: str) -> int:
+    try:
+        return os.open(store, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreReadOnly(path=store, reason=f"it cannot be opened ({error.strerror})") from error
+
+
+def _mark(path: str) -> tuple[int, int] | None:
+    """Device and inode of a name; None where there is none to be seen."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _told(path: str, what: str, was: tuple[int, int]) -> str | None:
+    """What has happened to a file, None when it is where it was."""
+    found = _mark(path)
+    if found == was:
+        return None
+    return f"{what} was {'removed or renamed' if found is None else 'replaced by another'} while it was open"

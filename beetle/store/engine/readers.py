@@ -1,0 +1,229 @@
+"""A bounded pool of read-only connections."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import apsw
+
+from beetle.contracts.errors import DeadlineExceeded, StoreClosed
+from beetle.store.engine.connection import StoreSettings, close_connection, open_reader
+from beetle.store.engine.failures import translate
+from beetle.store.engine.place import Place
+from beetle.store.engine.transaction import TICK_STEPS, Reading
+from beetle.store.engine.turns import LOOK_SECONDS, Full, IsAbandoned, Turns
+
+MOST_REST_S = 0.1
+"""Longest pause between two pieces of a heavy read."""
+
+
+class _Reader:
+    """One connection; of the read that has it now, the deadline (monotonic seconds) and whether it is in vain.
+
+    What is stopped is what this connection does on its own thread: no write, and no read of another's.
+    """
+
+    def __init__(self, settings: StoreSettings, pace: Callable[[float], None] | None = None) -> None:
+        """`pace` is told after each piece of work how long that took, and may rest."""
+        self.connection = open_reader(settings)
+        self.deadline: float | None = None
+        self.is_abandoned: IsAbandoned | None = None
+        self.breathe: Callable[[], None] | None = None
+        self._look_at = 0.0
+        self._pace = pace
+        self._began = time.monotonic()
+        self.connection.set_progress_handler(self._late, TICK_STEPS)
+
+    def _late(self) -> bool:
+        if self.breathe is not None:
+            self.breathe()
+        now = time.monotonic()
+        if self._pace is not None:
+            self._pace(now - self._began)
+            self._began = now = time.monotonic()
+        if self.deadline is not None and now > self.deadline:
+            return True
+        if self.is_abandoned is None or now < self._look_at:
+            return False
+        self._look_at = now + LOOK_SECONDS
+        return self.is_abandoned()
+
+
+class Readers:
+    """Opens a connection when one is first needed, at most `settings.readers`, and keeps it.
+
+    Principals take turns at them; one more is opened when one principal has them all and another reads. A heavy read
+    has a connection of its own beside them, for as long as it runs.
+    """
+
+    def __init__(
+        self, settings: StoreSettings, gate: AbstractContextManager[object], undo: Callable[[], None], place: Place
+    ) -> None:
+        """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot."""
+        self._settings = settings
+        self._place = place
+        self._gate = gate
+        self._undo = undo
+        full = Full("every reader is busy", maximum=f"{settings.readers} at once", retry_after_ms=100)
+        self.turns = Turns(settings.readers + 1, each=settings.readers, full=full)
+        self._idle: list[_Reader] = []
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def reading(
+        self,
+        deadline: float | None = None,
+        is_abandoned: IsAbandoned | None = None,
+        by: str = "",
+        breathe: Callable[[], None] | None = None,
+    ) -> Iterator[Reading]:
+        """A read transaction: one state of the store until the block ends.
+
+        Args:
+            deadline: monotonic seconds; a read that runs past it is stopped.
+            is_abandoned: whether nobody waits for it any more; then it is stopped too.
+            by: the principal whose turn it takes; empty for the daemon's own.
+            breathe: called again and again while SQLite works, and may wait.
+
+        Raises:
+            Overloaded: every connection stayed busy until the deadline.
+            DeadlineExceeded: the deadline passed while reading, or nobody waits for the answer.
+            StoreReadOnly: the store was closed, or its files are not where they were and no connection is idle.
+        """
+        self._refuse_closed()
+        with self.turns.held(by, deadline, is_abandoned):
+            yield from self._stoppable(deadline, is_abandoned, breathe)
+
+    @contextmanager
+    def heavy(
+        self,
+        deadline: float | None = None,
+        is_abandoned: IsAbandoned | None = None,
+        by: str = "",
+        breathe: Callable[[], None] | None = None,
+    ) -> Iterator[Reading]:
+        """As `reading`, on a connection of its own: whoever calls it sees to it that only one runs at a time."""
+        del by, breathe
+        self._refuse_closed()
+        yield from self._stoppable(deadline, is_abandoned, None, heavy=True)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreClosed(path=self._settings.path, reason="was closed")
+
+    def _stoppable(
+        self,
+        deadline: float | None,
+        is_abandoned: IsAbandoned | None,
+        breathe: Callable[[], None] | None,
+        *,
+        heavy: bool = False,
+    ) -> Iterator[Reading]:
+        try:
+            if is_abandoned is not None and is_abandoned():
+                raise DeadlineExceeded.before("the read was begun")
+            with self._connected(heavy) as reader:
+                reader.deadline, reader.is_abandoned, reader.breathe = deadline, is_abandoned, breathe
+                yield from _transaction(reader.connection)
+        except apsw.InterruptError:
+            raise DeadlineExceeded.before("the read was done") from None
+        except apsw.Error as error:
+            raise translate(error, self._settings.path) from error
+
+    @contextmanager
+    def _connected(self, heavy: bool) -> Iterator[_Reader]:
+        """A connection for one read."""
+        # Opening waits at the gate too: without a WAL, SQLite would meet the writer's lock.
+        with self._gate:
+            if heavy:
+                # Without a WAL it holds everybody up, and the sooner it ends the better.
+                reader = self._open(self._give_way if self._settings.walled else None)
+            else:
+                reader = self._take() if self._settings.walled else self._take_undone()
+            try:
+                yield reader
+            finally:
+                reader.deadline = reader.is_abandoned = reader.breathe = None
+                if heavy:
+                    close_connection(reader.connection)
+                else:
+                    self._put(reader)
+
+    def _give_way(self, worked: float) -> None:
+        """Rest from heavy work while others read, so that it has its share and no more."""
+        share = self._settings.background_share
+        if self.turns.taken and share < 100:
+            time.sleep(min(MOST_REST_S, worked * (100 / share - 1)))
+
+    def _take_undone(self) -> _Reader:
+        """A journal that a failed write left must be played back before anyone reads, which takes a writer."""
+        try:
+            reader = self._take()
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            self._undo()
+            reader = self._take()
+        try:
+            reader.connection.pragma("schema_version")
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            self._undo()
+        return reader
+
+    def close(self) -> None:
+        """Close what is idle; connections in use are closed when their read ends."""
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            close_connection(reader.connection)
+
+    def _take(self) -> _Reader:
+        with self._guard:
+            if self._idle:
+                return self._idle.pop()
+        return self._open()
+
+    def _open(self, pace: Callable[[float], None] | None = None) -> _Reader:
+        """One more connection, by the store's name: under it must still stand the store."""
+        self._place.check()
+        reader = _Reader(self._settings, pace)
+        try:
+            # The write-ahead log is opened by name too, with the first read.
+            reader.connection.pragma("schema_version")
+            self._place.check()
+        except BaseException:
+            close_connection(reader.connection)
+            raise
+        return reader
+
+    def open_one(self) -> None:
+        """Have a connection open from the start: reads go on over it when the store's files have lost their names.
+
+        Raises:
+            BeetleError: the typed error of what SQLite answered.
+        """
+        try:
+            with self._gate:
+                self._put(self._open())
+        except apsw.Error as error:
+            raise translate(error, self._settings.path) from error
+
+    def _put(self, reader: _Reader) -> None:
+        with self._guard:
+            if not self._closed:
+                self._idle.append(reader)
+                return
+        close_connection(reader.connection)
+
+
+def _transaction(connection: apsw.Connection) -> Iterator[Reading]:
+    connection.execute("BEGIN")
+    try:
+        yield Reading(connection)
+    finally:
+        # After an error SQLite may have ended the transaction by itself; a ROLLBACK would hide that error.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,109 @@
+"""The schema as the migrations make it: every row of `sqlite_schema`, known again by a digest.
+
+A trigger, view, index, table or column that no migration made is somebody else's: it could keep what is erased, or give
+what nobody granted. A store that has one is refused, and what differs is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import apsw
+
+from beetle.contracts.errors import SchemaMismatch
+
+DIGESTS = (
+    "6c714bf66b992e8469aad15f90c66d9442e3848598ac64592b197fba685e364a",
+    "3ec71aaa942cf82670dacdb6ec1099cda3ea0430bfe6fea63bb9baaf81513f4c",
+    "55db2c42b9eb04f8e31509107fb39ffec168cff905470ae9e9dedab7c8fa9489",
+    "7a26f9c41547ef196c444cab9c9e75dd615f5805d9fbb92d81287fcb97d269fe",
+    "00b447288ac1fd995bf9bd837a4e9ac6a78cca6f43eb26d1afcb2c4e60e257fe",
+    "179720631d3da013be698cd8ca788315db48b3e1f3e00e5dff911a7b7d0037de",
+    "585f13ec279ac242571f356e238a0ba5c9a48852fa421724a37ff490efddb390",
+)
+"""The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
+them: kept here, they spare each opening the making of a second schema."""
+ROWS_SQL = """
+SELECT coalesce(CAST(type AS BLOB), x''), coalesce(CAST(name AS BLOB), x''), coalesce(CAST(tbl_name AS BLOB), x''),
+  CAST(sql AS BLOB)
+FROM sqlite_schema
+"""
+NAMED_AT_MOST = 8
+NAME_CHARS = 60
+ADVICE = (
+    "nothing was changed; restore a snapshot into a new store, or look at what is named with another SQLite program, "
+    "and take it out if you know where it comes from"
+)
+
+
+class SchemaAltered(SchemaMismatch):
+    """The schema is not what the store's migrations made of it."""
+
+
+class SchemaRow(NamedTuple):
+    """A row of `sqlite_schema`, as bytes: a text there need not be one."""
+
+    type: bytes
+    name: bytes
+    table: bytes
+    sql: bytes | None
+
+
+class Difference(NamedTuple):
+    """What differs: such as `trigger keep`, and how."""
+
+    what: str
+    how: str
+
+
+def read(connection: apsw.Connection) -> list[SchemaRow]:
+    """Every row of the schema, in one order whatever the file's own is."""
+    return sorted((SchemaRow(*row) for row in connection.execute(ROWS_SQL)), key=_place)
+
+
+def digest(rows: Sequence[SchemaRow]) -> str:
+    """SHA-256 in hex over the rows, each field with its length in front."""
+    fields = (field for row in rows for field in row)
+    parts = (b"-" if field is None else b"%d:%b" % (len(field), field) for field in fields)
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def number_of(rows: Sequence[SchemaRow]) -> int | None:
+    """The number of the migration that leaves this schema behind, None when none does."""
+    found = digest(rows)
+    return DIGESTS.index(found) + 1 if found in DIGESTS else None
+
+
+def differences(rows: Sequence[SchemaRow], expected: Sequence[SchemaRow]) -> list[Difference]:
+    """What was added, altered or taken away, by kind and name."""
+    theirs, ours = ({(row.type, row.name): row for row in each} for each in (rows, expected))
+    found = [Difference(_named(row), "is not of the schema") for key, row in theirs.items() if key not in ours]
+    found += [Difference(_named(row), "is missing from the schema") for key, row in ours.items() if key not in theirs]
+    found += [Difference(_named(row), "was altered") for key, row in theirs.items() if ours.get(key, row) != row]
+    if len(theirs) != len(rows):
+        found.append(Difference("sqlite_schema", "has two rows of one name"))
+    return found
+
+
+def altered(path: str, found: Sequence[Difference]) -> SchemaAltered:
+    """The error that names them."""
+    told = [f"{each.what} {each.how}" for each in found[:NAMED_AT_MOST]]
+    more = f", and {len(found) - len(told)} more" if len(found) > len(told) else ""
+    return SchemaAltered(
+        path=path,
+        reason=f"its schema is not what its migrations make: {', '.join(told)}{more}",
+        advice=ADVICE,
+        differences=told,
+    )
+
+
+def _place(row: SchemaRow) -> tuple[bytes, bytes, bytes, bytes]:
+    return row.type, row.name, row.table, row.sql or b""
+
+
+def _named(row: SchemaRow) -> str:
+    kind, name = (each.decode(errors="replace") for each in (row.type, row.name))
+    whole = f"{kind} {name}"[:NAME_CHARS]
+    return whole if whole.isprintable() else ascii(whole)

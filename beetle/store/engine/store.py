@@ -1,0 +1,356 @@
+"""One open store: its lock, its writer, its readers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import apsw
+
+from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
+from beetle.contracts.store import StoreOpenReport
+from beetle.store import recall_index
+from beetle.store.engine import exchange, migrate
+from beetle.store.engine.connection import (
+    PAGE_SIZE,
+    StoreSettings,
+    close_connection,
+    connect_writer,
+    prepare_writer,
+    store_bytes,
+)
+from beetle.store.engine.failures import translate
+from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
+from beetle.store.engine.lock import StoreLock
+from beetle.store.engine.place import Place, place_of
+from beetle.store.engine.readers import Readers
+from beetle.store.engine.transaction import Reading, Writing, transaction
+from beetle.store.engine.turns import IsAbandoned
+from beetle.store.engine.turnstile import Turnstile
+from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
+from beetle.store.event_log import ChainHash, Head, Logged
+
+T = TypeVar("T")
+
+LOW_SPACE_BYTES = 32 * 2**20
+EXCHANGE_WAIT_S = 30.0
+"""Longest wait for reads and writes that have begun before the files are exchanged."""
+GET_META_SQL = "SELECT value FROM meta WHERE key = ?"
+PUT_META_SQL = "INSERT INTO meta VALUES (?, ?)"
+
+
+class Store:
+    """Reads through pooled read-only connections; writes through the one writer.
+
+    `key` is the store's own 32-byte secret: digests, cursors and idempotency fingerprints are HMACs under it.
+    `identity_check` is what it had recorded of its device identity when it was opened, None when that was nothing.
+    """
+
+    def __init__(
+        self, settings: StoreSettings, *, clock: Callable[[], int], chain_hash: ChainHash, version: str
+    ) -> None:
+        """Open or create the store.
+
+        Args:
+            clock: microseconds since the epoch.
+            chain_hash: hash of one event-log row behind the previous hash.
+
+        Raises:
+            StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch.
+        """
+        if settings.backend == "in-memory":
+            settings = settings._replace(path=f"beetle-{os.urandom(8).hex()}")
+        else:
+            # One name for one store, whatever links lead to it: a VFS of ours cannot follow them for SQLite.
+            settings = settings._replace(path=os.path.realpath(settings.path))
+        self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
+        if self._lock is not None and self._lock.immutable:
+            settings = settings._replace(immutable=True)
+        self.settings = settings
+        # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
+        self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
+        self._made_with = (clock, chain_hash, version)
+        self._turnstile = Turnstile()
+        self._changing = threading.Lock()
+        self._closed = False
+        self._before_close: Callable[[], None] | None = None
+        self._last: Callable[[WriteTransaction], Any] | None = None
+        self.epoch = 0
+        self.place = Place(settings.path, ())
+        settled: list[str] = []
+        try:
+            try:
+                if not settings.immutable and settings.backend != "in-memory":
+                    settled = exchange.settle(settings.path)
+            except OSError as error:
+                raise exchange.unwritable(settings.path, error) from error
+            self._begin(settled)
+        except BaseException:
+            if self._lock is not None:
+                self._lock.release()
+            raise
+
+    def _begin(self, settled: list[str]) -> None:
+        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open."""
+        settings = self.settings
+        clock, chain_hash, version = self._made_with
+        connection: apsw.Connection | None = None
+        try:
+            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
+            applied = [] if settings.immutable else self._prepare(connection, clock(), version)
+            self.store_id, self.key = _identity(connection)
+            self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
+            self.schema = migrate.schema_number(connection)
+            pending = connection.execute(PENDING_ERASURES_SQL).get
+            self.open_report = self._report(connection, created, applied, pending, settled)
+            self.writer: Writer | RefusingWriter
+            if settings.immutable:
+                self.writer = refusing_writer(settings, connection, pending)
+            else:
+                if settings.backend != "in-memory":
+                    self.place = place_of(settings.path, walled=settings.walled)
+                self.writer = Writer(
+                    settings,
+                    connection,
+                    clock=clock,
+                    chain_hash=chain_hash,
+                    gate=self.gate,
+                    place=self.place,
+                    pending_erasures=pending,
+                )
+        except apsw.Error as error:
+            known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
+            if connection is not None:
+                close_connection(connection)
+            self.place.close()
+            raise known from error
+        except BaseException:
+            if connection is not None:
+                close_connection(connection)
+            self.place.close()
+            raise
+        self.readers = Readers(settings, self.gate, self.writer.undo, self.place)
+        try:
+            self.readers.open_one()
+        except BaseException:
+            self.writer.close()
+            self.place.close()
+            raise
+
+    @contextmanager
+    def read(
+        self,
+        deadline: float | None = None,
+        is_abandoned: IsAbandoned | None = None,
+        *,
+        by: str = "",
+        heavy: bool = False,
+        breathe: Callable[[], None] | None = None,
+    ) -> Generator[Reading]:
+        """A read transaction; see `Readers.reading`, and `Readers.heavy`. It waits while the files are exchanged."""
+        readers = self.readers.heavy if heavy else self.readers.reading
+        with self._turnstile.passing("read", deadline), readers(deadline, is_abandoned, by, breathe) as tx:
+            yield tx
+
+    def write(
+        self,
+        run: Callable[[WriteTransaction], T],
+        *,
+        deadline: float | None = None,
+        grows: bool = True,
+        by: str = "",
+    ) -> T:
+        """Run a write and return its result once it is on disk; see `Writer.write`. It waits as a read does."""
+        self._turnstile.enter("write", deadline)
+        try:
+            return self.writer.write(run, deadline=deadline, grows=grows, by=by)
+        finally:
+            self._turnstile.leave("write")
+
+    def post(
+        self,
+        run: Callable[[WriteTransaction], Any],
+        *,
+        grows: bool = False,
+        then: Callable[[BaseException | None], None] | None = None,
+    ) -> bool:
+        """Have a small write done that nobody waits for; see `Writer.post`."""
+        return self.writer.post(run, grows=grows, then=then)
+
+    def before_close(self, hook: Callable[[], None]) -> None:
+        """Call `hook` when the store begins to close, while it can still be written."""
+        self._before_close = hook
+
+    def announce(self, socket: str | None) -> None:
+        """Tell other processes, through the lock file, which socket to use."""
+        if self._lock is not None:
+            self._lock.announce(socket)
+
+    def on_commit(self, hook: Callable[[list[Logged]], None]) -> None:
+        """Call `hook` with the logged events of every commit, on the writer's thread: it must be quick."""
+        self.writer.on_commit = hook
+
+    def at_close(self, last: Callable[[WriteTransaction], Any]) -> None:
+        """Have a write done when the store is closed, behind all others."""
+        self._last = last
+
+    @property
+    def head(self) -> Head:
+        """The event log's head."""
+        return self.writer.head
+
+    def wal_bytes(self) -> int:
+        """Bytes of the write-ahead log's file."""
+        return 0 if self.settings.backend == "in-memory" else store_bytes(self.settings.path)[1]
+
+    def close(self) -> None:
+        """Commit what is queued, checkpoint, release the lock. A second call does nothing."""
+        with self._changing:
+            if self._closed:
+                return
+            if self._before_close is not None:
+                self._before_close()
+            self._closed = True
+            # Readers first: an open reader would keep the writer from cutting the write-ahead log.
+            try:
+                self.readers.close()
+                self.writer.close(self._last)
+                self.place.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+
+    def cut_log(self, wait: float) -> bool:
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`."""
+        with self._turnstile.passing("write", None):
+            return self.writer.cut_log(wait)
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What its opening found, and what has become of its files since."""
+        found = self.open_report.findings
+        lost = self.place.lost
+        return found if lost is None else (*found, f"{lost}: writes are refused until the daemon is started again")
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """No write runs for the length of the block, and the files stay where they are; reads go on.
+
+        Raises:
+            Overloaded: a write that had begun did not end.
+            StoreReadOnly: the store was closed, or its files are not where they were.
+        """
+        with self._changing, self._turnstile.shut("write", EXCHANGE_WAIT_S):
+            if self._closed:
+                raise StoreClosed(path=self.settings.path, reason="was closed")
+            self.place.check()
+            yield
+
+    def exchange(self, fresh: str, keep: str) -> None:
+        """Put the file `fresh` in the store's place and go on with it; the caller is inside `held`.
+
+        Reads wait meanwhile. When the new file cannot be opened, the old one is put back. `epoch` counts exchanges:
+        what was remembered of the store before may not hold any more.
+
+        Args:
+            fresh: a whole store on the same filesystem, on disk, that nobody has open.
+            keep: the name that the old store gets.
+
+        Raises:
+            Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
+            StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
+        """
+        with self._turnstile.shut("read", EXCHANGE_WAIT_S):
+            hook = self.writer.on_commit
+            self.readers.close()
+            self.writer.close()
+            self.place.close()
+            try:
+                exchange.put_in_place(self.settings.path, fresh, keep)
+                try:
+                    self._begin([])
+                except BaseException:
+                    exchange.take_back(self.settings.path, keep)
+                    raise
+                self.epoch += 1
+            finally:
+                if self.writer.closed:
+                    self._begin([])
+                self.writer.on_commit = hook
+
+    def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
+        """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
+        known = migrate.available()
+        migrate.pending(connection, self.settings.path, known)
+        prepare_writer(connection, self.settings)
+        applied = migrate.migrate(connection, self.settings.path, now, version, known)
+        with transaction(connection):
+            recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
+        return applied
+
+    def _report(
+        self, connection: apsw.Connection, created: bool, applied: list[str], pending: int, settled: list[str]
+    ) -> StoreOpenReport:
+        settings = self.settings
+        used = connection.pragma("page_count") * PAGE_SIZE
+        free = None if settings.backend == "in-memory" else free_bytes(os.path.dirname(settings.path))
+        findings = list(settled)
+        if used > settings.store_bytes * 0.9:
+            findings.append(f"the store uses {used} of its {settings.store_bytes} bytes")
+        if free is not None and free < LOW_SPACE_BYTES:
+            findings.append(f"the disk has {free} bytes left")
+        if settings.immutable:
+            findings.append(f"the store cannot be written: {REASON}")
+        elif pending:
+            findings.append(f"{pending} erasures were pending; they are finished now")
+        return StoreOpenReport(
+            path=None if settings.backend == "in-memory" else settings.path,
+            backend=settings.backend,
+            created=created,
+            store_id=self.store_id,
+            schema=self.schema,
+            migrations_applied=tuple(applied),
+            bytes=used,
+            ceiling_bytes=settings.store_bytes,
+            disk_free_bytes=free,
+            pending_erasures=pending,
+            findings=tuple(findings),
+        )
+
+
+def _lock(path: str) -> StoreLock:
+    folder = os.path.dirname(path) or "."
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"its folder cannot be made ({error.strerror})") from error
+    return StoreLock.acquire(path)
+
+
+def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
+    """The store's id and key; made on the first opening."""
+    found = connection.execute(GET_META_SQL, ("store_id",)).get
+    if found is None:
+        with transaction(connection):
+            connection.execute(PUT_META_SQL, ("store_id", os.urandom(16).hex()))
+            connection.execute(PUT_META_SQL, ("store_key", os.urandom(32)))
+        found = connection.execute(GET_META_SQL, ("store_id",)).get
+    key = connection.execute(GET_META_SQL, ("store_key",)).get
+    if not isinstance(found, str) or not isinstance(key, bytes) or len(key) != 32:
+        raise StoreCorrupt(path=connection.filename, reason="its identity row is damaged")
+    return found, key
+
+
+def free_bytes(folder: str) -> int:
+    """Bytes that this user may still write on the folder's filesystem."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize

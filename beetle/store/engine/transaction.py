@@ -1,0 +1,121 @@
+"""Reading and writing inside one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, TypeVar
+
+import apsw
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+TICK_STEPS = 20_000
+"""Virtual-machine steps between two looks at the time: about a millisecond of work on a small board."""
+
+
+class Stopped(Exception):
+    """A read took longer than it may."""
+
+
+class Reading:
+    """Queries inside one transaction, which sees one state of the store from its first to its last row."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def rows(self, sql: str, *values: Any) -> Iterator[Row]:
+        """The rows, as they are read. What a damaged text has that is no UTF-8 is U+FFFD: no digest holds of it."""
+        read = 0
+        try:
+            for row in self.connection.execute(sql, values):
+                read += 1
+                yield row
+        except UnicodeDecodeError:
+            yield from islice(self._mended(sql, values), read, None)
+
+    def row(self, sql: str, *values: Any) -> Row | None:
+        """The first row."""
+        cursor = self.connection.execute(sql, values)
+        try:
+            for row in cursor:
+                cursor.close()
+                return row
+        except UnicodeDecodeError:
+            return next(self._mended(sql, values), None)
+        return None
+
+    def _mended(self, sql: str, values: tuple[Any, ...]) -> Iterator[Row]:
+        """The rows of a query that met text which does not decode: the binding has no other way to read such text."""
+        columns = range(len(self.connection.execute(sql, values).get_description()))
+        names = ", ".join(f"c{n}" for n in columns)
+        parts = ", ".join(f"typeof(c{n}), iif(typeof(c{n}) = 'text', CAST(c{n} AS BLOB), c{n})" for n in columns)
+        for row in self.connection.execute(f"WITH q({names}) AS ({sql}) SELECT {parts} FROM q", values):  # noqa: S608 - ours
+            pairs = zip(row[::2], row[1::2], strict=True)
+            yield tuple(value.decode(errors="replace") if kind == "text" else value for kind, value in pairs)
+
+    def one(self, make: Callable[..., T], sql: str, *values: Any) -> T | None:
+        """What `make` makes of the first row's columns, None where there is no row."""
+        found = self.row(sql, *values)
+        return None if found is None else make(*found)
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row, or None."""
+        found = self.row(sql, *values)
+        return None if found is None else found[0]
+
+
+class Writing(Reading):
+    """Queries and changes inside one transaction of the writer."""
+
+    __slots__ = ()
+
+    def run(self, sql: str, *values: Any) -> None:
+        """One statement that answers no rows."""
+        for _ in self.connection.execute(sql, values):
+            pass
+
+    def insert(self, sql: str, *values: Any) -> int:
+        """One INSERT; its rowid."""
+        self.run(sql, *values)
+        return self.connection.last_insert_rowid()
+
+
+@contextmanager
+def stopping_at(tx: Writing, at: float) -> Iterator[None]:
+    """Reads of the writer's connection that must have ended at a time (monotonic seconds).
+
+    Raises:
+        Stopped: they had not; what was changed before must be rolled back.
+    """
+    if time.monotonic() > at:
+        raise Stopped
+    tx.connection.set_progress_handler(lambda: time.monotonic() > at, TICK_STEPS)
+    try:
+        yield
+    except apsw.InterruptError:
+        raise Stopped from None
+    finally:
+        tx.connection.set_progress_handler(None)
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """A transaction that never hides the first error.
+
+    SQLite rolls back by itself after some errors (a full disk, a failed read); a ROLLBACK then raises an error of its
+    own, which would stand in for the one that matters. `with connection:` of the binding does that.
+    """
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,106 @@
+"""The writes that wait for the writer, by principal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from beetle.store.engine.turns import FairQueue
+
+SLICE_S = 0.02
+"""For so long writes of several principals join one commit; then the commit ends, and the next begins."""
+
+
+class QueuedWrite:
+    """One queued write and, when it is done, its answer. `by` is the principal, empty for the daemon's own.
+
+    `then` is told of its end, on the thread that ends it, and must be quick.
+    """
+
+    __slots__ = ("apart", "by", "deadline", "done", "error", "grows", "number", "result", "run", "then")
+
+    def __init__(
+        self, run: Callable[[Any], Any], deadline: float | None, grows: bool, apart: bool = False, by: str = ""
+    ) -> None:
+        self.run = run
+        self.apart = apart
+        self.by = by
+        self.deadline = deadline
+        self.grows = grows
+        self.number = 0
+        self.done = threading.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.then: Callable[[BaseException | None], None] | None = None
+
+    def finish(self) -> None:
+        """It has its answer: whoever waits for it goes on."""
+        self.done.set()
+        if self.then is not None:
+            self.then(self.error)
+
+
+class WriteQueue:
+    """Whose write is next, and which share a commit. Its owner holds the lock.
+
+    One principal alone may fill a commit. Where several wait, each has its turn, for a moment: a principal whose last
+    write took longer than that joins nobody's commit.
+    """
+
+    def __init__(self, most: int, group: int) -> None:
+        self._most = most
+        self._group = group
+        self._queue: FairQueue[QueuedWrite] = FairQueue()
+        self._slow: set[str] = set()
+        self._added = 0
+        # Of the last write that waited when the commit began: no write waits for others that came later.
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def admits(self, by: str) -> bool:
+        """Whether one more may wait: who has none that waits is never kept out by others."""
+        return len(self._queue) < self._most or by not in self._queue
+
+    def add(self, job: QueuedWrite) -> None:
+        """Behind what waits of the same principal."""
+        self._added += 1
+        job.number = self._added
+        self._queue.add(job.by, job)
+
+    def remove(self, job: QueuedWrite) -> bool:
+        """Take one back; whether it still waited."""
+        return self._queue.remove(job.by, job)
+
+    def drain(self) -> list[QueuedWrite]:
+        """Take out all."""
+        return self._queue.drain()
+
+    def first(self) -> QueuedWrite | None:
+        """The one that begins a commit, or runs apart."""
+        self._last = self._added
+        by = self._queue.next_by()
+        return None if by is None else self._queue.take(by)
+
+    def another(self, group: list[QueuedWrite], began: float) -> QueuedWrite | None:
+        """One more for a commit that began at `began` (monotonic seconds); None when it ends here."""
+        by = self._queue.next_by()
+        if by is None or len(group) >= self._group:
+            return None
+        first = self._queue.peek(by)
+        if first.apart or first.number > self._last:
+            return None
+        alone = len(self._queue.principals | {job.by for job in group}) == 1
+        if not alone and (time.monotonic() - began > SLICE_S or by in self._slow):
+            return None
+        return self._queue.take(by)
+
+    def took(self, job: QueuedWrite, seconds: float) -> None:
+        """Remember whether a principal's writes are slow."""
+        if seconds > SLICE_S:
+            self._slow.add(job.by)
+        else:
+            self._slow.discard(job.by)

@@ -1,0 +1,515 @@
+"""The one writer: a thread that commits queued writes in groups, each write in its own savepoint.
+
+A write is acknowledged only after the commit that holds it is on disk. Waiting writes are taken together, so that one
+sync serves them all; a write never waits for company.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from typing import Any
+
+import apsw
+
+from beetle.contracts.errors import (
+    BeetleError,
+    DeadlineExceeded,
+    Overloaded,
+    StorageFull,
+    StoreBudgetExceeded,
+    StoreClosed,
+)
+from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
+from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
+from beetle.store.engine.failures import translate
+from beetle.store.engine.place import Place, StoreMoved
+from beetle.store.engine.transaction import Writing
+from beetle.store.engine.write_queue import QueuedWrite, WriteQueue
+from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
+
+log = logging.getLogger("beetle.store")
+
+ERASURE_RETRY_S = 0.5
+LOOK_S = 0.5
+"""So often an idle writer looks whether the store's files are where they were."""
+TIGHT_BYTES = 64 * 2**20
+"""So near to its ceiling a store looks after each write whether it went over; no single write is as large."""
+EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
+PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
+CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
+
+
+class WriteTransaction(Writing):
+    """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
+
+    __slots__ = ("_chain_hash", "_head", "erasures", "logged", "now")
+
+    def __init__(self, connection: apsw.Connection, head: Head, chain_hash: ChainHash) -> None:
+        super().__init__(connection)
+        self._head = head
+        self._chain_hash = chain_hash
+        self.logged: list[Logged] = []
+        self.erasures = 0
+        self.now = 0
+
+    def log(self, event: Event) -> int:
+        """Append an event-log row; returns its number."""
+        self._head, logged = append(self, self._head, event, self.now, self._chain_hash)
+        self.logged.append(logged)
+        return logged.seq
+
+    def expect_erasure(self) -> None:
+        """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
+        self.run(EXPECT_ERASURE_SQL, self.now)
+        self.erasures += 1
+
+    def mark(self) -> tuple[Head, int, int]:
+        """A point to go back to when a savepoint is rolled back."""
+        return self._head, len(self.logged), self.erasures
+
+    def reset(self, mark: tuple[Head, int, int]) -> None:
+        """Forget what was logged and expected since the mark."""
+        self._head, logged, self.erasures = mark
+        del self.logged[logged:]
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+
+class Writer:
+    """Owns the writing connection; every other thread hands its writes over. `erased` counts the erasures since."""
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        connection: apsw.Connection,
+        *,
+        clock: Callable[[], int],
+        chain_hash: ChainHash,
+        gate: AbstractContextManager[object],
+        place: Place,
+        pending_erasures: int,
+    ) -> None:
+        self._settings = settings
+        self._place = place
+        self._look_s = None if settings.backend == "in-memory" else LOOK_S
+        self._connection = connection
+        self._clock = clock
+        self._gate = gate
+        self._chain_hash = chain_hash
+        self._head = read_head(Writing(connection))
+        self._queue = WriteQueue(settings.write_queue, settings.write_group)
+        self._wake = threading.Condition()
+        self._closing = False
+        self._last: Callable[[WriteTransaction], Any] | None = None
+        self._stopped = False
+        # Set when a commit failed: whether it is on disk is known only from the store itself.
+        self._doubtful = False
+        self._tight = True
+        self._erasures = pending_erasures
+        self._erased = threading.Condition()
+        self.erased = 0
+        self._pause = threading.Event()
+        self.on_commit: Callable[[list[Logged]], None] | None = None
+        self._checkpoints = Checkpoints(settings, connection, place)
+        self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
+        self._thread.start()
+
+    def write(
+        self, run: Callable[[WriteTransaction], Any], *, deadline: float | None = None, grows: bool = True, by: str = ""
+    ) -> Any:
+        """Run `run` in a transaction of its own or of a group; return what it returned once that is on disk.
+
+        `run` may be run a second time when the group it was in could not be committed, so it must change nothing but
+        the transaction. What it raises is raised here, with nothing of it written.
+
+        Args:
+            deadline: monotonic seconds; a write that has not begun by then is dropped.
+            grows: false lets a write pass the store's ceiling, since it makes room.
+            by: the principal whose turn it takes; empty for the daemon's own.
+
+        Raises:
+            Overloaded: the queue is full.
+            DeadlineExceeded: the deadline passed before the write began; nothing was written.
+            StoreMoved: the store's files are not where they were.
+        """
+        return self._hand_over(QueuedWrite(run, deadline, grows, by=by))
+
+    def apart(self, run: Callable[[apsw.Connection], Any]) -> Any:
+        """Run something on the writing connection outside of any transaction, behind what waits; errors as `write`."""
+        return self._hand_over(QueuedWrite(run, None, grows=False, apart=True))
+
+    def post(
+        self,
+        run: Callable[[WriteTransaction], Any],
+        *,
+        grows: bool = False,
+        then: Callable[[BaseException | None], None] | None = None,
+    ) -> bool:
+        """Have a small write done that nobody waits for; false when the queue is full or the store closes.
+
+        Args:
+            grows: as of `write`.
+            then: is called with its error, or None, when it has ended: on the writer's thread, so it must be quick.
+        """
+        job = QueuedWrite(run, None, grows)
+        job.then = then
+        with self._wake:
+            if self._closing or self._stopped or not self._queue.admits(""):
+                return False
+            self._queue.add(job)
+            self._wake.notify()
+            return True
+
+    def _hand_over(self, job: QueuedWrite) -> Any:
+        deadline = job.deadline
+        with self._wake:
+            if self._closing:
+                raise StoreClosed(path=self._settings.path, reason="is being closed")
+            if self._stopped:
+                raise RuntimeError("the writer thread has ended")
+            if not self._queue.admits(job.by):
+                raise Overloaded(
+                    what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50
+                )
+            self._queue.add(job)
+            self._wake.notify()
+        if deadline is not None and not job.done.wait(max(0.0, deadline - time.monotonic())):
+            self._withdraw(job)
+        job.done.wait()
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    def _withdraw(self, job: QueuedWrite) -> None:
+        """Take back a write whose deadline has passed, unless it has begun: then its outcome is waited for."""
+        with self._wake:
+            if self._queue.remove(job):
+                raise DeadlineExceeded.before("the write began")
+
+    @property
+    def queued(self) -> int:
+        """Writes that wait now."""
+        return len(self._queue)
+
+    @property
+    def head(self) -> Head:
+        """The event log's head after the last commit."""
+        return self._head
+
+    @property
+    def erasures(self) -> int:
+        """Erasures whose bytes may still stand in the write-ahead log."""
+        return self._erasures
+
+    def finish_erasures(self, wait: float) -> bool:
+        """Wait until no erased byte is left in the write-ahead log, at most `wait` seconds; whether it was reached."""
+        end = time.monotonic() + wait
+        with self._wake:
+            self._wake.notify()
+        with self._erased:
+            while self._erasures and not self._stopped and (left := end - time.monotonic()) > 0:
+                self._erased.wait(left)
+        return not self._erasures
+
+    def cut_log(self, wait: float) -> bool:
+        """Fold the write-ahead log into the file and empty it, waiting at most `wait` seconds for readers that hold
+        it; whether it is empty now. A disk that refuses is not waited for: its error is raised."""
+        end = time.monotonic() + wait
+        while not self.apart(lambda _: self._checkpoints.cut()):
+            if time.monotonic() > end:
+                return False
+            self._pause.wait(ERASURE_RETRY_S)
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more writes."""
+        return self._closing
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has ended, after which every write is a defect."""
+        return self._stopped
+
+    def undo(self) -> None:
+        """Play a journal back that a failed write left; the caller holds the gate."""
+        try:
+            self._connection.pragma("schema_version")
+        except apsw.Error as error:
+            log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
+
+    def close(self, last: Callable[[WriteTransaction], Any] | None = None) -> None:
+        """Commit what is queued, then `last`, fold the write-ahead log into the database, and end the thread."""
+        with self._wake:
+            self._last = last
+            self._closing = True
+            self._wake.notify()
+        self._pause.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        """The thread: whatever ends it, no caller is left waiting and the connection is closed."""
+        try:
+            self._loop()
+            self._write_last()
+        except Exception as defect:  # noqa: BLE001 - the last stop of this thread
+            log.critical("the writer ends: %s\n%s", type(defect).__name__, _frames(defect))
+        with self._wake:
+            self._stopped = True
+            left = self._queue.drain()
+        _settle(left, RuntimeError("the writer thread has ended"))
+        with self._erased:
+            self._erased.notify_all()
+        self._checkpoints.finish()
+        close_connection(self._connection)
+        self._checkpoints.close()
+
+    def _loop(self) -> None:
+        while True:
+            with self._wake:
+                while not self._queue and not self._closing and not self._erasures:
+                    if not self._wake.wait(self._look_s):
+                        break
+                first = self._queue.first()
+            if first is None:
+                self._checkpoints.watch()
+            if first is not None and first.apart:
+                self._run_apart(first)
+            elif first is not None:
+                self._run_group([first])
+            if self._place.lost is not None:
+                self._checkpoints.watch()
+            elif self._erasures:
+                self._try_erasures()
+            else:
+                self._checkpoints.keep_small()
+            if self._closing and not self._queue:
+                break
+            if self._erasures and first is None:
+                with self._wake:
+                    if not self._queue and not self._closing:
+                        self._wake.wait(ERASURE_RETRY_S)
+
+    def _write_last(self) -> None:
+        if self._last is not None:
+            job = QueuedWrite(self._last, None, grows=False)
+            self._run_group([job])
+            if job.error is not None:
+                log.warning("the last write before the end failed: %s", type(job.error).__name__)
+
+    def _run_apart(self, job: QueuedWrite) -> None:
+        with self._gate:
+            try:
+                job.result = job.run(self._connection)
+            except apsw.Error as error:
+                job.error = self._own_error(error)
+            except Exception as defect:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
+                job.error = defect
+        job.finish()
+
+    def _run_group(self, group: list[QueuedWrite]) -> None:
+        """Answer every job of a group, whatever happens; others join its first one as it runs."""
+        try:
+            used = self._used_bytes()
+            self._tight = used + TIGHT_BYTES > self._settings.store_bytes
+            self._commit(self._live(group, used))
+        except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
+            log.error("a group of writes failed: %s\n%s", type(defect).__name__, _frames(defect))
+            self._doubtful = True
+            for job in group:
+                if not job.done.is_set():
+                    job.result, job.error = None, defect
+        _settle(group, None)
+
+    def _live(self, group: list[QueuedWrite], used: int) -> Iterator[QueuedWrite]:
+        """The group's jobs that are not refused, each as its turn comes."""
+        began = time.monotonic()
+        job: QueuedWrite | None = group[0]
+        while job is not None:
+            if not self._refused(job, used):
+                began_one = time.monotonic()
+                yield job
+                self._queue.took(job, time.monotonic() - began_one)
+            with self._wake:
+                job = self._queue.another(group, began)
+            if job is not None:
+                group.append(job)
+
+    def _commit(self, joining: Iterator[QueuedWrite]) -> None:
+        head = self._head
+        first = next(joining, None)
+        if first is None:
+            return
+        live = [first]
+        lost = self._attempt(chain([first], _noted(joining, live)))
+        if lost is None:
+            return
+        # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail that
+        # cannot be written. Not so when the commit reached the file before it failed: no write is made twice.
+        again = len(live) > 1 and self._undone(head)
+        for job in live:
+            error = self._attempt([job]) if again else lost
+            if error is not None:
+                job.result, job.error = None, error
+
+    def _undone(self, head: Head) -> bool:
+        """Whether the store stands where it stood before a commit that failed."""
+        with self._gate:
+            try:
+                return read_head(Writing(self._connection)) == head
+            except apsw.Error:
+                return False
+
+    def _refused(self, job: QueuedWrite, used: int) -> bool:
+        if job.deadline is not None and time.monotonic() > job.deadline:
+            job.error = DeadlineExceeded.before("the write began")
+        elif job.grows and used >= self._settings.store_bytes:
+            job.error = StoreBudgetExceeded(maximum=self._settings.store_bytes)
+        else:
+            return False
+        job.finish()
+        return True
+
+    def _over_ceiling(self) -> bool:
+        return self._used_bytes() > self._settings.store_bytes
+
+    def _used_bytes(self) -> int:
+        """Bytes of the pages in use, as the transaction that runs sees them."""
+        try:
+            return (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * PAGE_SIZE
+        except apsw.Error:
+            return 0  # a store that cannot be read will say so itself when it is written
+
+    def _attempt(self, jobs: Iterable[QueuedWrite]) -> BaseException | None:
+        """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
+        with self._gate:
+            try:
+                self._place.check()
+                self._connection.execute("BEGIN IMMEDIATE")
+                if self._doubtful:
+                    self._catch_up()
+                tx = WriteTransaction(self._connection, self._head, self._chain_hash)
+                tx.now = self._clock()
+                for job in jobs:
+                    job.error = None
+                    if (lost := self._run_one(job, tx)) is not None:
+                        self._doubtful = True
+                        self._roll_back()
+                        return lost
+                self._connection.execute("COMMIT")
+                # Nothing is acknowledged that went into a file of another name, or of none.
+                self._place.check()
+            except apsw.Error as error:
+                self._doubtful = True
+                typed = self._own_error(error)
+                self._roll_back()
+                return typed
+            except StoreMoved as moved:
+                self._doubtful = True
+                self._roll_back()
+                return moved
+            except BaseException:
+                self._doubtful = True
+                self._roll_back()
+                raise
+        self._head = tx.head
+        self._erasures += tx.erasures
+        self.erased += tx.erasures
+        self._tell(tx.logged)
+        return None
+
+    def _catch_up(self) -> None:
+        """Read the head and the erasures from the store: what failed before may be there all the same."""
+        tx = Writing(self._connection)
+        self._head = read_head(tx)
+        self._erasures = tx.value(PENDING_ERASURES_SQL)
+        self._doubtful = False
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            log.warning("a failed write was rolled back with an error: %s", type(error).__name__)
+        self.undo()
+
+    def _tell(self, logged: list[Logged]) -> None:
+        if self.on_commit is None or not logged:
+            return
+        try:
+            self.on_commit(logged)
+        except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
+            log.error("a follower of events failed: %s\n%s", type(defect).__name__, _frames(defect))
+
+    def _run_one(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
+        """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
+        mark = tx.mark()
+        tx.connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.run(tx)
+            if job.grows and self._tight and self._over_ceiling():
+                raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
+            tx.connection.execute("RELEASE job")
+        except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
+            failure = self._own_error(error) if isinstance(error, apsw.Error) else error
+            if not tx.connection.in_transaction:
+                return failure
+            tx.connection.execute("ROLLBACK TO job")
+            tx.connection.execute("RELEASE job")
+            tx.reset(mark)
+            job.error = failure
+            job.result = None
+        return None
+
+    def _own_error(self, error: apsw.Error) -> BaseException:
+        """The typed error; a full database that still has room on its disk is at its ceiling."""
+        try:
+            typed: BeetleError = translate(error, self._settings.path, self._connection.system_errno)
+        except apsw.Error as defect:
+            return defect
+        if isinstance(typed, StorageFull) and self._over_ceiling():
+            return StoreBudgetExceeded(maximum=self._settings.store_bytes)
+        return typed
+
+    def _try_erasures(self) -> None:
+        """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
+        if not self._checkpoints.attempt(TRUNCATE):
+            return
+        # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
+        self._connection.pragma("shrink_memory")
+        clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
+        lost = self._attempt([clear])
+        if lost is not None or clear.error is not None:
+            log.warning("an erasure is done but could not be recorded: %s", type(lost or clear.error).__name__)
+            return
+        with self._erased:
+            self._erasures = 0
+            self._erased.notify_all()
+
+
+def _noted(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:
+    """The jobs, each noted as it comes."""
+    for job in jobs:
+        seen.append(job)
+        yield job
+
+
+def _settle(jobs: Iterable[QueuedWrite], error: BaseException | None) -> None:
+    """Wake whoever waits for these jobs; `error` is for those that have none of their own."""
+    for job in jobs:
+        if not job.done.is_set():
+            job.error = job.error or error
+            job.finish()
+
+
+def _frames(defect: BaseException) -> str:
+    """Where it happened; never the error's own text, which may hold content."""
+    return "".join(traceback.format_tb(defect.__traceback__))

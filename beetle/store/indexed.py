@@ -1,0 +1,89 @@
+"""How the rows of the recall index stand to the tables: what each plane hands in, and the statements made of that."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from beetle.contracts.names import INDEX_CODES
+
+
+class IndexTable(NamedTuple):
+    """The index rows of one code, in SQL: our own text, never a value from outside.
+
+    Attributes:
+        name: the code's name in `INDEX_CODES`.
+        every: selects the number, as `row`, of every row that the index has to hold.
+        belongs: whether row `d.id` is one of those.
+        within: whether what stands behind row `hit.rowid` is of a time from ?2 to ?3, and was current at ?4.
+    """
+
+    name: str
+    every: str
+    belongs: str
+    within: str
+
+    @property
+    def code(self) -> int:
+        """The last bits of the numbers of its rows."""
+        return INDEX_CODES[self.name]
+
+
+class IndexedText(NamedTuple):
+    """A text that the index holds, with what proves it: its digest, and for a fact its topic's too."""
+
+    key: int
+    content: str
+    digest: bytes | None
+    topic: str = ""
+    topic_digest: bytes | None = None
+    fact: int = 0
+
+
+Tables = tuple[IndexTable, ...]
+
+
+TERMS = """
+WITH term (expression, score) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
+"""
+"""The (expression, score) pairs of a JSON array."""
+MATCHES = """
+SELECT f.rowid AS rowid, sum(term.score) AS score FROM term CROSS JOIN recall_index f
+WHERE f.recall_index MATCH term.expression{left_out} GROUP BY f.rowid
+"""
+"""Rows that match any of the terms, with the sum of the scores of those that they match."""
+SEARCH = TERMS + MATCHES.format(left_out=" AND f.rowid & 15 <> ?2") + "ORDER BY score DESC, f.rowid DESC LIMIT ?3\n"
+
+
+@cache
+def search_between(tables: Tables) -> str:
+    """Searches rows of these tables within a time."""
+    return f"""{TERMS}
+SELECT hit.rowid, hit.score FROM ({MATCHES.format(left_out="")}) hit
+WHERE CASE hit.rowid & 15{_cases(tables, "within")}
+  ELSE 0
+END
+ORDER BY hit.score DESC, hit.rowid DESC LIMIT ?5
+"""  # noqa: S608 - constants
+
+
+@cache
+def every_row(tables: Tables) -> str:
+    """The numbers of all rows that the index has to hold, in their order."""
+    return "\nUNION ALL ".join(each.every.strip() for each in tables) + "\nORDER BY row\n"
+
+
+@cache
+def extra_rows(tables: Tables) -> str:
+    """The numbers behind ?1 of rows that the index holds and should not, ?2 at most."""
+    return f"""
+SELECT id FROM recall_index_docsize d
+WHERE id > ?1 AND NOT CASE id & 15{_cases(tables, "belongs")}
+  ELSE 0
+END
+ORDER BY id LIMIT ?2
+"""  # noqa: S608 - constants
+
+
+def _cases(tables: Tables, part: str) -> str:
+    return "".join(f"\n  WHEN {each.code} THEN {getattr(each, part).strip()}" for each in tables)

@@ -1,0 +1,139 @@
+"""What the upkeep of evidence asks of its tables: the rows of the recall index, checks, counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from beetle.store.engine.transaction import Reading
+from beetle.store.indexed import IndexedText, IndexTable
+from beetle.store.sight import Sight
+from beetle.store.verify import Finding
+
+MESSAGES = IndexTable(
+    "evidence",
+    every="SELECT message << 4 AS row FROM message WHERE state = 'live' AND visibility IN ('shared', 'private')",
+    belongs="""EXISTS (SELECT 1 FROM message WHERE message = d.id >> 4 AND state = 'live'
+    AND visibility IN ('shared', 'private'))""",
+    within="EXISTS (SELECT 1 FROM message WHERE message = hit.rowid >> 4 AND at BETWEEN ?2 AND ?3)",
+)
+MISSING_SQL = """
+SELECT message FROM message m
+WHERE message > ? AND state = 'live' AND visibility IN ('shared', 'private')
+  AND NOT EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = m.message << 4)
+ORDER BY message LIMIT ?
+"""
+INDEXED_SQL = """
+SELECT m.message, m.digest, b.content FROM message m JOIN body b ON b.message = m.message
+WHERE m.message > ? AND EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = m.message << 4)
+ORDER BY m.message LIMIT ?
+"""
+CONTENTS_SQL = "SELECT m.message, m.digest, b.content FROM message m JOIN body b ON b.message = m.message"
+LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
+PLACE_OF_MESSAGE_SQL = """
+SELECT c.conversation, c.channel_id, c.conversation_id, c.space
+FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ?
+"""
+ROWS_SQL = """
+SELECT json_object('turns', (SELECT count(*) FROM turn), 'messages', (SELECT count(*) FROM message),
+  'derived_refs', (SELECT count(*) FROM derived_ref))
+"""
+BODY_SQL = """
+SELECT m.message, m.state, b.message IS NOT NULL FROM message m LEFT JOIN body b ON b.message = m.message
+WHERE (b.message IS NULL) <> (m.state = 'deleted')
+UNION ALL
+SELECT b.message, 'none', 1 FROM body b LEFT JOIN message m ON m.message = b.message WHERE m.message IS NULL
+LIMIT 100
+"""
+LENGTH_SQL = """
+SELECT m.message FROM message m JOIN body b ON b.message = m.message
+WHERE m.length <> length(b.content) AND instr(b.content, char(0)) = 0 LIMIT 100
+"""
+COUNTERS_SQL = """
+SELECT c.conversation, c.turns, count(t.turn), c.last_sequence, coalesce(max(t.sequence), 0), c.messages,
+  (SELECT count(*) FROM message m WHERE m.conversation = c.conversation) AS held
+FROM conversation c LEFT JOIN turn t ON t.conversation = c.conversation GROUP BY c.conversation
+HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) OR c.messages <> held LIMIT 100
+"""
+EMPTY_TURNS_SQL = """
+SELECT turn FROM turn WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = turn.turn) LIMIT 100
+"""
+DERIVED_SQL = """
+SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
+WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
+"""
+COUNTS_SQL = """
+SELECT json_object(
+  'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
+  'turns', (SELECT coalesce(sum(turns), 0) FROM conversation WHERE space = ?1),
+  'messages', (SELECT coalesce(sum(messages), 0) FROM conversation WHERE space = ?1),
+  'masked_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)
+    WHERE c.space = ?1 AND m.state <> 'live' AND m.state = 'masked'),
+  'deleted_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)
+    WHERE c.space = ?1 AND m.state <> 'live' AND m.state = 'deleted'),
+  'derived_refs', (
+    SELECT count(*) FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact
+    WHERE d.space = ?1 AND (?2 OR f.fact IS NULL OR f.visibility = 'shared')
+      AND (?3 OR (d.derived NOT GLOB 'private_garden:*' AND d.derived NOT GLOB 'soul_candidate:*'))
+  )
+)
+"""
+
+
+def counts(tx: Reading, space: int | None, sight: Sight) -> dict[str, int]:
+    """What a space holds, as an inspection counts it."""
+    return json.loads(tx.value(COUNTS_SQL, space, *map(int, sight)))
+
+
+def rows(tx: Reading) -> dict[str, int]:
+    """What the store holds, as a verification counts it; the links to evidence among it."""
+    return json.loads(tx.value(ROWS_SQL))
+
+
+def bodies(tx: Reading) -> Iterator[Finding]:
+    """Messages without their content, contents without their message."""
+    for message, state, has_body in tx.rows(BODY_SQL):
+        yield Finding("evidence", f"message {message}", f"is {state} and {'has' if has_body else 'lacks'} content")
+    for (message,) in tx.rows(LENGTH_SQL):
+        yield Finding("evidence", f"message {message}", "its content is not as long as it was")
+    for (turn,) in tx.rows(EMPTY_TURNS_SQL):
+        yield Finding("evidence", f"turn {turn}", "has no message")
+
+
+def counters(tx: Reading) -> Iterator[Finding]:
+    """Conversations that hold another number of turns or messages than they say."""
+    for conversation, turns, counted, last, highest, messages, held in tx.rows(COUNTERS_SQL):
+        problem = f"says {turns} turns up to {last} and {messages} messages, holds {counted} up to {highest} and {held}"
+        yield Finding("evidence", f"conversation {conversation}", problem)
+
+
+def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:
+    """(message, digest, content) of every message that has content."""
+    return ((row[0], row[1], row[2]) for row in tx.rows(CONTENTS_SQL))
+
+
+def links(tx: Reading) -> Iterator[Finding]:
+    """Derived refs that are linked to no turn."""
+    for ref, named in tx.rows(DERIVED_SQL):
+        yield Finding("derived_refs", f"row {ref}", f"names evidence that is not there ({named})")
+
+
+def missing(tx: Reading, after: int, limit: int) -> list[int]:
+    """Keys behind `after` of messages that the index should hold and does not."""
+    return [row[0] for row in tx.rows(MISSING_SQL, after, limit)]
+
+
+def indexed(tx: Reading, after: int, limit: int) -> list[IndexedText]:
+    """Messages behind `after` that the index holds."""
+    return [IndexedText(key, content, digest) for key, digest, content in tx.rows(INDEXED_SQL, after, limit)]
+
+
+def last_message(tx: Reading) -> int:
+    """The highest key of a message; 0 without one."""
+    return tx.value(LAST_MESSAGE_SQL)
+
+
+def place_of_message(tx: Reading, message: int) -> tuple[int, str, str, int] | None:
+    """(conversation, channel_id, conversation_id, space) of a message."""
+    found = tx.row(PLACE_OF_MESSAGE_SQL, message)
+    return None if found is None else (found[0], found[1], found[2], found[3])

@@ -1,0 +1,288 @@
+"""Writes beetle/contracts/methods.py: a typed method for every row of the table of operations. See gen_reference.py."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from field_words import default, doc, first_sentence, read_kind
+from msgspec import NODEFAULT, Meta, Struct
+from msgspec.structs import FieldInfo
+from msgspec.structs import fields as struct_fields
+
+from beetle.contracts import names
+from beetle.contracts.operations import OPERATIONS, Operation
+
+FILE = Path(__file__).resolve().parents[1] / "beetle/contracts/methods.py"
+HEAD = '''\
+"""One typed method per row of the table of operations, for every kind of caller: in process and over the socket.
+
+Written by packaging/gen_reference.py from the table. Change the table, then run it again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from beetle.contracts.fields import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from typing import Literal, overload
+
+{imports}
+
+OPERATION_COUNT = {count}
+"""Rows of the table when this was written: a build that lost some of them would not notice by itself."""
+
+
+class OperationMethods(ABC):
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
+    without its name; a struct in a field may be a mapping of its own fields.
+
+    Every method raises the errors of `beetle.contracts.errors`.
+    """
+
+    @abstractmethod
+    def call(
+        self,
+        operation: str,
+        arguments: Any = None,
+        *,
+        scope: WireScope | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Report:
+        """Run any operation by its name; `arguments` is a request struct or a mapping of its fields.
+
+        Args:
+            scope: where to work; the runtime's or client's own when left out.
+            idempotency_key: the same key with the same request answers the first report again.
+            deadline_ms: give up when the work has not begun by then.
+            on_progress: called with the progress of an operation that takes long, while it runs.
+        """
+
+    def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
+        """`given` is a request, or a value for its field `first`: a mapping alone is a request."""
+        if given is None:
+            return self.call(operation, fields)
+        if not first or isinstance(given, Request) or (isinstance(given, Mapping) and not fields):
+            if fields:
+                raise TypeError("give a request or its fields, not both")
+            return self.call(operation, given)
+        if first in fields:
+            raise TypeError(f"{first} is given twice")
+        return self.call(operation, {first: given, **fields})
+'''
+SCALARS: dict[Any, str] = {
+    str: "str", int: "int", float: "float", bool: "bool", bytes: "bytes", datetime: "datetime | str",
+    msgspec.Raw: "Any", Any: "Any", type(None): "None",
+}  # fmt: skip
+SETS = {
+    typing.get_args(value): name
+    for name, value in vars(names).items()
+    if name.endswith("Name") and typing.get_origin(value) is Literal
+}
+"""Sets of names that have a name themselves."""
+
+
+PYTHON = {"null": "None", "true": "True", "false": "False", "[]": "()"}
+
+
+class _Types:
+    """Types as source text, and the names that they need."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, str] = {
+            "Report": "beetle.contracts.common", "WireScope": "beetle.contracts.common",
+            "OnProgress": "beetle.contracts.progress",
+        }  # fmt: skip
+
+    def of(self, hint: Any) -> str:
+        origin, parts = typing.get_origin(hint), typing.get_args(hint)
+        if origin is Annotated:
+            return self.of(parts[0])
+        if origin is Literal:
+            return self._literal(parts)
+        if origin in (typing.Union, types.UnionType):
+            each = dict.fromkeys(self.of(part) for part in parts if part is not msgspec.UnsetType)
+            return " | ".join(each)
+        if origin is tuple:
+            return f"Sequence[{self.of(parts[0])}]"
+        if origin is dict:
+            return f"Mapping[str, {self.of(parts[1])}]"
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            return f"{self.struct(hint)} | Mapping[str, Any]"
+        return SCALARS[hint]
+
+    def struct(self, kind: type[Struct]) -> str:
+        if self.used.setdefault(kind.__name__, kind.__module__) != kind.__module__:
+            raise ValueError(f"two structs are called {kind.__name__}")
+        return kind.__name__
+
+    def _literal(self, parts: tuple[Any, ...]) -> str:
+        if (name := SETS.get(parts)) is not None:
+            self.used[name] = names.__name__
+            return name
+        return "Literal[" + ", ".join(f'"{part}"' for part in parts) + "]"
+
+    def imports(self) -> Iterator[str]:
+        for module in sorted(set(self.used.values())):
+            named = sorted(name for name, where in self.used.items() if where == module)
+            yield f"    from {module} import {', '.join(named)}"
+
+
+def methods_module() -> str:
+    """The file's text."""
+    known = _Types()
+    methods = [_method(row, known) for row in OPERATIONS if row.effect != "stream"]
+    text = (
+        HEAD.replace("{imports}", "\n".join(known.imports())).replace("{count}", str(len(OPERATIONS)))
+        + "\n"
+        + "\n".join(methods)
+    )
+    command = [sys.executable, "-m", "ruff", "check", "--quiet", "--select", "I", "--fix-only", "--stdin-filename"]
+    for each in (command, [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename"]):
+        done = subprocess.run([*each, str(FILE), "-"], input=text, capture_output=True, text=True, check=True)
+        text = done.stdout
+    return text
+
+
+def _method(row: Operation, known: _Types) -> str:
+    structs = " | ".join(known.struct(kind) for kind in row.kinds)
+    report = known.struct(row.report)
+    lines = ["    if TYPE_CHECKING:", ""]
+    lines += ["        @overload", f"        def {row.method}(self, request: {structs}, /) -> {report}: ..."]
+    for kind in row.kinds:
+        lines += ["        @overload", f"        def {row.method}(self, {_fields(kind, known)}) -> {report}: ..."]
+    first = _first(row)
+    if first is not None:
+        lines += [
+            "        @overload",
+            f"        def {row.method}(self, {_fields(row.kinds[0], known, first)}) -> {report}: ...",
+        ]
+    given = structs if first is None else f"{structs} | {known.of(first.type)}"
+    given = " | ".join(dict.fromkeys(given.split(" | ")))
+    lines += ["", f"    def {row.method}(self, request: {given} | None = None, /, **fields: Any) -> {report}:"]
+    lines += [" " * 8 + line if line else "" for line in _docstring(row)]
+    lines += [f'        return self._ask("{row.name}", "{first.encode_name if first else ""}", request, fields)', ""]
+    return "\n".join(lines)
+
+
+def _first(row: Operation) -> FieldInfo | None:
+    """The field that may be given without its name: the first one of a request that has no kinds."""
+    fields = struct_fields(row.kinds[0])
+    return fields[0] if len(row.kinds) == 1 and not _tag(row.kinds[0]) and fields else None
+
+
+def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None) -> str:
+    """The keyword parameters that a request's fields make, one a line; `first` is one without its name."""
+    if first is not None:
+        others = sorted(
+            (each for each in struct_fields(kind) if each.name != first.name), key=lambda each: not each.required
+        )
+        named = [f"{each.encode_name}: {known.of(each.type)}{_default(each)}" for each in others]
+        return f"{first.encode_name}: {known.of(first.type)}, /, " + ("*, " + ", ".join(named) + "," if named else "")
+    given = [f'{kind.__struct_config__.tag_field}: Literal["{kind.__struct_config__.tag}"]'] if _tag(kind) else []
+    fields = sorted(struct_fields(kind), key=lambda field: not field.required)
+    given += [f"{field.encode_name}: {known.of(field.type)}{_default(field)}" for field in fields]
+    return "/, *, " + ", ".join(given) + "," if given else "/"
+
+
+def _tag(kind: type[Struct]) -> bool:
+    return kind.__struct_config__.tag is not None
+
+
+def _default(field: FieldInfo) -> str:
+    if field.required:
+        return ""
+    value = field.default
+    plain = value is None or isinstance(value, (bool, int, str, float))
+    return f" = {value!r}" if plain and value is not NODEFAULT else " = ..."
+
+
+def _docstring(row: Operation) -> Iterator[str]:
+    rest = (row.kinds[0].__dict__.get("__doc__") or "").strip().partition("\n\n")[2]
+    summary = textwrap.wrap(f"{_sentence(row.help)}.", 106)
+    yield f'"""{summary[0]}'
+    yield from summary[1:]
+    for paragraph in filter(None, textwrap.dedent(rest).split("\n\n")):
+        yield ""
+        yield from textwrap.wrap(" ".join(paragraph.split()), 110)
+    arguments = list(_arguments(row))
+    if arguments:
+        yield from ("", "Args:", *arguments)
+    yield from ("", "Returns:", *_item(doc(row.report) or f"a {row.report.__name__}"))
+    yield from ("", "Raises:", *(line for text in _errors(row) for line in _item(text)))
+    yield '"""'
+
+
+def _arguments(row: Operation) -> Iterator[str]:
+    for kind in row.kinds:
+        of = f" (`{kind.__struct_config__.tag}`)" if len(row.kinds) > 1 else ""
+        if _tag(kind):
+            name, tag = kind.__struct_config__.tag_field, kind.__struct_config__.tag
+            yield from _item(f'{name}: "{tag}": {_sentence(doc(kind))}')
+        for field in struct_fields(kind):
+            yield from _item(f"{field.encode_name}{of}: {_meaning(field)}")
+
+
+def _meaning(field: FieldInfo) -> str:
+    found = read_kind(field.type)
+    meaning = found.description or next(map(first_sentence, found.structs), "") or field.encode_name.replace("_", " ")
+    bounds = [re.sub(r"\[`(\w+)`\]\([^)]*\)", r"the profile's \1", each) for each in dict.fromkeys(found.bounds)]
+    value = default(field).strip("`")
+    has = value if field.required else f"default {PYTHON.get(value, value)}"
+    return f"{meaning} ({'; '.join((has, *bounds))})."
+
+
+def _errors(row: Operation) -> Iterator[str]:
+    budgets = [extra["budget"] for kind in row.kinds for extra in extras(kind) if "budget" in extra]
+    yield "InvalidRequest: a field is not as it must be."
+    if row.capability:
+        yield f"CapabilityHidden, Forbidden: the profile hides `{row.capability}`, or the caller was not granted it."
+    if budgets:
+        yield f"PayloadTooLarge: over the profile's {', '.join(dict.fromkeys(budgets))}."
+    if row.effect == "write" and row.grows:
+        yield "StoreBudgetExceeded: the store is at its ceiling."
+    if row.effect in ("write", "admin"):
+        yield "StoreReadOnly, StorageFull: nothing can be written."
+    yield "BeetleError: any other of `beetle.contracts.errors`."
+
+
+def extras(kind: type[Struct]) -> Iterator[dict[str, Any]]:
+    """What the markers of a request's fields hold besides bounds, at any depth."""
+    for field in struct_fields(kind):
+        yield from _extras(field.type)
+
+
+def _extras(hint: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        yield from extras(hint)
+        return
+    for part in typing.get_args(hint):
+        yield from _extras(part)
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, Meta) and mark.extra:
+            yield mark.extra
+
+
+def _item(text: str) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), 108, initial_indent="    ", subsequent_indent="        ")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

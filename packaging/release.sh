@@ -1,0 +1,9 @@
+#!/bin/sh
+# What a release is checked by beside .ci/run: the build with its fallback, the same bytes from a second build, and the
+# tests at full size.
+set -eu
+cd "$(dirname "$0")/.."
+sh packaging/build.sh --stock
+sh packaging/tests/reproducible.sh
+dist/beetle-stock --version
+sh packaging/test.sh -m slow

@@ -1,0 +1,338 @@
+"""One table of cases: for every operation a request that it answers, and what there is to say of it.
+
+Every suite that asks each operation walks this table: conformance, scope, isolation, the privacy matrix, modes, the
+tour, the fault sweep. An operation without a case fails in all of them; a new operation is one case here.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from beetle.contracts.operations import BY_NAME, Operation
+from tests.building import CONVERSATION, Plain, candidate, candidates, message, registry, skill, step, talk, turn, write
+
+WORD = "zanzibar"
+"""Stands in all that is prepared, and is what all of it is called."""
+TALK: Plain = {"conversation": CONVERSATION}
+HOST: Plain = {**TALK, "view": "host_ui"}
+SAID = talk(turn("t1", f"the {WORD} secret", host_refs=[{"kind": "task", "ref_id": WORD}]), turn("t2", "thank you"))
+SKILL = write(skill(WORD, content=f"the {WORD} way"))
+FACT = candidates(candidate("c", f"the {WORD} secret", topic=WORD))
+RECORD = candidates(candidate("p", f"the {WORD} secret", target="private_garden", privacy="subject_private"))
+TOOL = {"tool_id": WORD, "title": "T", "summary": f"the {WORD} secret", "schema_fingerprint": "s1"}
+REGISTRY = registry(WORD, TOOL)
+PROPOSAL = {"proposal_id": "p1", "kind": "skill_edit", "target": WORD, "change": {"title": "T"}, "rationale": "shorter"}
+NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
+NOBODY = "nothing-of-this-name"
+NO_SNAPSHOT = "s-0000000000000000"
+
+
+class Prepared:
+    """What a space was prepared with: the report of each preparation, made when it is first needed."""
+
+    def __init__(self, ask: Callable[[str, Plain], Plain]) -> None:
+        self._ask = ask
+        self._reports: dict[str, Plain] = {}
+
+    def __getitem__(self, name: str) -> Plain:
+        if name not in self._reports:
+            made = PREPARATIONS[name]
+            for needed in made.needs:
+                self[needed]
+            self._reports[name] = self._ask(made.op, made.args)
+        return self._reports[name]
+
+    @property
+    def fact(self) -> str:
+        return self["fact"]["outcomes"][0]["ref"]
+
+    @property
+    def record(self) -> str:
+        return self["private record"]["outcomes"][0]["record_id"]
+
+    @property
+    def device(self) -> str:
+        return self["device"]["device"]["device_id"]
+
+    @property
+    def snapshot(self) -> str:
+        return self["snapshot"]["snapshot"]["snapshot_id"]
+
+    def taken_out(self, name: str, field: str) -> bytes:
+        """The bytes of an export, which are text in a plain report."""
+        return base64.b64decode(self[name][field])
+
+
+Args = Plain | Callable[[Prepared], Plain]
+
+
+class Preparation(NamedTuple):
+    """A request that a case needs answered first, and the preparations that it needs itself."""
+
+    op: str
+    args: Plain
+    needs: tuple[str, ...] = ()
+
+
+CHAT: Plain = {"chat_id": "talk"}
+NOTHING: Plain = {}
+PREPARATIONS: Mapping[str, Preparation] = {
+    "conversation": Preparation("transcript.commit", SAID),
+    "skill": Preparation("memory.write", SKILL),
+    "fact": Preparation("memory.write", FACT),
+    "private record": Preparation("memory.write", RECORD),
+    "registry": Preparation("tool_registry.upsert", REGISTRY),
+    "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
+    "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
+    "snapshot": Preparation("snapshot.create", {"label": "of a case"}),
+    "chat taken out": Preparation("memory.export", CHAT, ("conversation",)),
+    "space taken out": Preparation("memory.export_space", NOTHING, ("skill",)),
+}
+
+
+class Asked(NamedTuple):
+    """A request, and the key of the error that answers it; None where a report does."""
+
+    args: Args
+    key: str | None = None
+
+    def request(self, got: Prepared) -> Plain:
+        return self.args(got) if callable(self.args) else self.args
+
+
+Bad = tuple[Any, str]
+"""Arguments, and the path of what is to blame in them."""
+
+
+class Case(NamedTuple):
+    """One operation.
+
+    `changes`: it changes the store, so its report says so, and a mode that only reads refuses it.
+    `who`: everyone who has its capability, operators alone, or the owner alone.
+    `says`: what its answer may hold of what was said: ids, kinds and counts alone, or words. For words the privacy
+    matrix has cells of its own.
+    `hidden`: the profile of the conformance doors hides it.
+    `key`: the error that answers it where no model is configured.
+    `stranger`: what another owner asks about what was prepared here. Where it is left out, that is the case's own
+    request, and the answer a report about nothing.
+    `quiet`: what the privacy matrix asks of an operation whose answers say no words; it leaves the store as it is.
+    Where it is left out, that is the case's own request.
+    `once`: fields that only the first answer to an idempotency key shows.
+    `wrong` is refused with `invalid_request`, `over` with `payload_too_large`.
+    """
+
+    op: str
+    args: Args = NOTHING
+    needs: tuple[str, ...] = ()
+    changes: bool = False
+    who: Literal["everyone", "operator", "owner"] = "everyone"
+    says: Literal["ids", "words"] = "ids"
+    hidden: bool = False
+    key: str | None = None
+    stranger: tuple[Asked, ...] | None = None
+    quiet: tuple[Asked, ...] | None = None
+    once: tuple[str, ...] = ()
+    wrong: tuple[Bad, ...] = ()
+    over: tuple[Bad, ...] = ()
+
+    @property
+    def row(self) -> Operation:
+        return BY_NAME[self.op]
+
+    def request(self, got: Prepared) -> Plain:
+        """The case's request, once what it needs is prepared."""
+        for name in self.needs:
+            got[name]
+        return Asked(self.args).request(got)
+
+    @property
+    def probes(self) -> tuple[Asked, ...]:
+        """What a stranger asks."""
+        return (Asked(self.args, self.key),) if self.stranger is None else self.stranger
+
+    @property
+    def quietly(self) -> tuple[Asked, ...]:
+        """What the privacy matrix asks."""
+        if self.says == "words":
+            return self.quiet or ()
+        return (Asked(self.args, self.key),) if self.quiet is None else self.quiet
+
+
+def _where(**more: Any) -> Plain:
+    return {**TALK, **more}
+
+
+def _deep(turn_: Plain, path: str) -> Bad:
+    """A commit of one turn in which something is wrong."""
+    return talk(turn_), f"turns[0]{path}"
+
+
+LONG_QUERY = "x" * 8193
+NOT_THERE = (Asked({"device_id": NOBODY}, "not_found"),)
+
+CASES: tuple[Case, ...] = (
+    Case("hello", wrong=(({"who": "me"}, "who"),)),
+    Case("memory.capabilities"),
+    Case("transcript.commit", SAID, changes=True, says="words",
+         stranger=(Asked(talk(turn("t1", "another's words"))),),
+         wrong=((talk(), "turns"),
+                _deep({**turn("t1", "x"), "messages": []}, ".messages"),
+                _deep(turn("", "x"), ".turn_id"),
+                _deep(turn("a\nb", "x"), ".turn_id"),
+                _deep(turn("x" * 257, message("m", "x")), ".turn_id"),
+                _deep(turn("t", message("m", "x", role="robot")), ".messages[0].role"),
+                _deep(turn("t", message("m", "x"), message("n", "x", visibility="public")), ".messages[1].visibility"),
+                _deep(turn("t", message("m", b"bytes")), ".messages[0].content"),  # type: ignore[arg-type]
+                _deep(turn("t", "x", at="2024-05-01"), ".at"),
+                _deep(turn("t", "x", host_refs=[{"kind": "k"}]), ".host_refs[0].ref_id")),
+         over=(_deep(turn("t", "x" * (2**18 + 1)), ".messages[0].content"),
+               _deep(turn("t", "é" * (2**17 + 1)), ".messages[0].content"),
+               (talk(*(turn(f"t{n}", "x") for n in range(201))), "turns"),
+               _deep(turn("t", "x", host_refs=[{"kind": "k", "ref_id": f"{n}"} for n in range(33)]), ".host_refs"))),
+    Case("memory.write", SKILL, changes=True, says="words",
+         stranger=(Asked(write(skill(WORD, content="another way"))),),
+         wrong=(({"kind": "procedural", "source": "manual", "writes": []}, "writes"),
+                ({"kind": "other", "source": "manual", "writes": []}, "kind"),
+                ({**write(skill("x")), "source": "guess"}, "source"),
+                (write({**skill("x"), "name": "a/b"}), "writes[0].name"),
+                (write(skill("y"), {**skill("x"), "more": 1}), "writes[1].more")),
+         over=((write(skill("x", content="x" * 1_000_001)), "writes[0].content"),)),
+    Case("memory.recall", {"query": WORD}, ("conversation", "skill"), says="words",
+         stranger=(Asked({"query": WORD}), Asked(_where(query=WORD))),
+         wrong=(({"query": "x", "limit": "ten"}, "limit"), ({"query": "x", "limit": 1.5}, "limit"),
+                ({"query": "x", "limit": 0}, "limit"), ({"query": "x", "limit": -1}, "limit"),
+                ({"query": "x", "limit": True}, "limit"), ({"query": "x", "limit": None}, "limit"),
+                ({"query": "x", "limit": 2**63}, "limit"), ({"query": "x", "limit": float("nan")}, "limit"),
+                ({"query": "x", "limit": float("inf")}, "limit"), ({"query": 5}, "query"), ({"query": ["x"]}, "query"),
+                ({}, "query"), ({"query": "x", "limits": 3}, "limits"),
+                ({"query": "x", "conversation": "c"}, "conversation"),
+                ({"query": "x", "conversation": {}}, "conversation.conversation_id"),
+                ({"query": "x", "since": "yesterday"}, "since"),
+                ({"query": "x", "since": "2024-05-01T10:00:00"}, "since"),
+                ({"query": "x", "since": 1714557600}, "since"), ({"query": "x", "planes": "evidence"}, "planes"),
+                ([], ""), ("query", "")),
+         over=(({"query": LONG_QUERY}, "query"),)),
+    Case("memory.project", {"user_query": WORD, "system_max_len": 2000}, ("conversation",), says="words",
+         stranger=(Asked({"user_query": WORD}), Asked(_where(user_query=""))),
+         wrong=(({"user_query": "x", "recent_messages_limit": -1}, "recent_messages_limit"),
+                ({"user_query": "x", "mode_input": {"mode": "normal", "x": 1}}, "mode_input.x")),
+         over=(({"user_query": LONG_QUERY}, "user_query"),)),
+    Case("memory.inspect", {"query": WORD}, ("conversation",), says="words",
+         over=(({"query": LONG_QUERY}, "query"),)),
+    Case("memory.maintain", TALK, ("conversation",), key="services_unavailable"),
+    Case("memory.finalize_turn", NEW_TURN, changes=True, says="words",
+         stranger=(Asked({**TALK, "turn": turn("t1", "another's words")}),)),
+    Case("governance.report", {"since": "2000-01-01T00:00:00Z"}, ("fact",)),
+    Case("skill.list", {"include_disabled": True, "include_retired": True}, ("skill",),
+         stranger=(Asked({}), Asked({"query": WORD})), wrong=(({"limit": 0}, "limit"),)),
+    Case("skill.detail", {"name": WORD}, ("skill",), says="words", stranger=(Asked({"name": WORD}, "not_found"),)),
+    Case("skill.edit", {"name": WORD, "title": "Another title", "edit_reason": "wider"}, ("skill",), changes=True,
+         stranger=(Asked({"name": WORD, "title": "T", "edit_reason": "r"}, "not_found"),),
+         quiet=(Asked({"name": WORD, "title": f"Title of {WORD}", "edit_reason": "r"}),)),
+    Case("skill.set_enabled", {"name": WORD, "enabled": False}, ("skill",), changes=True,
+         stranger=(Asked({"name": WORD, "enabled": False}, "not_found"),),
+         quiet=(Asked({"name": WORD, "enabled": True}),),
+         wrong=(({"name": "x", "enabled": "yes"}, "enabled"), ({"name": "x"}, "enabled"))),
+    Case("skill.delete", {"name": WORD}, ("skill",), changes=True, stranger=(Asked({"name": WORD}, "not_found"),),
+         quiet=(Asked({"name": NOBODY}, "not_found"),)),
+    Case("agent_skill.list", says="words", stranger=(Asked({}), Asked({"query": WORD})),
+         wrong=(({"limit": 0}, "limit"),)),
+    Case("tool_registry.upsert", REGISTRY, changes=True, quiet=()),
+    Case("tool_registry.list", {}, ("registry",)),
+    Case("tool_registry.get", {"registry_id": WORD}, ("registry",), says="words",
+         stranger=(Asked({"registry_id": WORD}, "not_found"),)),
+    Case("tool_registry.delete", {"registry_id": WORD}, ("registry",), changes=True,
+         stranger=(Asked({"registry_id": WORD}, "not_found"),), quiet=(Asked({"registry_id": NOBODY}, "not_found"),)),
+    Case("long_term.list", {"state": "all"}, ("fact",), says="words",
+         stranger=(Asked({"state": "all"}), Asked({"query": WORD}))),
+    Case("long_term.detail", lambda got: {"ref": got.fact}, says="words",
+         stranger=(Asked(lambda got: {"ref": got.fact}, "not_found"),)),
+    Case("long_term.mutate",
+         lambda got: {"action": "correct", "ref": got.fact, "content": "it is elsewhere", "reason": "it moved"},
+         changes=True, says="words",
+         stranger=(Asked(lambda got: {"action": "delete", "ref": got.fact}, "not_found"),
+                   Asked(lambda got: {"action": "correct", "ref": got.fact, "content": "another's", "reason": "r"},
+                         "not_found"),
+                   Asked({"action": "forget_by_query", "query": WORD, "dry_run": True}))),
+    Case("long_term.policy", {"action": "suppress", "topic": "the door's colour", "reason": "of no use"}, changes=True,
+         says="words", stranger=(Asked({"action": "list"}), Asked({"action": "suppress", "topic": "another's"}))),
+    Case("transcript.replay", HOST, ("conversation",), says="words",
+         stranger=(Asked({**TALK, "view": "operator_audit"}, "not_found"),),
+         wrong=(({**HOST, "view": "everything"}, "view"), (TALK, "view"), ({**HOST, "limit": 0}, "limit"))),
+    Case("transcript.export", TALK, ("conversation",), says="words", stranger=(Asked(TALK, "not_found"),)),
+    Case("transcript.conversations", {}, ("conversation",), stranger=(Asked({}), Asked({"query": "talk"}))),
+    Case("transcript.timeline", {**HOST, "anchor": "latest"}, ("conversation",), says="words",
+         stranger=(Asked(HOST, "not_found"),)),
+    Case("transcript.search", {"query": WORD, "view": "host_ui"}, ("conversation",), says="words",
+         over=(({"query": "鳥" * 8193, "view": "host_ui"}, "query"),)),
+    Case("transcript.lifecycle", step("mask", "t2"), ("conversation",), changes=True, says="words",
+         stranger=(Asked(step("delete_raw", "t1")), Asked(step("mask", before="2099-01-01T00:00:00Z")))),
+    Case("transcript.repair", {}, ("conversation",), stranger=(Asked({}), Asked(TALK, "not_found"))),
+    # There is nothing to mend, so nothing changes: tests/governance/test_repair.py breaks things.
+    Case("transcript.repair_safe", {}, ("conversation",), stranger=(Asked({}), Asked(TALK, "not_found")),
+         quiet=(Asked({"dry_run": True}),)),
+    # Over the socket nobody is the owner whom the configuration does not name.
+    Case("private.list", {}, ("private record",), who="owner", stranger=(Asked({}, "forbidden"),)),
+    Case("private.get", lambda got: {"record_id": got.record}, who="owner", says="words",
+         stranger=(Asked({"record_id": "p-1"}, "forbidden"),)),
+    Case("memory.replay", CHAT, ("conversation",), says="words", stranger=(Asked(CHAT, "not_found"),)),
+    Case("memory.export", CHAT, ("conversation",), says="words", stranger=(Asked(CHAT, "not_found"),)),
+    # What a stranger brings belongs to the stranger: test_continuity.py.
+    Case("memory.import", lambda got: {"snapshot": got.taken_out("chat taken out", "snapshot"),
+                                       "target_chat_id": "copy", "mode": "full_restore"},
+         changes=True, says="words", once=("state_fingerprint",), stranger=()),
+    Case("memory.export_space", {}, ("skill",), says="words"),
+    Case("memory.import_space", lambda got: {"archive": got.taken_out("space taken out", "archive"),
+                                             "mode": "full_restore"},
+         changes=True, says="words", once=("state_fingerprint",), stranger=()),
+    # Two owners of proposals meet in tests/sdk/test_evolve.py.
+    Case("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",), changes=True, hidden=True),
+    Case("evolve.list", {"state": "all"}, ("proposal",), hidden=True),
+    Case("evolve.preview", {"proposal_id": "p1"}, ("proposal",), hidden=True),
+    Case("evolve.submit", {"proposal_ids": ["p1"]}, ("proposal",), changes=True, hidden=True),
+    Case("console.overview"),
+    Case("console.session"),
+    Case("device.add", {"label": "a device", "capabilities": ["recall"]}, changes=True, who="operator",
+         once=("appKeyOnce",)),
+    Case("device.list", {}, ("device",)),
+    Case("device.update", lambda got: {"device_id": got.device, "label": "in the hall"}, changes=True, who="operator",
+         stranger=(Asked({"device_id": NOBODY, "label": "x"}, "not_found"),),
+         quiet=(Asked({"device_id": NOBODY, "label": "x"}, "not_found"),)),
+    Case("device.rotate_key", lambda got: {"device_id": got.device}, changes=True, who="operator",
+         once=("appKeyOnce",), stranger=NOT_THERE, quiet=NOT_THERE),
+    Case("device.remove", lambda got: {"device_id": got.device}, changes=True, who="operator", stranger=NOT_THERE,
+         quiet=NOT_THERE),
+    Case("transport.list"),
+    # It is open before: closing it would shut the others out.
+    Case("transport.update", {"name": "unix_socket", "enabled": True}, who="operator"),
+    Case("event_log.read", {"limit": 100}, ("conversation",),
+         stranger=(Asked({}), Asked({"topics": ["skill", "memory", "transcript"], "newest_first": True})),
+         quiet=(Asked({"limit": 100}), Asked({"limit": 100, "newest_first": True}))),
+    Case("harness.run", {"suite": "memory", "backends": ["in-memory"]}, hidden=True),
+    Case("store.verify", {}, ("conversation", "skill")),
+    Case("batch", {"requests": [{"op": "transcript.commit", "args": talk(turn("t9", "in a batch"))}]}, changes=True,
+         stranger=(Asked({"requests": [{"op": "memory.recall", "args": {"query": WORD}}]}),),
+         quiet=(Asked({"requests": [{"op": "transcript.conversations", "args": {}},
+                                    {"op": "skill.list", "args": {}}]}),)),
+    # They need a connection that stays open: test_cases.py asks one connection for both.
+    Case("subscribe", {"topics": ["transcript"]}, stranger=(), quiet=()),
+    Case("unsubscribe", {"sub": "s1"}, stranger=(), quiet=()),
+    Case("snapshot.create", {"label": "of a stranger"}, changes=True, who="operator"),
+    Case("snapshot.list", {}, ("snapshot",)),
+    Case("snapshot.verify", lambda got: {"snapshot_id": got.snapshot},
+         stranger=(Asked({"snapshot_id": WORD}, "not_found"),),
+         quiet=(Asked({"snapshot_id": NO_SNAPSHOT}, "not_found"),)),
+    Case("snapshot.restore", lambda got: {"snapshot_id": got.snapshot}, changes=True, who="operator",
+         stranger=(Asked({"snapshot_id": WORD, "dry_run": True}, "not_found"),),
+         quiet=(Asked({"snapshot_id": NO_SNAPSHOT}, "not_found"),)),
+    Case("snapshot.prune", {"keep": 0}, ("snapshot",), changes=True, who="operator",
+         stranger=(Asked({"keep": 100_000}),), quiet=(Asked({"keep": 0}),)),
+    Case("memory.recover", changes=True, who="operator"),
+    # It ends the runtime, so it is the last; another owner has none of its own to end.
+    Case("memory.close", {"reason": "the cases are over"}, changes=True, who="operator", stranger=(),
+         quiet=(Asked({"reason": ""}, "invalid_request"),)),
+)  # fmt: skip
+
+OF: Mapping[str, Case] = {case.op: case for case in CASES}

@@ -1,0 +1,136 @@
+"""What the whole run has in common: the order of the tests, and what each suite may cost (tests/budgets.toml)."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+SLOWEST = 10
+PATIENCE = 15.0
+"""Seconds that a test may take beside three times its work, before it counts as one that waits."""
+
+
+class Cost(NamedTuple):
+    """What a test took, its fixtures included: seconds of work, and seconds by the clock."""
+
+    test: str
+    work: float
+    clock: float
+
+
+def work_done() -> float:
+    """Seconds that the processors worked for this process and for those it started that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+class Costs:
+    """The cost of every test, of this process or of all workers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.all: list[Cost] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        work, clock = work_done(), time.monotonic()
+        try:
+            return (yield)
+        finally:
+            self.all.append(Cost(item.nodeid, work_done() - work, time.monotonic() - clock))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker has ended, and tells what its tests took."""
+        self.all += [Cost(*each) for each in getattr(node, "workeroutput", {}).get("costs", ())]
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        told = getattr(self._config, "workeroutput", None)
+        if told is not None:
+            told["costs"] = [tuple(each) for each in self.all]
+        elif self._config.getoption("--budgets") and session.exitstatus == pytest.ExitCode.OK and self.complaints():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._config.getoption("--budgets"):
+            return
+        budgets, spent = read_budgets(), self.by_suite()
+        terminalreporter.section("work by suite, in seconds")
+        for suite, costs in sorted(spent.items(), key=lambda each: -work_of(each[1])):
+            allowed = budgets.get(suite, 0)
+            clock = sum(each.clock for each in costs)
+            terminalreporter.line(
+                f"{suite:14} {len(costs):6} tests {work_of(costs):7.1f} of {allowed:4} ({clock:.0f} by the clock)"
+            )
+        for line in self.complaints():
+            terminalreporter.line(line, red=True)
+
+    def by_suite(self) -> dict[str, list[Cost]]:
+        suites = defaultdict(list)
+        for each in self.all:
+            suites[suite_of(each.test)].append(each)
+        return suites
+
+    def crowding(self) -> float:
+        """How many times longer by the clock than its work the whole run took: what else the machine did meanwhile."""
+        return max(1.0, sum(each.clock for each in self.all) / max(1.0, work_of(self.all)))
+
+    def complaints(self) -> list[str]:
+        """A line for every suite beyond its budget, with its slowest tests, and for every test that waits."""
+        budgets, lines = read_budgets(), []
+        for suite, costs in self.by_suite().items():
+            if suite not in budgets:
+                lines.append(f"{suite} has no budget in tests/budgets.toml")
+            elif work_of(costs) > budgets[suite]:
+                lines.append(f"{suite} took {work_of(costs):.1f} s of work; its budget is {budgets[suite]} s. Slowest:")
+                slowest = sorted(costs, key=lambda each: -each.work)[:SLOWEST]
+                lines += [f"  {each.work:6.1f} s  {each.test}" for each in slowest]
+        lines += [
+            f"{each.test} waits: {each.clock:.0f} s by the clock for {each.work:.1f} s of work"
+            for each in self.all
+            if each.clock / self.crowding() > PATIENCE + 3 * each.work
+        ]
+        return lines
+
+
+def suite_of(test: str) -> str:
+    """The folder below tests/ that a test is in; `top` for files beside the folders."""
+    parts = test.split("::")[0].split("/")
+    return parts[1] if len(parts) > 2 else "top"
+
+
+def work_of(costs: list[Cost]) -> float:
+    return sum(each.work for each in costs)
+
+
+def read_budgets() -> dict[str, int]:
+    return tomllib.loads((HERE / "budgets.toml").read_text())["seconds"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--budgets", action="store_true", help="fail when a suite takes longer than tests/budgets.toml allows"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A script's background run ignores interrupts, and so would every program that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(Costs(config), "costs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with long tests come first: a long one that is started last keeps one core busy and the others idle."""
+    first = tomllib.loads((HERE / "budgets.toml").read_text())["first"]
+    place = {str(HERE / name): number for number, name in enumerate(first)}
+    items.sort(key=lambda item: place.get(str(item.path), len(place)))

@@ -1,0 +1,116 @@
+"""What a user's type checker says of the methods: right code passes, wrong lines are found."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+RIGHT = """\
+from datetime import UTC, datetime
+
+from beetle.client import Client
+from beetle.contracts.common import Conversation
+from beetle.contracts.errors import BeetleError, NotFound
+from beetle.contracts.memory import MemoryRecallReport, MemoryRecallRequest, ProceduralWrite
+from beetle.contracts.skills import RuntimeSkillWrite
+from beetle.sdk import MemoryRuntime
+
+MESSAGE = {"message_id": "m1", "role": "user", "content": "c"}
+TURN = {"turn_id": "t1", "at": "2026-05-17T09:30:00Z", "messages": [MESSAGE]}
+
+
+def remember(memory: MemoryRuntime | Client) -> MemoryRecallReport:
+    memory.commit_transcript(conversation={"conversation_id": "c1"}, turns=[TURN])
+    memory.commit_transcript(conversation=Conversation(conversation_id="c1"), turns=(TURN,))
+    skill = RuntimeSkillWrite(name="n", topic="t", title="t", summary="s", content="c")
+    memory.write(kind="procedural", source="manual", writes=[skill])
+    memory.write(ProceduralWrite(source="manual", writes=(skill,)))
+    memory.edit_runtime_skill(name="n", title="T", edit_reason="r")
+    memory.set_runtime_skill_enabled(name="n", enabled=False)
+    memory.delete_runtime_skill(name="n")
+    memory.request_transcript_lifecycle(
+        conversation={"conversation_id": "c1"}, action="mask", turn_ids=["t1"], reason="r", dry_run=True
+    )
+    memory.recall("key", limit=3)
+    memory.replay_transcript({"conversation_id": "c1"}, view="host_ui")
+    return memory.recall(MemoryRecallRequest(query="key", limit=3))
+
+
+def look(memory: MemoryRuntime | Client) -> list[str]:
+    now = datetime.now(UTC)
+    hits = memory.recall(query="key", planes=("evidence", "long_term"), since=now, until="2027-01-01T00:00:00Z")
+    block: str | None = memory.project(user_query="today", pressure="elevated").system_memory_block
+    found = [hit.ref for hit in hits.hits] + [block or ""]
+    found += [each.name for each in memory.list_runtime_skills(query="n", limit=3).runtime_skills]
+    found += [memory.hello().server, memory.inspect().store.backend, memory.capabilities().profile]
+    try:
+        memory.get_long_term(ref="long_term:f-1", view="host_ui")
+    except NotFound as error:
+        found.append(error.hint)
+    except BeetleError as error:
+        found.append(error.key)
+    memory.list_long_term(state="current")
+    memory.list_conversations()
+    memory.replay_transcript(conversation={"conversation_id": "c1"}, view="host_ui")
+    memory.search_transcript(query="key", view="model_context")
+    memory.governance_report(since=datetime.now(UTC))
+    memory.list_snapshots(limit=2)
+    memory.verify_store(pages=False)
+    memory.read_event_log(topics=["lifecycle"], newest_first=True)
+    return found
+
+
+with MemoryRuntime.open(backend="in-memory") as runtime:
+    remember(runtime)
+with Client("/run/beetle.sock") as client:
+    look(client)
+"""
+
+WRONG = {
+    "memory.recall(limit=3)": "a required field is missing",
+    'memory.recall(query="key", planes=["evidense"])': "no such plane",
+    'memory.set_runtime_skill_enabled(name="n", enabled="no")': "a text is no bool",
+}
+HEAD = "from beetle.client import Client\n\nmemory = Client('s')\n"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "right.py").write_text(RIGHT)
+    (folder / "wrong.py").write_text(HEAD + "\n".join(WRONG) + "\n")
+    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
+    return folder
+
+
+def pyright(folder: Path) -> list[str]:
+    program = shutil.which("pyright", path=str(Path(sys.executable).parent))
+    assert program is not None
+    return [program, "--pythonpath", sys.executable, "--project", str(folder)]
+
+
+def mypy(folder: Path) -> list[str]:
+    # What beetle imports is followed for its types alone; only this folder's own errors count.
+    return [
+        sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", str(folder / "cache"),
+        "--follow-imports=silent", "--no-error-summary", "right.py", "wrong.py",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("checker", [pyright, mypy])
+def test_right_code_passes_and_each_wrong_line_is_found(checker: object, project: Path) -> None:
+    assert callable(checker)
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(checker(project), cwd=project, env=environment, capture_output=True, text=True)
+    found = re.findall(r"(\w+)\.py:(\d+)(?::\d+)?(?: -)?:? error", done.stdout)
+    first = HEAD.count("\n") + 1
+    wrong = {("wrong", str(number)) for number in range(first, first + len(WRONG))}
+    assert set(found) == wrong, done.stdout + done.stderr

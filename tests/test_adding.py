@@ -1,0 +1,181 @@
+"""A stranger adds an operation and a plane by the steps of CONTRIBUTING.md alone, in a copy of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beetle.contracts.operations import OPERATIONS
+from tests.running import ROOT, Daemon
+
+PARTS = ("beetle", "tui", "profiles", "packaging", "docs", "tests/building.py", "tests/cases.py", "pyproject.toml")
+OPERATION = {
+    "beetle/contracts/skills.py": (
+        (
+            "OPERATIONS: tuple[Operation, ...] = (\n",
+            '''class SkillNamesRequest(Request, frozen=True, kw_only=True):
+    """List the names of runtime skills, and nothing else of them."""
+
+    starts_with: Annotated[str, Meta(max_length=64, description="what the names begin with")] = ""
+
+
+class SkillNamesReport(Report, frozen=True, kw_only=True):
+    """Names in their order."""
+
+    names: Open[tuple[str, ...]]
+
+
+''',
+            '''    Operation(
+        "skill.names", "list_skill_names", SkillNamesRequest, SkillNamesReport, "read", "skill", SKILL,
+        ("skill", "names"), "list the names of runtime skills, and nothing else of them",
+        example={"starts_with": "back"},
+    ),
+''',
+        ),
+    ),
+    "beetle/store/skills.py": (
+        ("def _skill(row: Row)", '''NAMES_SQL = "SELECT name FROM skill WHERE space = ? AND name GLOB ? ORDER BY name"
+
+
+def names(tx: Reading, space: int | None, starts_with: str) -> tuple[str, ...]:
+    """The names of a space's skills that begin with a text."""
+    return tuple(name for (name,) in tx.rows(NAMES_SQL, space, f"{starts_with}*"))
+
+
+''', ""),
+    ),
+    "beetle/runtime/areas/skills/runtime_skills.py": (
+        (
+            "HANDLERS: Mapping[str, Handler] = {\n",
+            '''def names(invocation: Invocation, request: SkillNamesRequest, tx: Reading) -> SkillNamesReport:
+    """What `skill.names` answers."""
+    space = evidence.find_space(tx, invocation.space_id)
+    return SkillNamesReport(names=skills.names(tx, space, request.starts_with))
+
+
+''', '    "skill.names": Read(names),\n'),
+        ("from beetle.contracts.skills import (\n", "", "    SkillNamesReport,\n    SkillNamesRequest,\n"),
+    ),
+    "tests/cases.py": (
+        ("CASES: tuple[Case, ...] = (\n", "", '    Case("skill.names", {}, ("skill",)),\n'),
+    ),
+}  # fmt: skip
+"""By file: a line that is there, what is put before it, what behind it. Four files."""
+
+PLANE = {
+    "beetle/runtime/planes/note.py": '''"""A note that every query finds: a plane that is in no index."""
+
+from __future__ import annotations
+
+from beetle.contracts.memory import RecallHit
+from beetle.domain.lexical import ParsedQuery
+from beetle.domain.ranking import Candidate, Ranked
+from beetle.runtime.planes.plane import Asked, Loaded, Plane, Recall
+
+NOTE = "the okapi sleeps in the orchard"
+
+
+def _load(asked: Asked) -> Loaded:
+    """The one note, as good as a full match."""
+    del asked
+    return Loaded([Candidate(plane="chunks", source_id="1", text=NOTE, at_us=0, bm25=10.0)], {"1": NOTE})
+
+
+def _hit(ranked: Ranked, record: str, parsed: ParsedQuery) -> RecallHit:
+    del parsed
+    return RecallHit(plane="chunks", ref="chunks:1", score=ranked.score, excerpt=record, why=ranked.why)
+
+
+PLANE = Plane("chunks", recall=Recall("chunks", (), _load, _hit))
+''',
+}
+IN_THE_LIST = (
+    ("import agent_skill, evidence,", "import agent_skill, evidence, note,"),
+    ("    evidence.PLANE,\n", "    evidence.PLANE,\n    note.PLANE,\n"),
+)
+"""One line of the list of planes, and its import."""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkout")
+    for part in PARTS:
+        target = folder / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, target, ignore=shutil.ignore_patterns("__pycache__", "pictures"))
+        else:
+            shutil.copy(ROOT / part, target)
+    for name, changes in OPERATION.items():
+        text = (folder / name).read_text()
+        for line, before, behind in changes:
+            assert text.count(line) == 1, f"{name} has not one {line!r}"
+            text = text.replace(line, before + line + behind)
+        (folder / name).write_text(text)
+    for name, text in PLANE.items():
+        (folder / name).write_text(text)
+    table = folder / "beetle/runtime/planes/table.py"
+    text = table.read_text()
+    for old, new in IN_THE_LIST:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    table.write_text(text)
+    run(folder, "packaging/gen_reference.py")
+    return folder
+
+
+def run(folder: Path, *words: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def daemon(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    folder = str(tmp_path_factory.mktemp("d"))
+    with Daemon(profile="standalone", folder=folder, checkout=checkout) as running:
+        yield running
+
+
+def test_an_added_operation_answers_over_the_socket_on_the_command_line_and_in_the_docs(
+    checkout: Path, daemon: Daemon
+) -> None:
+    beetle = ("-m", "beetle", "--socket", daemon.socket)
+    run(checkout, *beetle, "memory", "write-procedural", "--file", "packaging/sample/skill.json")
+    (name,) = json.loads(run(checkout, *beetle, "--json", "skill", "names"))["names"]
+    assert json.loads(run(checkout, *beetle, "--json", "skill", "names", "--starts-with", "x"))["names"] == []
+    script = (
+        f"from beetle.client import Client; print(*Client({daemon.socket!r}).list_skill_names(starts_with='r').names)"
+    )
+    assert run(checkout, "-c", script) == f"{name}\n"
+    assert "what the names begin with" in run(checkout, "-m", "beetle", "skill", "names", "--help")
+    assert "## skill.names" in (checkout / "docs/operations.md").read_text()
+    run(checkout, "packaging/gen_reference.py", "--check")
+
+
+def test_an_added_operation_has_its_case_and_the_self_test_counts_it(checkout: Path) -> None:
+    cases = (
+        "from tests.cases import OF; from beetle.contracts.operations import BY_NAME; print(OF.keys() ^ BY_NAME.keys())"
+    )
+    assert run(checkout, "-c", cases) == "set()\n"
+    counted = "from beetle.deploy.selftest.contents import contracts; print(contracts())"
+    assert run(checkout, "-c", counted).startswith(f"{len(OPERATIONS) + 1} operations, each with its handler")
+
+
+def test_an_added_plane_is_found_over_the_socket_and_on_the_command_line(checkout: Path, daemon: Daemon) -> None:
+    with daemon.client() as client:
+        report = client.recall(query="okapi")
+    assert [hit.ref for hit in report.hits] == ["chunks:1"] == [hit.ref for hit in report.chunks]
+    shown = run(checkout, "-m", "beetle", "--socket", daemon.socket, "memory", "recall", "--query", "okapi")
+    assert "the okapi sleeps in the orchard" in shown

@@ -1,0 +1,57 @@
+"""The suites' budgets, and that going over one is told with its slowest tests."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+from tests.conftest import Cost, Costs
+
+HERE = Path(__file__).parent
+TABLE = tomllib.loads((HERE / "budgets.toml").read_text())
+MOST = 1200
+"""Seconds of work that all suites together may have; what they take is about two thirds of it."""
+
+
+def told(config: pytest.Config, *costs: Cost) -> list[str]:
+    found = Costs(config)
+    found.all += costs
+    return found.complaints()
+
+
+@pytest.fixture(autouse=True)
+def two_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conftest, "read_budgets", lambda: {"store": 10, "top": 999})
+
+
+def test_every_suite_has_a_budget_and_their_sum_fits_the_run() -> None:
+    folders = {each.parent.relative_to(HERE).parts[0] for each in HERE.glob("*/**/test_*.py")}
+    assert {*folders, "top"} == set(TABLE["seconds"])
+    assert sum(TABLE["seconds"].values()) <= MOST
+    assert all((HERE / each).exists() for each in TABLE["first"])
+
+
+def test_a_suite_within_its_budget_is_not_told_of(pytestconfig: pytest.Config) -> None:
+    assert told(pytestconfig, Cost("tests/store/test_a.py::b", 9.9, 12), Cost("tests/test_c.py::d", 4.9, 5)) == []
+
+
+def test_a_suite_beyond_its_budget_is_told_of_with_its_ten_slowest_tests(pytestconfig: pytest.Config) -> None:
+    costs = [Cost(f"tests/store/test_a.py::b{number}", number / 5, 1) for number in range(12)]
+    first, *slowest = told(pytestconfig, *costs)
+    assert first == "store took 13.2 s of work; its budget is 10 s. Slowest:"
+    assert [line.split("::")[1] for line in slowest] == [f"b{number}" for number in range(11, 1, -1)]
+
+
+def test_a_suite_without_a_budget_and_a_test_that_waits_are_told_of(pytestconfig: pytest.Config) -> None:
+    usual = Cost("tests/test_c.py::d", 900, 900)
+    fresh, idle = Cost("tests/new/test_a.py::b", 1, 1), Cost("tests/store/test_a.py::b", 0.1, 30)
+    new, waits = told(pytestconfig, usual, fresh, idle)
+    assert new == "new has no budget in tests/budgets.toml"
+    assert waits == "tests/store/test_a.py::b waits: 30 s by the clock for 0.1 s of work"
+
+
+def test_on_a_crowded_machine_no_test_is_taken_for_one_that_waits(pytestconfig: pytest.Config) -> None:
+    assert told(pytestconfig, *(Cost("tests/store/test_a.py::b", 2, 30) for _ in range(4))) == []

@@ -1,0 +1,22 @@
+"""The areas of the console, in the order of their keys: one line here for each file beside this one."""
+
+from __future__ import annotations
+
+from beetle_tui.area import Area
+from beetle_tui.screens.devices import Devices
+from beetle_tui.screens.log import Log
+from beetle_tui.screens.memory import Memory
+from beetle_tui.screens.overview import Overview
+from beetle_tui.screens.recall import Recall
+from beetle_tui.screens.skills import Skills
+from beetle_tui.screens.transcripts import Transcripts
+
+SCREENS: tuple[Area, ...] = (
+    Area("overview", "1", "Overview", "daemon, store, counts, and what needs a hand", Overview),
+    Area("skills", "2", "Skills", "what was learned, and what the host has mounted", Skills),
+    Area("devices", "3", "Devices", "devices that authenticate with their own key", Devices),
+    Area("transcripts", "4", "Transcripts", "what was said, as each view may see it", Transcripts),
+    Area("memory", "5", "Memory", "facts, policies, tools, what waits, and what is proposed", Memory),
+    Area("recall", "6", "Recall", "a bench to try a query on: hits, signals, and the block", Recall),
+    Area("log", "7", "Log", "the event log, live, filtered, and whether it is whole", Log),
+)
