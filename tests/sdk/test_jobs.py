@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -65,14 +66,15 @@ def loop(store: Opened, caller_of: Callable[[str], Caller | None] | None = None,
 
 
 def defer(store: Opened, *, caller: Caller = OWNER, conversation: str = "c1", turn_id: str = "t1") -> str:
-    """Finalise a turn while the model is away; the id of the job that was left."""
-    client, store.dispatcher.shared = store.dispatcher.shared, store.dispatcher.shared._replace(model=None)
-    try:
-        report = runtime(store, caller).finalize_turn_and_maintain(
-            conversation={"conversation_id": conversation}, turn=turn(turn_id, "I live in Porto.")
-        )
-    finally:
-        store.dispatcher.shared = client
+    """Finalise a turn through a dispatcher that has no model; the id of the job that was left.
+
+    The store's own dispatcher keeps its model: the loop on it may begin the job before this returns.
+    """
+    away = copy.copy(store.dispatcher)
+    away.shared = away.shared._replace(model=None)
+    report = runtime(store._replace(dispatcher=away), caller).finalize_turn_and_maintain(
+        conversation={"conversation_id": conversation}, turn=turn(turn_id, "I live in Porto.")
+    )
     assert report.deferred_job_id is not None
     return report.deferred_job_id
 
