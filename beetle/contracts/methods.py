@@ -2317,22 +2317,38 @@ class OperationMethods(ABC):
         @overload
         def console_overview(self, request: ConsoleOverviewRequest, /) -> ConsoleOverviewReport: ...
         @overload
-        def console_overview(self, /) -> ConsoleOverviewReport: ...
+        def console_overview(
+            self,
+            /,
+            *,
+            steps: int = 0,
+        ) -> ConsoleOverviewReport: ...
+        @overload
+        def console_overview(
+            self,
+            steps: int,
+            /,
+        ) -> ConsoleOverviewReport: ...
 
     def console_overview(
-        self, request: ConsoleOverviewRequest | None = None, /, **fields: Any
+        self, request: ConsoleOverviewRequest | int | None = None, /, **fields: Any
     ) -> ConsoleOverviewReport:
         """Show the machine, the runtime, its memory, metrics and sessions.
 
+        Args:
+            steps: steps of recent activity to report, of 5 seconds each, for an operator (default 0; at least 0; at
+                most 240).
+
         Returns:
-            `system`, `metrics` and `sessions` tell of the whole daemon, and are an operator's.
+            `system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's.
+                `activity` is null unless `steps` of it were asked for.
 
         Raises:
             InvalidRequest: a field is not as it must be.
             CapabilityHidden, Forbidden: the profile hides `console`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("console.overview", "", request, fields)
+        return self._ask("console.overview", "steps", request, fields)
 
     if TYPE_CHECKING:
 

@@ -37,6 +37,7 @@ from beetle.runtime.host.caller import Caller, resolve_scope
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
+from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle
@@ -89,6 +90,7 @@ class Dispatcher:
         self.model = open_model(dependencies.model)
         self.sessions = Sessions(store, profile, dependencies.clock)
         self.metrics = Metrics()
+        self.history = History(lambda: gauges(store))
         self.refusals = Refusals(store)
         self.crowd = Crowd()
         self.on_job: Callable[[], None] | None = None
@@ -108,6 +110,7 @@ class Dispatcher:
             lifecycle=self.lifecycle,
             sessions=self.sessions,
             metrics=self.metrics,
+            history=self.history,
             subscriptions=lambda: self.hub.count,
             heavy_turns=Turns(1, each=1, full=HEAVY),
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
@@ -137,7 +140,9 @@ class Dispatcher:
             failed = Internal.key
             raise self._defect(call, defect) from None
         finally:
-            self.metrics.note(call.operation, time.perf_counter() - began, failed)
+            took = time.perf_counter() - began
+            self.metrics.note(call.operation, took, failed)
+            self.history.note(call.operation, took)
 
     def subscribe(self, call: Call) -> tuple[RevealedReport, Subscription]:
         """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""

@@ -18,6 +18,7 @@ from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
+from beetle.runtime.host.history import History
 from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.modes import RuntimeLifecycle
 from beetle.runtime.host.profile import Profile
@@ -91,6 +92,7 @@ class Facilities(NamedTuple):
     lifecycle: RuntimeLifecycle
     sessions: Sessions
     metrics: Metrics
+    history: History
     subscriptions: Callable[[], int]
     heavy_turns: Turns
     """One place, for what looks through the whole store."""
