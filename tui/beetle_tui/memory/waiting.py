@@ -61,7 +61,7 @@ class Waiting(Section[OpenJob]):
         before = self._report
         self._report = cast(GovernanceReport, await self.area.link.call("governance.report"))
         if before is not None and before.deferred.open_jobs != self._report.deferred.open_jobs:
-            self.table.show(await self.rows(), self.table.index)
+            self.table.renew(await self.rows())
         await super().load(catalog)
         every = sum(each.count for each in self._report.deferred.jobs if each.state in ("leased", "waiting"))
         listed = len(self._report.deferred.open_jobs)
