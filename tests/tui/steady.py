@@ -13,7 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from beetle.contracts.common import Report
-from beetle.contracts.console import ConnectedPrincipal, ConsoleOverviewReport, Metrics, OperationMetrics, RecentActivity
+from beetle.contracts.console import (
+    ConnectedPrincipal,
+    ConsoleOverviewReport,
+    Metrics,
+    OperationMetrics,
+    RecentActivity,
+)
 from beetle.contracts.control import HelloReport
 from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.event_log import EventLogReadReport, EventRow

@@ -21,7 +21,7 @@ from beetle_tui.screens.devices import Devices
 from beetle_tui.split import Detail
 from beetle_tui.table import Table
 from tests.running import Daemon
-from tests.tui.showing import Shown, at, opened, running, show
+from tests.tui.showing import Shown, at, exported, opened, running, show
 
 SIDES = {" ": (0, 0), "▄": (0, 1), "▀": (1, 0), "█": (1, 1)}
 """What a character of a code shows of its two modules: 1 is light."""
@@ -311,7 +311,8 @@ def test_devices_are_found_by_what_they_are_and_ordered(daemon: Daemon, operator
         await shown.until(lambda: ids(shown) == ["d1"])
         await shown.until_shown("2 hidden by the filter")
         await shown.press("e")
-        await shown.until_shown("1 line of what is shown")
+        await shown.until_shown("whole, to a new file")
+        assert [json.loads(each)["device_id"] for each in await exported(screen)] == ["d1"]
         await shown.press("escape", "slash", "escape")
         await shown.until(lambda: len(ids(shown)) == 3)
 
