@@ -90,8 +90,12 @@ def test_the_detail_of_a_fact_that_was_followed_to_is_current_too(daemon: Daemon
         await go(shown, "memory")
         shown.console.go(ref)
         await shown.until_shown("gauge (current)", "The gauge is broken.")
-        client.mutate_long_term(action="mark_stale", ref=ref, reason="mended")
-        await shown.until_shown("gauge (stale)")
+        client.mutate_long_term(action="correct", ref=ref, content="The gauge is mended.", reason="mended")
+        await shown.until_shown("gauge (current)", "The gauge is mended.", "2 revisions")
+        client.mutate_long_term(action="mark_stale", ref=ref, reason="gone")
+        await shown.until(lambda: "gauge" not in shown.text)  # the list holds it no more
+        shown.console.go(ref)
+        await shown.until_shown("> stale       gauge", "gauge (stale)")
 
     show(at(daemon), look, size=(80, 40))
 

@@ -162,10 +162,11 @@ class Table(LineList, Generic[T], inherit_bindings=False):
 
     def choose(self, index: int) -> None:
         """See Lines: the row is read, and told of."""
+        self._held = None  # what scrolls reads, and would follow the row before
         super().choose(index)
-        chosen = self.chosen
-        self._held = self._key(chosen) if self._key is not None and chosen is not None else None
         self.read()
+        if self._key is not None and self.chosen is not None:
+            self._held = self._key(self.chosen)
         self._tell()
 
     def action_open(self) -> None:
