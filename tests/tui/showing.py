@@ -20,7 +20,7 @@ from beetle_tui.title_bar import TitleBar
 from tests.running import Daemon
 
 PROFILE = "profile-linux-device-standalone-memory"
-SECONDS = 10.0
+SECONDS = 60.0
 SIZE = (80, 24)
 
 

@@ -413,9 +413,10 @@ def test_a_daemon_that_is_lost_while_a_device_is_added_is_told_and_nothing_break
         await shown.press(*"K")
         daemon.kill()
         await shown.press("ctrl+s")
-        await shown.until_shown("DAEMON LOST", "daemon_unavailable")
+        await shown.until_shown("The daemon is lost", "daemon_unavailable")
         assert isinstance(shown.console.screen, Form), "what was typed is there"
         daemon.start()
+        await shown.pilot.pause()
         shown.console.action_refresh()
         await shown.until(lambda: " live" in shown.lines[0])
 

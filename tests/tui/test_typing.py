@@ -134,7 +134,7 @@ def test_events_while_one_types_change_nothing_of_it(daemon: Daemon, client: Cli
 
     async def look(shown: Shown) -> None:
         form = await correcting(shown, "crane")
-        learn(client, "The crane squeaks.", "crane")
+        learn(client, "Another crane squeaks.", "noise")
         await shown.until_shown("of 2 facts")
         assert shown.console.screen is form and form.query_one(Plaintext).text == "The crane is tall.Yes"
 

@@ -17,6 +17,15 @@ AROUND = 5
 LEAST = 3
 
 
+class Names(Document):
+    """They lead nowhere: the keys of links are the dialog's."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what moves."""
+        del parameters
+        return action not in ("next", "follow")
+
+
 class ConfirmEach(Confirm):
     """Says what an action will do and names every record that it does it to; does it for `y` alone."""
 
@@ -30,16 +39,14 @@ class ConfirmEach(Confirm):
 
     def compose_below(self) -> ComposeResult:
         """The records."""
-        yield Document()
+        yield Names()
 
     def on_mount(self) -> None:
         """Show them; the keys scroll them."""
         document = self.query_one(Document)
         document.show(self, (plain(each, "- ") for each in self._records))
         document.focus()
-        self.query_one("#box").border_subtitle = hinted(
-            self.app, f"{self.KEYS}; {{line-page-up}}, {{line-page-down}} scroll"
-        )
+        self.query_one("#box").border_subtitle = hinted(self.app, f"{self.KEYS}; {{line-page-down}}: more")
 
     def on_resize(self, event: Resize) -> None:
         """As much of them as there is room for."""

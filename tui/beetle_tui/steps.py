@@ -93,7 +93,7 @@ class _Step:
         self, screen: AreaScreen, action: Action, target: Target, foreseen: MemoryTranscriptLifecycleReport
     ) -> None:
         self._screen = screen
-        self._action = action
+        self._action: Action = action
         self._target = target
         self.foreseen = foreseen
         self.done: MemoryTranscriptLifecycleReport | None = None

@@ -35,9 +35,9 @@ from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.runtime.host.caller import Caller, resolve_scope
 from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
-from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle

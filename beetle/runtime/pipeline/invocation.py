@@ -16,9 +16,9 @@ from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.history import History
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
-from beetle.runtime.host.history import History
 from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.modes import RuntimeLifecycle
 from beetle.runtime.host.profile import Profile
