@@ -56,6 +56,7 @@ def run_tui(typed: Namespace) -> int:
         from beetle_tui.app import Console
         from beetle_tui.charset import charset_of
         from beetle_tui.keys import check_keys
+        from beetle_tui.places import places
         from beetle_tui.source import DaemonSource, StoreSource
     except ModuleNotFoundError as error:
         raise NoConsole(package=error.name) from None
@@ -65,7 +66,7 @@ def run_tui(typed: Namespace) -> int:
         "keys": config.console.keys,
         "charset": charset_of(_environment()),
     }
-    check_keys(config.console.keys)
+    check_keys(config.console.keys, places(Console))
     session = open_session(typed, "memory.inspect")
     if session.client is not None:
         console = Console(DaemonSource(session.client), partial(_find_again, typed), **looks)

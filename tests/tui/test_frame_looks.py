@@ -136,19 +136,19 @@ def test_the_first_theme_fits_the_terminal(terminal: str, theme: str) -> None:
 
 def test_keys_of_ones_own_work_and_are_shown(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        assert "x Help" in shown.lines[-1] and "n Commands" in shown.lines[-1]
+        assert "X Help" in shown.lines[-1] and "B Commands" in shown.lines[-1]
         await shown.press("question_mark")
         await shown.pilot.pause()
         assert isinstance(shown.console.screen, AreaScreen), "the usual key does nothing any more"
-        await shown.press("x")
+        await shown.press("X")
         await shown.until_shown("every key of this screen")
-        assert any("x" in line and "every key of this screen" in line for line in shown.lines)
+        assert any("X" in line and "every key of this screen" in line for line in shown.lines)
         await shown.press("escape")
         await shown.press("D")
         await shown.until(lambda: shown.console.current_mode == "devices")
         assert "D Devices" in shown.lines[0]
 
-    looked(daemon, look, keys={"help": "x", "palette": "n", "refresh": "f5,R", "devices": "D"})
+    looked(daemon, look, keys={"help": "X", "palette": "B", "refresh": "f5,R", "devices": "D"})
 
 
 def test_two_keys_can_be_swapped(daemon: Daemon) -> None:

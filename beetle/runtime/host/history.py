@@ -1,7 +1,7 @@
 """What the runtime did lately, in equal steps: writes, recalls and the slowest answer, and the process's figures.
 
-Calls are counted as they end, so a step without any was measured too: its counts are zero. The process's figures are read
-once in each step in which something is asked. No thread wakes for them: in other steps they are not known.
+Calls are counted as they end, so a step without any was measured too: its counts are zero. The process's figures are
+read once in each step in which something is asked. No thread wakes for them: in other steps they are not known.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class History:
             step.gauges = self._look()
 
     def last(self, most: int) -> tuple[list[Step], float]:
-        """The last steps, at most `most`, oldest first; and for how many seconds the last of them has run. There are none
-        from before the runtime began."""
+        """The last steps, at most `most`, oldest first; and for how many seconds the last of them has run. There are
+        none from before the runtime began."""
         with self._guard:
             gone = self._clock() - self._began
             now = self._number()
