@@ -205,7 +205,7 @@ def test_empty_areas_say_their_keys(tmp_path: Path) -> None:
     said = {
         "3": ("No device: f2 adds one", "`f2` asks what it is called"),
         "5": ("f2 shows stale", "^b, ^g: another part"),
-        "6": ("press f2 and type a question", "f2 types a query.", "f3 goes there, f2 changes one", "^b, ^g: another"),
+        "6": ("press f2 and type a question", "f2 types a query.", "f3 goes there, f4 changes one", "^b, ^g: another"),
         "7": ("f9 filters them.",),
     }
 

@@ -52,7 +52,7 @@ def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
         await shown.press("a")
         await shown.until_shown("Pause what may be remembered")
         await shown.press("ctrl+s")
-        await shown.until_shown("pause: done", "1 of 2 policies")
+        await shown.until_shown("pause: done", " of 2 policies")
         assert {each.action for each in client.long_term_policy(action="list").policies} == {"pause", "suppress"}
         for left in ("1 of 1 policy", "No policy holds"):
             await shown.press("d")
