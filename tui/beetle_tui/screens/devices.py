@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -386,7 +385,7 @@ class Devices(AreaScreen):
         now = next((each for each in await self._read_all() if each.device_id == device.device_id), None)
         if now is None:
             return f"{device.label} ({device.device_id}) was removed meanwhile, and nothing was done"
-        if replace(now, connections=0, last_seen=None) != replace(device, connections=0, last_seen=None):
+        if _settings(now) != _settings(device):
             return f"{device.label} ({device.device_id}) was changed meanwhile, and nothing was done"
         return None
 
@@ -403,6 +402,11 @@ class Devices(AreaScreen):
 def as_plain(device: Device) -> dict[str, Any]:
     """A device as `beetle device list --json` has it."""
     return {name: getattr(device, name) for name in device.__struct_fields__}
+
+
+def _settings(device: Device) -> dict[str, Any]:
+    """All of it but what comes and goes as it connects."""
+    return {name: held for name, held in as_plain(device).items() if name not in ("connections", "last_seen")}
 
 
 def device_blocks(device: Device, suspend: str) -> Iterator[Block]:
