@@ -22,7 +22,7 @@ def _own(name: str) -> Code:
     """The code of a command of the command line's own. Only its module is loaded: the others' are not paid for."""
     if name == "serve":
         from beetle.cli import serve as found
-    elif name in ("start", "stop", "status"):
+    elif name in ("start", "stop", "reload", "status"):
         from beetle.cli import control as found
     elif name == "tui":
         from beetle.cli import console as found
@@ -79,6 +79,9 @@ OWN: tuple[Command, ...] = (
            description="Run `serve` in the background and wait until it is ready. Its log is next to the store\n"
            "(beetle.log), unless the configuration names another file."),
     _named("stop", DAEMON, "stop the daemon and wait for its end", ""),
+    _named("reload", DAEMON, "have the daemon read its configuration again", "",
+           description="Have the daemon read its configuration again (SIGHUP). Changed principals hold at once, all else\n"
+           "from its next start. A file with an error is refused, and the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
