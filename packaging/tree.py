@@ -19,7 +19,7 @@ from pathlib import Path
 OWN = ("MANIFEST", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
-    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "LICENSE", "build.spec",
+    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md", "LICENSE", "build.spec",
     "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*", "packaging/notices.py",
     "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip

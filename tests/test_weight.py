@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 97),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 115),
+    Case("completion bash", f"{LEAN} {TALKS}", 116),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 119),
     Case("--socket {none} status", LEAN, 134, 3),
     Case("--socket {socket} status", LEAN, 134),

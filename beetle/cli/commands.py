@@ -32,6 +32,8 @@ def _own(name: str) -> Code:
         from beetle.cli import installing as found
     elif name == "doctor":
         from beetle.cli import doctor as found
+    elif name == "help":
+        from beetle.cli import manual as found
     elif name == "completion":
         from beetle.cli import completion as found
     elif name in ("platform capability-snapshot", "version"):
@@ -110,6 +112,9 @@ OWN: tuple[Command, ...] = (
     _named("doctor", CARE, "check install, store, machine and build, and suggest remedies", "[--self-test]",
            description="Check install, store, machine and build, and suggest a remedy for each finding.\n"
            "Exit code 0 when all is well, 1 with warnings, else that of the worst problem."),
+    _named("help", CARE, "list the pages of the manual, or print one", "[TOPIC]", ("beetle help", "beetle help install"),
+           description="List the pages of the manual, or print one. With the words of a command it prints the\n"
+           "command's help, as `beetle COMMAND --help` does."),
     _named("completion", CARE, "print a completion script for bash, zsh or fish", "SHELL",
            ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),
     _named("version", CARE, "print the version", ""),
@@ -132,7 +137,7 @@ def root_help() -> str:
     lines += [
         "",
         "A command speaks to the daemon if one answers, and otherwise opens the store itself.",
-        "Begin with `beetle start`, or `beetle transcript commit --help`.",
+        "Begin with `beetle start`, or `beetle transcript commit --help`. `beetle help` lists the manual's pages.",
     ]
     return "\n".join(lines)
 
