@@ -19,9 +19,9 @@ from pathlib import Path
 OWN = ("MANIFEST", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
-    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md", "LICENSE", "build.spec",
-    "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*", "packaging/notices.py",
-    "packaging/onefile.py", "packaging/tree.py",
+    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md",
+    "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
+    "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""
 

@@ -82,8 +82,8 @@ OWN: tuple[Command, ...] = (
            "(beetle.log), unless the configuration names another file."),
     _named("stop", DAEMON, "stop the daemon and wait for its end", ""),
     _named("reload", DAEMON, "have the daemon read its configuration again", "",
-           description="Have the daemon read its configuration again (SIGHUP). Changed principals hold at once, all else\n"
-           "from its next start. A file with an error is refused, and the daemon keeps what it has."),
+           description="Have the daemon read its configuration again (SIGHUP). Changed principals hold at once,\n"
+           "all else from its next start. A file with an error is refused: the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
@@ -112,8 +112,9 @@ OWN: tuple[Command, ...] = (
     _named("doctor", CARE, "check install, store, machine and build, and suggest remedies", "[--self-test]",
            description="Check install, store, machine and build, and suggest a remedy for each finding.\n"
            "Exit code 0 when all is well, 1 with warnings, else that of the worst problem."),
-    _named("help", CARE, "list the pages of the manual, or print one", "[TOPIC]", ("beetle help", "beetle help install"),
-           description="List the pages of the manual, or print one. With the words of a command it prints the\n"
+    _named("help", CARE, "list the pages of the manual, or print one", "[TOPIC]",
+           ("beetle help", "beetle help install"),
+           "List the pages of the manual, or print one. With the words of a command it prints the\n"
            "command's help, as `beetle COMMAND --help` does."),
     _named("completion", CARE, "print a completion script for bash, zsh or fish", "SHELL",
            ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),

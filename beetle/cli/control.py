@@ -216,7 +216,9 @@ def run_reload(typed: Namespace) -> int:
     target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
     process = _find_process(target)
     if process is None:
-        raise DaemonUnavailable(reason="no daemon runs, so there is nothing to reload", hint="start one: `beetle start`")
+        raise DaemonUnavailable(
+            reason="no daemon runs, so there is nothing to reload", hint="start one: `beetle start`"
+        )
     try:
         _send(process, signal.SIGHUP)
     finally:

@@ -19,10 +19,10 @@ OWNERS_GRANT = (
     'capabilities = ["admin", "inspect", "transcript", "transcript.raw", "private.read"] and '
     'views = ["host_ui", "raw_owner"]'
 )
-"""The lines of a principal that make it the owner; `admin` makes it an operator, without which the rest opens nothing."""
+"""What makes a principal the owner: `admin` makes it an operator, and to others the rest opens nothing."""
 OWNERS_WAY = (
-    f"an operator is not the owner: in beetle.toml give your uid a [principals.NAME] with {OWNERS_GRANT}, then start or "
-    "reload the daemon (see `beetle help configuration`); or open the store with MemoryRuntime"
+    f"an operator is not the owner: in beetle.toml give your uid a [principals.NAME] with {OWNERS_GRANT}, then start "
+    "or reload the daemon (see `beetle help configuration`); or open the store with MemoryRuntime"
 )
 """What the operator does who is also the owner."""
 GRANT_ASKED = f"ask the operator to give this principal {OWNERS_GRANT}; see `beetle help configuration`"
