@@ -1,4 +1,4 @@
-"""dist/beetle as a device has it: one file, started by its name. Skipped where it is not built."""
+"""The one file of dist/ as a device has it: one file, started by its name. Skipped where it is not built."""
 
 from __future__ import annotations
 
