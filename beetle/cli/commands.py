@@ -100,7 +100,8 @@ OWN: tuple[Command, ...] = (
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
     _named("install", MACHINE, "install this program, with a configuration and a service",
-           examples=("sudo ./beetle install", "./beetle install --user", "sudo beetle install --rollback"),
+           examples=("sudo ./beetle-VERSION-linux-x86_64 install", "./beetle-VERSION-linux-x86_64 install --user",
+                     "sudo beetle install --rollback"),
            description="Install this program under a prefix, with a link in the path, a configuration with the\n"
            "profile that fits this machine, and a systemd unit. May be repeated: a new version is complete\n"
            "before the switch, the previous one stays, and stores and configurations stay unchanged."),
