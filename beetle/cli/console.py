@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from argparse import Namespace
@@ -88,8 +87,10 @@ def run_tui(typed: Namespace) -> int:
 
 def check_libraries() -> None:
     """Raises NoConsole where the extra is not installed."""
+    from importlib.util import find_spec
+
     for package in LIBRARIES:
-        if importlib.util.find_spec(package) is None:
+        if find_spec(package) is None:
             raise NoConsole(package=package)
 
 
