@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 97),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 115),
+    Case("completion bash", f"{LEAN} {TALKS}", 117),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 119),
     Case("--socket {none} status", LEAN, 134, 3),
     Case("--socket {socket} status", LEAN, 134),
@@ -86,7 +86,7 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 134),
     Case("--socket {socket} call hello", CLIENT, 140),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 114),
-    Case("--socket {socket} doctor", HEAVY, 376),
+    Case("--socket {socket} doctor", HEAVY, 384),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 139)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)
