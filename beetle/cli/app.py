@@ -28,7 +28,9 @@ def run(tokens: list[str]) -> int:
     except BeetleError as error:
         print_error(error, as_json="--json" in tokens)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as called_off:
+        if told := str(called_off):
+            print(f"beetle: called off; {told}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read has enough; the interpreter's last flush must not complain again.

@@ -14,8 +14,7 @@ MACHINE = Group("This machine")
 PLATFORM = Group("Care", "platform", "what a profile allows")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
-OF_FILES = ("memory.export", "memory.export_space", "memory.import", "memory.import_space")
-"""Operations whose command takes more than the fields of the request."""
+"""Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
 
 def _own(name: str) -> Code:
@@ -44,7 +43,7 @@ def _own(name: str) -> Code:
 def _of_operation(row: Operation) -> Code:
     if row.name in OF_DEVICES:
         from beetle.cli import devices as found
-    elif row.name in OF_FILES:
+    elif row.carries:
         from beetle.cli import continuity as found
     else:
         from beetle.cli import data as found
@@ -53,7 +52,7 @@ def _of_operation(row: Operation) -> Code:
 
 def _command(row: Operation) -> Command:
     word = f"[{row.word.upper()}] " if row.word else ""
-    if row.name in OF_FILES:
+    if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
     return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
 
