@@ -1,4 +1,4 @@
-"""A client's side of a transfer: imports and exports that are larger than a frame, without their caller doing anything."""
+"""A client's side of a transfer: imports and exports that are larger than a frame go in pieces by themselves."""
 
 from __future__ import annotations
 
@@ -66,9 +66,8 @@ class _Moving:
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) <= SMALL_BYTES:
             return whole(given)
         view = memoryview(data)
-        begun = cast(
-            TransferBeginReport, self._ask("transfer.begin", TransferBeginRequest(total_bytes=len(view)))
-        ).transfer
+        answer = self._ask("transfer.begin", TransferBeginRequest(total_bytes=len(view)))
+        begun = cast(TransferBeginReport, answer).transfer
         offset = 0
         while offset < len(view):
             self._on_progress(ProgressStep(SENDING, 1, 1, offset, len(view)))

@@ -47,9 +47,11 @@ class _Line:
             self._say("\r")
 
     def _write(self, words: str) -> None:
-        columns = columns_of(words)
+        before, columns = self._columns, columns_of(words)
+        # An interrupt may come at any of these steps: what may stand there is counted before it does.
+        self._columns = max(before, columns)
         # Blanks instead of an escape: every terminal knows them.
-        self._say("\r" + words + " " * (self._columns - columns))
+        self._say("\r" + words + " " * (before - columns))
         self._columns = columns
 
     def _say(self, text: str) -> None:

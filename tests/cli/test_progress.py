@@ -112,10 +112,11 @@ def test_what_is_called_off_says_that_the_daemon_ends_what_it_writes(served: Ser
         assert watched.ends() == (130, f"beetle: called off; the daemon at {served.path} finishes what it has begun")
         free.set()
     with Client(served.path) as client:
-        until(
-            lambda: "recovered" in [each.event for each in client.read_event_log(newest_first=True).rows],
-            "the end of the recovery",
-        )
+
+        def logged() -> list[str]:
+            return [each.event for each in client.read_event_log(newest_first=True).rows]
+
+        until(lambda: "recovered" in logged(), "the end of the recovery")
         assert client.verify_store().clean
 
 

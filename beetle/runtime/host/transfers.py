@@ -176,7 +176,7 @@ class Transfers:
             raise NotFound(
                 kind="transfer",
                 name=transfer_id,
-                listing="begin again: it ends with its connection, with its last piece, and when no piece comes in time",
+                listing="begin again: it ends with its connection, its last piece, or when no piece comes in time",
             )
         return found
 

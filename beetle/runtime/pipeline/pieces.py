@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from beetle.contracts.codec import replace
 from beetle.contracts.errors import InvalidRequest
@@ -50,4 +50,4 @@ def parted(invocation: Invocation, request: Any, report: RevealedReport) -> Reve
     if data is None or len(data) <= shared.profile.budgets.piece_bytes:
         return report
     handle = shared.transfers.offer(holder_of(invocation), invocation.new_id("t"), data, invocation.now)
-    return cast(RevealedReport, replace(report, **{field: None, "transfer": handle}))
+    return replace(report, **{field: None, "transfer": handle})
