@@ -58,10 +58,12 @@ def _run(tokens: list[str]) -> int:
         if typed.help:
             print(group_help(typed.words) if typed.words else root_help())
             return 0
-        if not typed.words:
+        if not typed.words and "--json" not in tokens:
             print(root_help(), file=sys.stderr)
             return USAGE
         words = " ".join(("beetle", *typed.words))
+        if not typed.words:
+            raise InvalidRequest(reason="beetle needs a command", hint="see `beetle --help`")
         known = [each[len(typed.words)] for each in COMMANDS if each[: len(typed.words)] == typed.words]
         raise InvalidRequest(reason=f"{words} needs a command: {', '.join(known)}", hint=f"see `{words} --help`")
     parser = Parser(typed.command)

@@ -11,6 +11,7 @@ from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 DAEMON = Group("Daemon")
 MACHINE = Group("This machine")
+SHORT = Group("Memory")
 PLATFORM = Group("Care", "platform", "what a profile allows")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
@@ -55,6 +56,13 @@ def _command(row: Operation) -> Command:
     if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
     return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
+
+
+def _short(word: str, row: Operation) -> Command:
+    """A command of one word for an operation whose own has more."""
+    long = _command(row)
+    line = f"beetle {word} 'where is the spare key'"
+    return long._replace(words=(word,), group=SHORT, help=f"the same as `beetle {long.name}`", examples=(line,))
 
 
 def _named(
@@ -111,8 +119,15 @@ OWN: tuple[Command, ...] = (
     _named("version", CARE, "print the version", ""),
 )  # fmt: skip
 
+SHORT_WORDS = {"recall": "memory.recall", "context": "memory.project"}
+
 COMMANDS: Mapping[Words, Command] = {
-    each.words: each for each in (*(_command(row) for row in OPERATIONS if row.cli), *OWN)
+    each.words: each
+    for each in (
+        *(_short(word, BY_NAME[name]) for word, name in SHORT_WORDS.items()),
+        *(_command(row) for row in OPERATIONS if row.cli),
+        *OWN,
+    )
 }
 
 
