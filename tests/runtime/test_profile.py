@@ -64,6 +64,15 @@ def test_every_profile_states_every_budget_as_an_integer(alias: str) -> None:
     assert all(type(value) is int for value in values)
 
 
+def test_the_page_of_profiles_says_of_every_budget_what_it_counts_and_what_happens_there() -> None:
+    page = (REPOSITORY / "docs/profiles.md").read_text().partition("What each budget counts")[2]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    told = {name.strip("`"): (counts, then) for name, counts, then, *_ in rows if len(name.split()) == 1}
+    for name in Budgets.__struct_fields__:
+        counts, then = told[name]
+        assert len(counts.split()) > 2 and then, name
+
+
 @pytest.mark.parametrize("alias", ALL)
 def test_a_profile_is_named_after_its_target_and_role(alias: str) -> None:
     profile = load_profile(alias)

@@ -53,7 +53,15 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+def daemon() -> Iterator[Daemon]:
+    """One that a test may kill."""
+    with Daemon(profile=COMPACT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def common() -> Iterator[Daemon]:
+    """One for all tests, each of which has owners of its own."""
     with Daemon(profile=COMPACT) as running:
         yield running
 
@@ -81,9 +89,9 @@ def key_of(answer: dict[str, Any]) -> str:
     return answer["error"]["key"]
 
 
-def test_two_megabytes_go_in_and_out_of_a_daemon_whose_frame_is_a_quarter(daemon: Daemon, archive: bytes) -> None:
+def test_two_megabytes_go_in_and_out_of_a_daemon_whose_frame_is_a_quarter(common: Daemon, archive: bytes) -> None:
     assert len(archive) > 7 * FRAME
-    with daemon.client() as client:
+    with common.client() as client:
         heard: list[ProgressStep] = []
         came = taken_in(client, archive, on_progress=heard.append)
         assert came.counts["turns"] == 50
@@ -95,25 +103,25 @@ def test_two_megabytes_go_in_and_out_of_a_daemon_whose_frame_is_a_quarter(daemon
         other = WireScope(owner_id="other")
         again = taken_in(client, out.snapshot, scope=other)
         assert again.state_fingerprint == came.state_fingerprint
-    assert beside(daemon) == []
+    assert beside(common) == []
 
 
 def beside(daemon: Daemon) -> list[str]:
     return [each.name for each in daemon.folder.iterdir() if "transfer" in each.name]
 
 
-def test_a_foreign_client_needs_no_frame_over_the_limit(daemon: Daemon, archive: bytes) -> None:
+def test_a_foreign_client_needs_no_frame_over_the_limit(common: Daemon, archive: bytes) -> None:
     """As docs/socket.md says it: no frame in either direction is larger than the profile's."""
-    with Peer(daemon.socket) as peer:
+    where = {"owner_id": "foreign"}
+    with Peer(common.socket) as peer:
         begun = peer.ask("transfer.begin", {"total_bytes": len(archive)})["report"]["transfer"]
         for offset in range(0, len(archive), begun["piece_bytes"]):
             piece = archive[offset : offset + begun["piece_bytes"]]
             assert len(piece) < FRAME
             assert put(peer, begun["transfer_id"], offset, piece)["report"]["received"] == offset + len(piece)
-        assert (
-            peer.ask("memory.import", {"transfer_id": begun["transfer_id"], **HOW})["report"]["counts"]["turns"] == 50
-        )
-        handle = peer.ask("memory.export", {**CHAT, "in_pieces": True})["report"]["transfer"]
+        taken = peer.ask("memory.import", {"transfer_id": begun["transfer_id"], **HOW}, scope=where)
+        assert taken["report"]["counts"]["turns"] == 50
+        handle = peer.ask("memory.export", {**CHAT, "in_pieces": True}, scope=where)["report"]["transfer"]
         parts: list[bytes] = []
         done = False
         while not done:
@@ -158,15 +166,15 @@ def test_a_client_begins_again_on_a_new_connection_when_the_daemon_was_killed(da
         assert killed and report.counts["turns"] == 50
 
 
-def test_the_command_line_moves_it_too(daemon: Daemon, archive: bytes, tmp_path: Path) -> None:
+def test_the_command_line_moves_it_too(common: Daemon, archive: bytes, tmp_path: Path) -> None:
     from beetle.__main__ import main
 
     given, out = tmp_path / "given", tmp_path / "out"
     given.write_bytes(archive)
-    common = ["--socket", daemon.socket, "memory"]
+    words = ["--socket", common.socket, "--owner", "typist", "memory"]
     into = ["--target-chat-id", "long", "--mode", "bootstrap_import"]
-    assert main([*common, "import", str(given), *into]) == 0
-    assert main([*common, "export", "--chat-id", "long", "--out", str(out)]) == 0
+    assert main([*words, "import", str(given), *into]) == 0
+    assert main([*words, "export", "--chat-id", "long", "--out", str(out)]) == 0
     assert out.stat().st_size > WANTED
 
 
@@ -279,8 +287,9 @@ def test_an_import_is_asked_for_with_its_bytes_or_a_transfer(tmp_path: Path) -> 
             assert refused.value.hint
 
 
-def test_the_same_key_with_the_same_bytes_sent_again_is_one_import(daemon: Daemon, archive: bytes) -> None:
-    with daemon.client() as client, daemon.client() as other:
+def test_the_same_key_with_the_same_bytes_sent_again_is_one_import(common: Daemon, archive: bytes) -> None:
+    scope = WireScope(owner_id="keyed")
+    with common.client(scope=scope) as client, common.client(scope=scope) as other:
         first = taken_in(client, archive, idempotency_key="k")
         again = taken_in(other, archive, idempotency_key="k")
         assert other.repeated and again.counts == first.counts
