@@ -11,7 +11,7 @@ import pytest
 from beetle.contracts.errors import InvalidRequest
 from beetle.runtime.areas.tools import MOST_HINTS
 from beetle.sdk import MemoryRuntime
-from tests.governance.judging import TALK, JudgedStore, Plain, message
+from tests.governance.judging import JudgedStore, Plain, message
 
 MINUTE = 1 / (24 * 60)
 REGISTRY = "host-tools"
