@@ -9,6 +9,7 @@ overflow or free-list page begins with a page number, whose first byte is below 
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import apsw
@@ -54,6 +55,11 @@ class ScrubbingVFS(apsw.VFS):
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         kind = ScrubbingFile if flags[0] & apsw.SQLITE_OPEN_MAIN_DB else apsw.VFSFile
         return kind(self._base, name, flags)
+
+    def xSleep(self, microseconds: int) -> int:
+        # A checkpoint sleeps while it waits for readers. The binding's own sleep keeps the interpreter meanwhile.
+        time.sleep(microseconds / 1_000_000)
+        return microseconds
 
 
 class ScrubbingFile(apsw.VFSFile):
