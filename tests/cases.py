@@ -287,6 +287,13 @@ CASES: tuple[Case, ...] = (
     Case("memory.import_space", lambda got: {"archive": got.taken_out("space taken out", "archive"),
                                              "mode": "full_restore"},
          changes=True, says="words", once=("state_fingerprint",), stranger=()),
+    # Whoever has a handle: tests/transports/test_transfers.py.
+    Case("transfer.begin", {"total_bytes": 2_000_000}, wrong=(({"total_bytes": 0}, "total_bytes"),),
+         over=(({"total_bytes": 2**50}, "total_bytes"),)),
+    Case("transfer.put", {"transfer_id": NOBODY, "offset": 0, "data": b"a piece"}, key="not_found",
+         wrong=(({"transfer_id": NOBODY, "offset": -1, "data": b"x"}, "offset"),
+                ({"transfer_id": NOBODY, "offset": 0, "data": b""}, "data"))),
+    Case("transfer.get", {"transfer_id": NOBODY, "offset": 0}, key="not_found"),
     # Two owners of proposals meet in tests/sdk/test_evolve.py.
     Case("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",), changes=True, hidden=True),
     Case("evolve.list", {"state": "all"}, ("proposal",), hidden=True),

@@ -28,7 +28,9 @@ def run(tokens: list[str]) -> int:
     except BeetleError as error:
         print_error(error, as_json="--json" in tokens)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as called_off:
+        if told := str(called_off):
+            print(f"beetle: called off; {told}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read has enough; the interpreter's last flush must not complain again.
@@ -61,10 +63,12 @@ def run_words(tokens: list[str]) -> int:
         if typed.help:
             print(group_help(typed.words) if typed.words else root_help())
             return 0
-        if not typed.words:
+        if not typed.words and "--json" not in tokens:
             print(root_help(), file=sys.stderr)
             return USAGE
         words = " ".join(("beetle", *typed.words))
+        if not typed.words:
+            raise InvalidRequest(reason="beetle needs a command", hint="see `beetle --help`")
         known = [each[len(typed.words)] for each in COMMANDS if each[: len(typed.words)] == typed.words]
         raise InvalidRequest(reason=f"{words} needs a command: {', '.join(known)}", hint=f"see `{words} --help`")
     parser = Parser(typed.command)

@@ -11,11 +11,11 @@ from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 DAEMON = Group("Daemon")
 MACHINE = Group("This machine")
+SHORT = Group("Memory")
 PLATFORM = Group("Care", "platform", "what a profile allows")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
-OF_FILES = ("memory.export", "memory.export_space", "memory.import", "memory.import_space")
-"""Operations whose command takes more than the fields of the request."""
+"""Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
 
 def _own(name: str) -> Code:
@@ -46,7 +46,7 @@ def _own(name: str) -> Code:
 def _of_operation(row: Operation) -> Code:
     if row.name in OF_DEVICES:
         from beetle.cli import devices as found
-    elif row.name in OF_FILES:
+    elif row.carries:
         from beetle.cli import continuity as found
     else:
         from beetle.cli import data as found
@@ -55,9 +55,16 @@ def _of_operation(row: Operation) -> Code:
 
 def _command(row: Operation) -> Command:
     word = f"[{row.word.upper()}] " if row.word else ""
-    if row.name in OF_FILES:
+    if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
     return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
+
+
+def _short(word: str, row: Operation) -> Command:
+    """A command of one word for an operation whose own has more."""
+    long = _command(row)
+    line = f"beetle {word} 'where is the spare key'"
+    return long._replace(words=(word,), group=SHORT, help=f"the same as `beetle {long.name}`", examples=(line,))
 
 
 def _named(
@@ -122,8 +129,15 @@ OWN: tuple[Command, ...] = (
     _named("version", CARE, "print the version", ""),
 )  # fmt: skip
 
+SHORT_WORDS = {"recall": "memory.recall", "context": "memory.project"}
+
 COMMANDS: Mapping[Words, Command] = {
-    each.words: each for each in (*(_command(row) for row in OPERATIONS if row.cli), *OWN)
+    each.words: each
+    for each in (
+        *(_short(word, BY_NAME[name]) for word, name in SHORT_WORDS.items()),
+        *(_command(row) for row in OPERATIONS if row.cli),
+        *OWN,
+    )
 }
 
 

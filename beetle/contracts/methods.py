@@ -176,8 +176,16 @@ if TYPE_CHECKING:
         MemoryTranscriptRepairSafeReport,
         MemoryTranscriptRepairSafeRequest,
     )
+    from beetle.contracts.transfer import (
+        TransferBeginReport,
+        TransferBeginRequest,
+        TransferGetReport,
+        TransferGetRequest,
+        TransferPutReport,
+        TransferPutRequest,
+    )
 
-OPERATION_COUNT = 65
+OPERATION_COUNT = 68
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -678,6 +686,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
         @overload
         def export_snapshot(
@@ -688,6 +697,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
 
     def export_snapshot(self, request: MemoryExportRequest | str | None = None, /, **fields: Any) -> MemoryExportReport:
@@ -701,10 +711,13 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             `left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out.
                 `device` is the fingerprint of this device, which signed it; null where its identity cannot be used.
+                `transfer` is what to fetch in place of `snapshot`, where it goes in pieces.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -722,9 +735,10 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            snapshot: bytes,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            snapshot: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -732,24 +746,27 @@ class OperationMethods(ABC):
         @overload
         def import_snapshot(
             self,
-            snapshot: bytes,
+            snapshot: bytes | None,
             /,
             *,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_snapshot(
-        self, request: MemoryImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemoryImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import a continuity snapshot as one chat: all of it or nothing.
 
         Args:
-            snapshot: the bytes as they were exported (required; at least 1 character; at most the profile's
+            snapshot: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             target_chat_id: chat to import into, in the channel of the scope (required; at least 1 character; at
                 most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
@@ -789,6 +806,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
         @overload
         def export_space(
@@ -798,6 +816,7 @@ class OperationMethods(ABC):
             *,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
 
     def export_space(
@@ -812,6 +831,8 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             As of a chat's export.
@@ -832,8 +853,9 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            archive: bytes,
             mode: Literal["bootstrap_import", "full_restore"],
+            archive: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -841,23 +863,26 @@ class OperationMethods(ABC):
         @overload
         def import_space(
             self,
-            archive: bytes,
+            archive: bytes | None,
             /,
             *,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_space(
-        self, request: MemorySpaceImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemorySpaceImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import an archive as the memory space: all of it or nothing.
 
         Args:
-            archive: the bytes as they were exported (required; at least 1 character; at most the profile's
+            archive: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
@@ -882,6 +907,131 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("memory.import_space", "archive", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def begin_transfer(self, request: TransferBeginRequest, /) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            /,
+            *,
+            total_bytes: int,
+        ) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            total_bytes: int,
+            /,
+        ) -> TransferBeginReport: ...
+
+    def begin_transfer(
+        self, request: TransferBeginRequest | int | None = None, /, **fields: Any
+    ) -> TransferBeginReport:
+        """Begin to send the bytes of an import in pieces.
+
+        Args:
+            total_bytes: how many bytes will be sent in all (required; at least 1; at most 9,007,199,254,740,992; at
+                most the profile's import_bytes).
+
+        Returns:
+            Where to send the pieces, each of at most `piece_bytes`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.begin", "total_bytes", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def put_piece(self, request: TransferPutRequest, /) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+
+    def put_piece(self, request: TransferPutRequest | str | None = None, /, **fields: Any) -> TransferPutReport:
+        """Send the next piece of an import; the last one completes it.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: how many bytes were sent before this piece (required; at least 0; at most
+                9,007,199,254,740,992).
+            data: the piece (required; at least 1 character; at most the profile's piece_bytes).
+
+        Returns:
+            `received` of `total_bytes` are here; the import may be asked for when they are equal.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's piece_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.put", "transfer_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def get_piece(self, request: TransferGetRequest, /) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+
+    def get_piece(self, request: TransferGetRequest | str | None = None, /, **fields: Any) -> TransferGetReport:
+        """Fetch a piece of an export; the one that ends the export ends the transfer.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: where the piece begins; below the export's total_bytes (required; at least 0; at most
+                9,007,199,254,740,992).
+            view: view that filters the exported content (default export).
+
+        Returns:
+            The piece that begins at `offset`, of an export of `total_bytes`; `done` with the last one.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.get", "transfer_id", request, fields)
 
     if TYPE_CHECKING:
 

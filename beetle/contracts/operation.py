@@ -58,7 +58,9 @@ class Operation(NamedTuple):
 
     `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
     flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen
-    build has no docstrings. `example` is a request that decodes.
+    build has no docstrings. `example` is a request that decodes. `carries` is the field of bytes, of the request of an
+    import and of the report of an export, that goes in pieces where it is larger than a frame. `progress` says that the
+    operation tells how far it is.
     """
 
     name: str
@@ -79,6 +81,8 @@ class Operation(NamedTuple):
     word: str = ""
     example: Mapping[str, Any] = NO_FIELDS
     shell: tuple[str, ...] = ()
+    carries: str = ""
+    progress: bool = False
 
     @property
     def kinds(self) -> tuple[type[Request], ...]:

@@ -24,6 +24,7 @@ from beetle.contracts import (
     tool_registries,
     transcript,
     transcript_repair,
+    transfer,
 )
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
@@ -32,6 +33,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
     *continuity.OPERATIONS,
+    *transfer.OPERATIONS,
     *skills.OPERATIONS,
     *agent_skills.OPERATIONS,
     *tool_registries.OPERATIONS,

@@ -147,7 +147,7 @@ NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, fact, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE fact = ? AND evidence = ? AND relation = ?"
-DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE fact = ? ORDER BY derived_ref LIMIT ?"
+DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE fact = ? ORDER BY derived_ref"
 EVIDENCE_COUNT_SQL = "SELECT count(*) FROM derived_ref WHERE fact = ? AND relation = 'cites'"
 PAGE_SQL = (
     FACT_COLUMNS
@@ -332,9 +332,9 @@ def add_derived_ref(
     return True
 
 
-def derived_refs_of(tx: Reading, fact: int, limit: int) -> list[Row]:
-    """(derived, evidence, relation) of a fact, at most `limit`."""
-    return list(tx.rows(DERIVED_SQL, fact, limit))
+def derived_refs_of(tx: Reading, fact: int) -> Iterator[Row]:
+    """(derived, evidence, relation) of a fact, in the order in which they came."""
+    return tx.rows(DERIVED_SQL, fact)
 
 
 def count_evidence(tx: Reading, fact: int) -> int:

@@ -136,7 +136,7 @@ def _fill(memory: MemoryRuntime) -> None:
         commit(memory, *(turn(f"t{each}", f"number {each}") for each in range(5)), conversation=where)
     for each in range(AT_LEAST):
         citations = [f"evidence:local/c1/gone-{each}", f"evidence:local/c2/gone-{each}"]
-        write_skill(memory, f"skill-{each}", "the way of it", citations=citations)
+        write_skill(memory, f"skill-{each}", "the way of it", source="import", citations=citations)
         tool = {"tool_id": "valve", "title": "Open a valve", "schema_fingerprint": "v1"}
         memory.upsert_agent_tool_registry(registry_id=f"tools-{each}", fingerprint="f1", tools=[tool])
     candidates = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools
+from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
 from beetle.runtime.areas.continuity import transfer
 from beetle.runtime.areas.evidence import lifecycle, repair, transcript
 from beetle.runtime.areas.evolve import evolve
@@ -38,6 +38,7 @@ AREAS = (
     runtime_skills,
     snapshots,
     tools,
+    transfers,
 )
 
 HANDLERS: Mapping[str, Handler] = {name: handler for area in AREAS for name, handler in area.HANDLERS.items()}

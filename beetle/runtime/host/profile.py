@@ -128,6 +128,16 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ]
     import_bytes: Annotated[Count, counts("bytes of an import")]
     export_bytes: Annotated[Count, counts("bytes of an export", "refuses: `payload_too_large`")]
+    piece_bytes: Annotated[Count, counts("bytes of a piece of a transfer")]
+    transfers: Annotated[Count, counts("transfers of one connection", "refuses: `overloaded`")]
+    transfer_bytes: Annotated[
+        Count,
+        counts(
+            "bytes of all transfers, in files beside the store",
+            "who holds most loses its largest; refuses it: `overloaded`",
+        ),
+    ]
+    transfer_seconds: Annotated[Count, counts("seconds between two pieces of a transfer", "ends the transfer")]
     background_share_percent: Annotated[
         Percent, counts("percent of the processor for background work", "background work waits in between")
     ]
@@ -153,6 +163,8 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ("frame_bytes", "held_bytes"),
             ("export_bytes", "held_bytes"),
             ("message_content_bytes", "answer_bytes"),
+            ("piece_bytes", "frame_bytes"),
+            ("import_bytes", "transfer_bytes"),
         ):
             if getattr(self, part) > getattr(self, whole):
                 raise ValueError(f"{part} is over {whole}")

@@ -227,9 +227,11 @@ def _bodies(tx: Reading, row: FactRow, revisions: list[RevisionRow], seen: Eyes,
 
 
 def derived_refs(tx: Reading, space: int, row: FactRow, seen: Eyes, limit: int) -> tuple[DerivedMemoryRef, ...]:
-    """What a record came from, at most `limit`; another record only where this viewer may know of it."""
+    """What a record came from, at most `limit` that this viewer may know of: what it may not is not counted."""
     made: list[DerivedMemoryRef] = []
-    for derived, source, relation in long_term.derived_refs_of(tx, row.fact, limit):
+    for derived, source, relation in long_term.derived_refs_of(tx, row.fact):
+        if len(made) >= limit:
+            break
         record_id = fact_named(source)
         if record_id is not None and _visible_record(tx, space, record_id, seen) is None:
             continue
