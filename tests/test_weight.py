@@ -86,7 +86,7 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 135),
     Case("--socket {socket} call hello", CLIENT, 141),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 114),
-    Case("--socket {socket} doctor", HEAVY, 385),
+    Case("--socket {socket} doctor", HEAVY, 390),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 139)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)
