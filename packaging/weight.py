@@ -5,8 +5,8 @@
 
 A part is a top-level package of the program's archive, or a library. `packed` is what zstd makes of the part alone, at
 the level of the one file: parts share less with each other than with themselves, so the sum is a little over the
-whole. `--check` ends with 1 when a budget of packaging/budgets.toml is passed; `--libc` prints the version of the GNU C library
-that the tree needs from the device.
+whole. `--check` ends with 1 when a budget of packaging/budgets.toml is passed; `--libc` prints the version of the GNU C
+library that the tree needs from the device.
 """
 
 from __future__ import annotations
