@@ -24,6 +24,7 @@ from beetle.contracts import (
     tool_registries,
     transcript,
     transcript_repair,
+    waiting,
 )
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *tool_registries.OPERATIONS,
     *long_term.OPERATIONS,
     *governance.OPERATIONS,
+    *waiting.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
     *private.OPERATIONS,
