@@ -62,12 +62,13 @@ class Fill(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message that an evidence ref names."""
+    """A message that an evidence ref names. `by_subject`: nothing says that it is about another than who speaks."""
 
     turn: int
     role: str
     visibility: str
     state: str
+    by_subject: bool
 
 
 class SaidRow(NamedTuple):
@@ -79,6 +80,7 @@ class SaidRow(NamedTuple):
     speaker: str | None
     content: str | None
     digest: bytes
+    by_subject: bool
 
 
 COLUMNS = """
@@ -140,7 +142,8 @@ REMOVE_SQLS = ("DELETE FROM candidate_body WHERE candidate = ?", "DELETE FROM ca
 HOLDS_SQL = "SELECT 1 FROM candidate WHERE record_id = ? AND space = ?"
 STILL_SQL = "SELECT 1 FROM candidate WHERE candidate = ?"
 MESSAGES_SQL = """
-SELECT t.turn, m.role, m.visibility, m.state
+SELECT t.turn, m.role, m.visibility, m.state,
+  coalesce(m.actor_subject_id = coalesce(m.subject_id, m.mounted_subject_id), 1)
 FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
 WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4
   AND (?5 IS NULL OR m.message_id = ?5)
@@ -148,7 +151,8 @@ ORDER BY m.position
 """
 
 WORDS_SQL = """
-SELECT m.role, m.visibility, m.state, m.speaker, b.content, m.digest
+SELECT m.role, m.visibility, m.state, m.speaker, b.content, m.digest,
+  coalesce(m.actor_subject_id = coalesce(m.subject_id, m.mounted_subject_id), 1)
 FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
 LEFT JOIN body b ON b.message = m.message
 WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4

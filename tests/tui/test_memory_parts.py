@@ -99,7 +99,7 @@ def test_what_waits_is_told_with_what_it_waits_for(daemon: Daemon, client: Clien
 
     async def look(shown: Shown) -> None:
         await part(shown, "Waiting")
-        await shown.until_shown("No job is open", "for somebody else than the assistant to say so (needs_assertion)")
+        await shown.until_shown("1 of 1 entry", "for somebody else than the assistant to say so (needs_assertion)")
         await shown.until_shown("deferred: needs_assertion", "none is configured")
         await shown.press("m")
         await shown.until_shown("Maintain?")

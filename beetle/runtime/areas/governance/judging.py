@@ -40,7 +40,7 @@ def cited(tx: Reading, space: int, refs: tuple[str, ...]) -> tuple[Cited, ...]:
     for text in dict.fromkeys(refs):
         ref = evidence_named(text)
         rows = [] if ref is None else candidates.messages_of_ref(tx, space, ref)
-        messages = tuple(EvidenceMessage(row.role, row.visibility, row.state) for row in rows)
+        messages = tuple(EvidenceMessage(row.role, row.visibility, row.state, bool(row.by_subject)) for row in rows)
         found.append(Cited(str(ref or text), rows[0].turn if rows else None, messages))
     return tuple(found)
 

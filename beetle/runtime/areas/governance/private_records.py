@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from beetle.contracts.errors import NotFound, WeakerAuthority
+from beetle.contracts.errors import NotFound
 from beetle.contracts.private import PrivateDeleteReport, PrivateDeleteRequest, PrivatePlane
 from beetle.domain.digest import keyed
-from beetle.domain.governance import STRENGTH
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.evidence.lifecycle import settle
-from beetle.runtime.areas.facts.mutate import authority_of
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import candidates, evidence, private
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.private import ItemRow
 
 
 def delete(invocation: Invocation, request: PrivateDeleteRequest) -> Apply:
-    """In one transaction. No identity is needed: what cannot be read any more can still be deleted."""
+    """In one transaction. No identity is needed: what cannot be read any more can still be deleted.
+
+    Only an operator may see raw_owner, and no authority is stronger.
+    """
     receipts.ready(invocation)
 
     def apply(tx: WriteTransaction) -> PrivateDeleteReport:
@@ -29,7 +29,6 @@ def delete(invocation: Invocation, request: PrivateDeleteRequest) -> Apply:
         if space is None or row is None:
             listing = "`beetle private list` lists the records"
             raise NotFound(kind="private record", name=request.record_id, listing=listing)
-        _check_authority(invocation, row)
         waiting = candidates.holding(tx, space, row.record_id)
         plane = cast(PrivatePlane, row.plane)
         if request.dry_run:
@@ -53,16 +52,6 @@ def delete(invocation: Invocation, request: PrivateDeleteRequest) -> Apply:
         )
 
     return apply
-
-
-def _check_authority(invocation: Invocation, row: ItemRow) -> None:
-    mine = authority_of(invocation)
-    if STRENGTH[mine] < STRENGTH[row.authority]:
-        raise WeakerAuthority(
-            f"{row.record_id} is the word of {row.authority}, which {mine} does not delete",
-            hint="an operator who may read the private plane may",
-            authority=row.authority,
-        )
 
 
 HANDLERS: Mapping[str, Handler] = {
