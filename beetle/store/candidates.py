@@ -116,7 +116,7 @@ EVERY_SQL = COLUMNS + "WHERE space = ? ORDER BY candidate"
 BODY_SQL = "SELECT topic, content, keywords, sealed FROM candidate_body WHERE candidate = ?"
 NAMED_SQL = COLUMNS + "WHERE space = ? AND waiting_id = ?"
 FILL_SQL = "SELECT count(*), coalesce(sum(bytes), 0) FROM candidate WHERE space = ? AND level = ?"
-OLDEST_SQL = COLUMNS + "WHERE space = ? AND level = ? AND authority = ? ORDER BY at, candidate LIMIT ?"
+OLDEST_SQL = COLUMNS + "WHERE space = ? AND level = ? AND authority = ? ORDER BY at LIMIT ?"
 PAGE_SQL = (
     COLUMNS
     + """
@@ -132,10 +132,10 @@ WHERE space = ?1 AND (?2 IS NULL OR reason = ?2)
 """
 HOLDING_SQL = COLUMNS + "WHERE record_id = ? AND space = ? ORDER BY candidate"
 SEALED_TEXTS_SQL = """
-SELECT s.memory_space_id, k.wrapped, c.waiting_id, b.sealed
-FROM candidate_body b JOIN candidate c ON c.candidate = b.candidate JOIN space s ON s.space = c.space
+SELECT s.memory_space_id, k.wrapped, c.waiting_id, w.sealed
+FROM candidate_body w JOIN candidate c ON c.candidate = w.candidate JOIN space s ON s.space = c.space
 LEFT JOIN space_key k ON k.space = c.space
-WHERE b.sealed IS NOT NULL ORDER BY b.candidate
+WHERE w.sealed IS NOT NULL ORDER BY w.candidate
 """
 REASON_SQL = "UPDATE candidate SET reason = ? WHERE candidate = ?"
 REMOVE_SQLS = ("DELETE FROM candidate_body WHERE candidate = ?", "DELETE FROM candidate WHERE candidate = ?")

@@ -164,13 +164,16 @@ ORDER BY fact DESC LIMIT ?6
 )
 COUNT_SQL = """
 SELECT count(*) FROM fact
-WHERE space = ?1 AND state = ?2 AND (?3 IS NULL OR kind = ?3) AND (?4 OR visibility = 'shared'
-  OR (?5 IS NOT NULL AND EXISTS (
-    SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
-    WHERE last.fact = fact.fact AND last.revision = fact.revision AND said.principal = ?5
-      AND (said.action IN ('created', 'corrected') OR said.visibility = 'private')
-      AND (last.body IS NOT NULL OR last.principal = ?5)
-  )))
+WHERE space = ?1 AND state = ?2 AND (?3 IS NULL OR kind = ?3) AND (?4 OR visibility = 'shared')
+"""
+COUNT_OWN_SQL = """
+SELECT count(*) FROM fact
+WHERE space = ?1 AND state = ?2 AND (?3 IS NULL OR kind = ?3) AND visibility = 'private' AND EXISTS (
+  SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
+  WHERE last.fact = fact.fact AND last.revision = fact.revision AND said.principal = ?4
+    AND (said.action IN ('created', 'corrected') OR said.visibility = 'private')
+    AND (last.body IS NOT NULL OR last.principal = ?4)
+)
 """
 WORD_OF_SQL = """
 SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
@@ -223,8 +226,10 @@ def page_of_facts(
 def count_facts(
     tx: Reading, space: int | None, states: Iterable[str], kind: str | None, private: bool, writer: str | None
 ) -> int:
-    """How many records are in these states."""
-    return sum(tx.value(COUNT_SQL, space, state, kind, private, writer) for state in states)
+    """How many records are in these states; `writer`: whose own private ones count without `private`."""
+    states = tuple(states)
+    own = 0 if writer is None else sum(tx.value(COUNT_OWN_SQL, space, state, kind, writer) for state in states)
+    return own + sum(tx.value(COUNT_SQL, space, state, kind, private) for state in states)
 
 
 def is_word_of(tx: Reading, row: FactRow, principal: str) -> bool:

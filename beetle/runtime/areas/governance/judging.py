@@ -170,6 +170,9 @@ def _settle_assertions(
     for row in rows:
         if queue.matter_of(row) == "private" and not invocation.sees_private:
             continue
+        # One that is accepted may decide others of the same list.
+        if not candidates.still_waits(tx, row.candidate):
+            continue
         alike = (claim.content_mac, sealed_items.blinded(invocation, tx, space, claim.content_mac))
         if row.record_id is not None or row.content_mac in alike:
             _judge_waiting(invocation, tx, space, row, vouched=True)
@@ -222,7 +225,7 @@ def judge_skill_again(invocation: Invocation, tx: WriteTransaction, space: int, 
     decided = 0
     oldest = queue.oldest_allowed(invocation, tx)
     for row in candidates.waiting_for(tx, space, "weaker_authority"):
-        alive = row.target == "procedural" and row.at >= oldest
+        alive = row.target == "procedural" and row.at >= oldest and candidates.still_waits(tx, row.candidate)
         body = queue.body_of(invocation, tx, space, row) if alive else None
         # The first that is accepted is the skill that the others are judged beside.
         if body is not None and targets.named(body.topic, row.candidate_id) == name:
