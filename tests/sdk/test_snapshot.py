@@ -425,7 +425,7 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0007_removed_values",
         "0008_waiting",
     )
-    assert memory.inspect().store.schema == 7
+    assert memory.inspect().store.schema == 8
     assert_clean(memory)
 
 
