@@ -117,7 +117,14 @@ if TYPE_CHECKING:
         ProceduralWrite,
     )
     from beetle.contracts.names import BackendName, PlaneName, TransportName, ViewName
-    from beetle.contracts.private import PrivateGetReport, PrivateGetRequest, PrivateListReport, PrivateListRequest
+    from beetle.contracts.private import (
+        PrivateDeleteReport,
+        PrivateDeleteRequest,
+        PrivateGetReport,
+        PrivateGetRequest,
+        PrivateListReport,
+        PrivateListRequest,
+    )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.skills import (
         RuntimeSkillDeleteRequest,
@@ -184,8 +191,14 @@ if TYPE_CHECKING:
         TransferPutReport,
         TransferPutRequest,
     )
+    from beetle.contracts.waiting import (
+        GovernanceDecideReport,
+        GovernanceDecideRequest,
+        GovernanceListReport,
+        GovernanceListRequest,
+    )
 
-OPERATION_COUNT = 68
+OPERATION_COUNT = 71
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -1731,6 +1744,119 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def list_waiting(self, request: GovernanceListRequest, /) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            /,
+            *,
+            what: Literal["all", "candidates", "jobs"] = "all",
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            what: Literal["all", "candidates", "jobs"],
+            /,
+            *,
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+
+    def list_waiting(
+        self, request: GovernanceListRequest | Literal["all", "candidates", "jobs"] | None = None, /, **fields: Any
+    ) -> GovernanceListReport:
+        """List the candidates that wait, the oldest first, then the jobs that wait, run or have failed.
+
+        Args:
+            what: only candidates, or only jobs (default all).
+            reason: only candidates that wait for this (default None).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts all that the request asks for and the caller may know of, not the page. Private
+                candidates are listed through a view that shows private facts; to an operator, also those that it
+                wrote itself. Sealed ones are listed only through raw_owner, to who holds private.read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.list", "what", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def decide_waiting(self, request: GovernanceDecideRequest, /) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            /,
+            *,
+            ids: Sequence[str],
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            ids: Sequence[str],
+            /,
+            *,
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+
+    def decide_waiting(
+        self, request: GovernanceDecideRequest | Sequence[str] | None = None, /, **fields: Any
+    ) -> GovernanceDecideReport:
+        """Accept or reject waiting candidates under the caller's own authority, or retry jobs.
+
+        An error decides nothing: all of them are decided, or none.
+
+        Args:
+            ids: waiting_id of candidates to accept or reject, job_id of jobs to retry, as governance.list gives
+                them (required; each: at least 1 character; each: at most 256 characters; each: no control
+                characters; at least 1 item; at most the profile's batch_requests).
+            decision: accept judges a candidate as if the caller said it now; reject erases it; retry has a failed
+                or waiting job done at once (required).
+            reason: reason; needed to reject. Stored in the revision of an accepted fact, in nothing else (default
+                None; at least 1 character; at most 512 characters; not blank).
+            dry_run: report what would come of it; change nothing (default False).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
+                `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else
+                `pending`; `replica_horizon` tells until when snapshots hold them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.decide", "ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def commit_transcript(self, request: MemoryTranscriptCommitRequest, /) -> MemoryTranscriptCommitReport: ...
         @overload
         def commit_transcript(
@@ -2275,6 +2401,50 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("private.get", "record_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def delete_private(self, request: PrivateDeleteRequest, /) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            /,
+            *,
+            record_id: str,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            record_id: str,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+
+    def delete_private(
+        self, request: PrivateDeleteRequest | str | None = None, /, **fields: Any
+    ) -> PrivateDeleteReport:
+        """Delete one private record, with the candidates that wait for it and its links to evidence.
+
+        Args:
+            record_id: the record's id, as private.list gives it (required; at least 1 character; at most 256
+                characters; no control characters).
+            dry_run: report what would be deleted; change nothing (default False).
+
+        Returns:
+            `waiting` counts the candidates that go with the record. `erasure` is `done` when no byte of it is left
+                in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store
+                that may hold it still, None where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("private.delete", "record_id", request, fields)
 
     if TYPE_CHECKING:
 

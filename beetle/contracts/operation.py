@@ -37,6 +37,7 @@ AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted fol
 TOOL_REGISTRY = Group("Memory", "tool-registry", "the host's tools, as they are registered here")
 LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
+GOVERNANCE = Group("Memory", "governance", "what waits to be decided: list, accept, reject, retry")
 PRIVATE = Group("Memory", "private", "the private plane, for its owner")
 EVOLVE = Group("Memory", "evolve", "proposed changes: preview, then apply or withdraw them")
 ANY = Group("Any operation")

@@ -25,6 +25,7 @@ from beetle.contracts import (
     transcript,
     transcript_repair,
     transfer,
+    waiting,
 )
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *tool_registries.OPERATIONS,
     *long_term.OPERATIONS,
     *governance.OPERATIONS,
+    *waiting.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
     *private.OPERATIONS,

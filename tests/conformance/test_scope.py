@@ -29,7 +29,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
             key = "capability_hidden" if case.hidden else probe.key
             if case.who == "owner" and door.own_agent:
                 # In process, the stranger is the owner of a private plane of its own, which is empty.
-                key = {"private.list": None, "private.get": "not_found"}[case.op]
+                key = {"private.list": None, "private.get": "not_found", "private.delete": "not_found"}[case.op]
             if key is not None:
                 told = door.refused(key, case.op, args, stranger)
                 assert "secret" not in told.message

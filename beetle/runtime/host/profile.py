@@ -116,6 +116,14 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subscription_events: Annotated[Count, counts("events that wait for one subscriber", "drops, and says how many")]
     idempotency_keys: Annotated[Count, counts("first reports that are kept", "forgets the oldest")]
     deferred_days: Annotated[Count, counts("days for which a deferred candidate waits", "drops it, with an event")]
+    waiting_candidates: Annotated[
+        Count,
+        counts(
+            "deferred candidates of one memory space and visibility",
+            "drops the weakest and oldest, with an event; refuses a candidate weaker than all: `queue_full`",
+        ),
+    ]
+    waiting_bytes: Annotated[Count, counts("bytes of their words and refs", "the same")]
     agent_skill_depth: Annotated[
         Count, counts("levels of folders within an Agent Skill", "leaves the fingerprint out, with a finding")
     ]
@@ -165,6 +173,7 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ("message_content_bytes", "answer_bytes"),
             ("piece_bytes", "frame_bytes"),
             ("import_bytes", "transfer_bytes"),
+            ("message_content_bytes", "waiting_bytes"),
         ):
             if getattr(self, part) > getattr(self, whole):
                 raise ValueError(f"{part} is over {whole}")
