@@ -8,11 +8,12 @@ from typing import ClassVar, cast
 from textual import work
 from textual.binding import Binding, BindingType
 
+from beetle.contracts.common import Report
 from beetle.contracts.maintain import GovernanceReport, MemoryMaintainReport
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle.contracts.waiting import GovernanceDecideReport, GovernanceListReport, WaitingCandidate, WaitingJob
 from beetle_tui.area import AreaScreen
-from beetle_tui.dialogs import Ask
+from beetle_tui.dialogs import Ask, Faults
 from beetle_tui.memory.section import NOT_SHOWN, Section, day, short
 from beetle_tui.prose import Block, section
 from beetle_tui.rows import Batch, CursorRows
@@ -21,6 +22,7 @@ from beetle_tui.table import Column
 from beetle_tui.text import count, moment
 
 MOST_REASON = 512
+NO_CANDIDATE = "no candidate is chosen"
 WAITS_FOR = {
     "policy_paused": "a pause to be lifted",
     "soul_handoff": "the soul to take them over",
@@ -90,11 +92,21 @@ class Waiting(Section[Row]):
         """See Section: what is counted is told even where nothing waits."""
         return () if self._report is None else governance_parts(self._report)
 
-    @work(group="action", exclusive=True)
-    async def action_accept(self) -> None:
+    def action_accept(self) -> None:
         """Judge the chosen candidate as the word of who sits here, after telling what that comes to."""
-        row = self._candidate()
-        if row is None:
+        self.with_chosen(self._accept)
+
+    def action_reject(self) -> None:
+        """Erase the chosen candidate, with a reason."""
+        self.with_chosen(self._reject)
+
+    def action_retry(self) -> None:
+        """Have the chosen job taken up at once."""
+        self.with_chosen(self._retry)
+
+    async def _accept(self, row: Row) -> None:
+        if not isinstance(row, WaitingCandidate):
+            self.area.tell(NO_CANDIDATE)
             return
         asked = {"ids": [row.waiting_id], "decision": "accept", "view": self.view}
         foreseen = await self.area.ask("governance.decide", {**asked, "dry_run": True})
@@ -105,39 +117,33 @@ class Waiting(Section[Row]):
         if await self.agreed("Accept this candidate?", [*_named(row), "", comes]):
             await self._decide(asked)
 
-    @work(group="action", exclusive=True)
-    async def action_reject(self) -> None:
-        """Erase the chosen candidate, with a reason."""
-        row = self._candidate()
-        if row is None:
+    async def _reject(self, row: Row) -> None:
+        if not isinstance(row, WaitingCandidate):
+            self.area.tell(NO_CANDIDATE)
             return
-        lines = [*_named(row), "", "It is erased, and a weaker word does not bring it back. Give a reason:"]
-        reason = await self.app.push_screen_wait(Ask("Reject this candidate?", lines, fault=_reason_fault))
-        if reason is not None:
-            asked = {"ids": [row.waiting_id], "decision": "reject", "reason": reason, "view": self.view}
-            await self._decide(asked)
 
-    @work(group="action", exclusive=True)
-    async def action_retry(self) -> None:
-        """Have the chosen job taken up at once."""
-        row = self.row
+        async def run(reason: str) -> Faults:
+            asked = {"ids": [row.waiting_id], "decision": "reject", "reason": reason, "view": self.view}
+            return await self.change("governance.decide", asked, self._tell)
+
+        lines = [*_named(row), "", "It is erased, and a weaker word does not bring it back. Give a reason:"]
+        await self.app.push_screen_wait(Ask("Reject this candidate?", lines, fault=_reason_fault, run=run))
+
+    async def _retry(self, row: Row) -> None:
         if not isinstance(row, WaitingJob):
             self.area.tell("no job is chosen")
         elif await self.agreed("Try this job again now?", [f"{row.kind} of {_conversation(row)}", _error(row)]):
             await self._decide({"ids": [row.job_id], "decision": "retry"})
 
-    def _candidate(self) -> WaitingCandidate | None:
-        if not isinstance(self.row, WaitingCandidate):
-            self.area.tell("no candidate is chosen")
-            return None
-        return self.row
-
     async def _decide(self, asked: dict[str, object]) -> None:
         done = await self.changed("governance.decide", asked)
         if done is not None:
-            outcome = cast(GovernanceDecideReport, done).outcomes[0]
-            why = f": {outcome.reason}" if outcome.reason else ""
-            self.area.tell(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))
+            self._tell(done)
+
+    def _tell(self, done: Report) -> None:
+        outcome = cast(GovernanceDecideReport, done).outcomes[0]
+        why = f": {outcome.reason}" if outcome.reason else ""
+        self.area.tell(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))
 
     @work(group="action", exclusive=True)
     async def action_maintain(self) -> None:
