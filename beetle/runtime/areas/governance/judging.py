@@ -186,7 +186,7 @@ def _settle_assertions(
         if row.record_id is not None or row.content_mac == claim.content_mac:
             _judge_waiting(invocation, tx, space, row, vouched=True)
         else:
-            _drop(invocation, tx, space, row, "superseded")
+            drop(invocation, tx, space, row, "superseded")
 
 
 def judge_again(
@@ -271,7 +271,7 @@ def _claim_of(row: Waiting, body: Body | None) -> Claim:
 def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
     """Drop the candidates that have waited for longer than the profile lets them."""
     for row in candidates.expired(tx, space, _oldest(invocation, tx), MOST_DROPPED):
-        _drop(invocation, tx, space, row, "expired")
+        drop(invocation, tx, space, row, "expired")
 
 
 def _oldest(invocation: Invocation, tx: WriteTransaction) -> int:
@@ -285,10 +285,18 @@ def drop_citing(
     """Drop the candidates that rest on turns whose content was erased: they can never be accepted, and may quote it."""
     refs = {format_ref("evidence", channel, conversation, turn_id) for turn_id in turn_ids}
     for row in candidates.citing(tx, space, refs):
-        _drop(invocation, tx, space, row, "evidence_unavailable")
+        drop(invocation, tx, space, row, "evidence_unavailable")
 
 
-def _drop(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
+def drop_unfounded(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+    """Drop the candidates that rest on any turn of which content was erased, for the same reason."""
+    for row in candidates.every(tx, space):
+        if any(candidates.cites_erased(tx, space, text) for text in row.evidence):
+            drop(invocation, tx, space, row, "evidence_unavailable")
+
+
+def drop(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
+    """Take a candidate out of the queue, and tell why."""
     _take_out(tx, space, row)
     subject = {"candidate_id": row.candidate_id, "target": row.target, "kind": row.kind, "waited_for": row.reason}
     tx.log(invocation.event("memory", "candidate_dropped", matter_of(row), **subject, reason=reason))
