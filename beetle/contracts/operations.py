@@ -12,6 +12,7 @@ from beetle.contracts import (
     devices,
     event_log,
     evolve,
+    forgetting,
     governance,
     harness,
     lifecycle,
@@ -31,6 +32,7 @@ from beetle.contracts.operation import Operation as Operation
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
+    *forgetting.OPERATIONS,
     *continuity.OPERATIONS,
     *skills.OPERATIONS,
     *agent_skills.OPERATIONS,

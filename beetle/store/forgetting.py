@@ -11,6 +11,7 @@ class ObservedBrief(NamedTuple):
     """What is said of the use of a tool; `brief` is JSON."""
 
     observation: int
+    turn: int | None
     turn_id: str | None
     tool_id: str
     brief: str
@@ -59,17 +60,12 @@ SELECT derived, turn, fact, skill FROM derived_ref WHERE space = ? AND relation 
 SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
 SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations FROM skill_revision WHERE skill = ?"
 FACTS_SQL = "SELECT fact FROM fact WHERE space = ? AND state <> 'deleted' ORDER BY fact"
-ITEMS_SQL = "SELECT private_item FROM private_item WHERE space = ? ORDER BY private_item"
 BRIEFS_SQL = """
-SELECT o.tool_observation, o.turn_id, o.tool_id, b.brief
+SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, b.brief
 FROM tool_observation o JOIN tool_brief b USING (tool_observation)
 WHERE o.space = ? ORDER BY o.tool_observation
 """
 REGISTRIES_SQL = "SELECT tool_registry, registry_id, revision FROM tool_registry WHERE space = ? ORDER BY registry_id"
-POLICY_TEXTS_SQL = """
-SELECT coalesce(t.topic, '') || ' ' || coalesce(t.reason, '') FROM policy p JOIN policy_text t USING (policy)
-WHERE p.space = ?
-"""
 ITEM_BY_KEY_SQL = "SELECT record_id, plane, content_mac FROM private_item WHERE private_item = ? AND space = ?"
 ERASE_BRIEF_SQL = "DELETE FROM tool_brief WHERE tool_observation = ? RETURNING tool_observation"
 HAS_REGISTRY_SQL = "SELECT 1 FROM tool_registry WHERE tool_registry = ?"
@@ -134,11 +130,6 @@ def facts(tx: Reading, space: int) -> list[int]:
     return [row[0] for row in tx.rows(FACTS_SQL, space)]
 
 
-def private_items(tx: Reading, space: int) -> list[int]:
-    """Keys of the private items."""
-    return [row[0] for row in tx.rows(ITEMS_SQL, space)]
-
-
 def briefs(tx: Reading, space: int) -> list[ObservedBrief]:
     """Every tool brief of a space."""
     return [ObservedBrief(*row) for row in tx.rows(BRIEFS_SQL, space)]
@@ -147,11 +138,6 @@ def briefs(tx: Reading, space: int) -> list[ObservedBrief]:
 def registries(tx: Reading, space: int) -> list[Row]:
     """(registry, registry_id, revision) of every tool registry."""
     return list(tx.rows(REGISTRIES_SQL, space))
-
-
-def policy_texts(tx: Reading, space: int) -> list[str]:
-    """Topic and reason of each policy that has any."""
-    return [row[0] for row in tx.rows(POLICY_TEXTS_SQL, space)]
 
 
 def item_by_key(tx: Reading, space: int, item: int) -> tuple[str, str, bytes] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal, Protocol, TypeVar
 
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
@@ -38,7 +39,22 @@ def lifecycle(
     if request.action == "delete_raw" and not request.dry_run:
         return _delete_raw(invocation, request, write)
     invocation.progress.plan(("look",) if request.dry_run else STEPS)
+    if request.dry_run:
+        # On a reader: nobody's write waits for it.
+        with invocation.reading() as tx:
+            seen = _seen(invocation, request, tx)
+        return write.commit(lambda tx: seen)
     return write.commit(partial(_change_all, invocation, request))
+
+
+def _seen(
+    invocation: Invocation, request: MemoryTranscriptLifecycleRequest, tx: Reading
+) -> MemoryTranscriptLifecycleReport:
+    space, found = _place(invocation, tx, request)
+    if space is None or found is None:
+        return _report(invocation, request, Impact(), changed=False)
+    impact, _ = _look(invocation, tx, request, space, found.conversation)
+    return _report(invocation, request, impact, changed=False)
 
 
 def _change_all(
@@ -48,7 +64,7 @@ def _change_all(
     if space is None or found is None:
         return _report(invocation, request, Impact(), changed=False)
     impact, turns = _look(invocation, tx, request, space, found.conversation)
-    if request.dry_run or not turns:
+    if not turns:
         return _report(invocation, request, impact, changed=False)
     changed = _change(invocation, tx, request, turns, space, found.conversation)
     if not changed and request.action != "review":
@@ -154,14 +170,24 @@ def _sequences(tx: Reading, request: MemoryTranscriptLifecycleRequest, conversat
     return evidence.sequences_before(tx, conversation, to_us(request.before))
 
 
-def settle(invocation: Invocation, report: MemoryTranscriptLifecycleReport) -> MemoryTranscriptLifecycleReport:
+class Erasing(Protocol):
+    """A report that says how far an erasure is."""
+
+    @property
+    def erasure(self) -> Literal["done", "pending"] | None: ...
+
+
+E = TypeVar("E", bound=Erasing)
+
+
+def settle(invocation: Invocation, report: E) -> E:
     """An erasure is acknowledged as done only when no byte is left in the write-ahead log."""
     if report.erasure != "pending":
         return report
     left = (
         ERASURE_WAIT_S if invocation.deadline is None else min(ERASURE_WAIT_S, invocation.deadline - time.monotonic())
     )
-    if invocation.operation.name == "transcript.lifecycle":
+    if invocation.progress.plans("cut_log"):
         invocation.progress.step("cut_log")
     done = invocation.shared.store.writer.finish_erasures(max(0.0, left))
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
