@@ -124,9 +124,21 @@ def erase(
         if kinds is not None and not messages:
             continue
         impact.see(invocation, tx, space, turn, messages)
-        rows += _erase_turn(invocation, tx, space, turn, messages, part.lifecycle, impact)
+        rows += _erase_turn(invocation, tx, space, turn, messages, part.lifecycle, impact, partly=kinds is not None)
     recall_index.remove_all(tx, rows)
     return impact, turns[-1].sequence + 1 if len(turns) == most else part.last + 1
+
+
+def erase_messages(
+    invocation: Invocation, tx: WriteTransaction, space: int, turn: PlacedTurn, messages: list[AffectedMessage]
+) -> None:
+    """Erase these messages of one turn, and what hangs on it.
+
+    Raises:
+        IntegrityViolation: as `erase`.
+    """
+    rows = list(_erase_turn(invocation, tx, space, turn, messages, None, Impact()))
+    recall_index.remove_all(tx, rows)
 
 
 def _erase_turn(
@@ -137,12 +149,14 @@ def _erase_turn(
     messages: list[AffectedMessage],
     lifecycle: int | None,
     impact: Impact,
+    *,
+    partly: bool = False,
 ) -> Iterator[IndexRow]:
-    """Erase one turn; the rows of the index that go with it."""
+    """Erase one turn, `partly` when messages of it may stay; the rows of the index that go with it."""
     planes = [plane.erased for plane in table.PLANES if plane.erased is not None]
     todo = [each for each in messages if each.state != "deleted"]
     # A turn that was deleted before may hold content again: the brief of a tool comes when the tool is done.
-    if not _holds(planes, tx, turn) and not todo:
+    if not todo and (partly or not _holds(planes, tx, turn)):
         return
     impact.changed += 1
     impact.changed_messages += len(todo)

@@ -313,7 +313,8 @@ def _forget(
     evolve.drop(invocation, tx, proposed, "forgotten")
     facts.forget(invocation, tx, space, rows, _authority(invocation))
     for each in waiting:
-        candidates.remove(tx, each.candidate)
+        if (row := candidates.by_key(tx, space, each.candidate)) is not None:
+            judging.drop(invocation, tx, space, row, "forgotten")
     shared = all(row.visibility == "shared" for row in rows) and all(each.privacy in SHARED for each in waiting)
     matter: Matter = "shared" if shared else "private"
     seq = tx.log(invocation.event("memory", "facts_forgotten", matter, facts=len(rows), candidates=len(waiting)))
