@@ -68,25 +68,14 @@ class Planted:
         ])  # fmt: skip
         made = skill("secret", content=f"quote: {self.word}")
         memory.write(**write({**made, "citations": ["evidence:local/talk/t1"]}))
-        memory.write(
-            kind="agent_tool_usage_feedback",
-            feedback={
-                "registry_ref": {"registry_id": "r1", "fingerprint": "f", "scope": "s"},
-                "turn_id": "t1",
-                "conversation": WHERE,
-                "observations": [
-                    {"tool_id": "t", "schema_fingerprint": "s", "outcome": "succeeded", "summary": f"saw {self.word}"}
-                ],
-                "user_visible_result_summary": f"all {self.word}",
-                "reuse_outcome": "",
-                "operator_note": "",
-            },
-        ) if False else None
+        used = {"tool_id": "t", "schema_fingerprint": "s", "outcome": "succeeded", "summary": f"saw {self.rest[8]}"}
+        told = {"registry_ref": {"registry_id": "r1", "fingerprint": "f"}, "turn_id": "t1", "observations": [used]}
+        memory.call("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": told})
         memory.commit_transcript(conversation=OTHER, turns=[turn("o1", "nothing of it")])
 
     @property
     def erased(self) -> list[str]:
-        return [self.word, *self.rest[:8]]
+        return [self.word, *self.rest[:9]]
 
 
 SELECTIONS: dict[str, dict[str, Any]] = {
@@ -105,7 +94,7 @@ def test_what_is_forgotten_is_in_no_byte_of_any_file(path: str, how: str) -> Non
         what = SELECTIONS[how] or {"query": planted.word}
         shown = memory.forget(**what, dry_run=True)
         assert shown.counts["turns"] == 2 + (how == "space") and shown.counts["facts"] == 1
-        assert {"skills", "candidates", "private_items"} <= set(shown.counts)
+        assert {"skills", "candidates", "private_items", "tool_briefs"} <= set(shown.counts)
         done = memory.forget(**what, token=shown.token)
         assert (done.counts, done.erasure, done.changed) == (shown.counts, "done", True)
         assert_gone(path, planted.erased)
@@ -268,21 +257,21 @@ with MemoryRuntime.open(sys.argv[1], profile="dev-full") as memory:
 @pytest.mark.parametrize("how", ["forget", "delete_raw"])
 @pytest.mark.parametrize("number", [1, 3])
 def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, how: str, number: int) -> None:
-    with open_runtime(path) as memory:
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
         words = many(memory, 12, Words(8))
         memory.call("transcript.commit", {**talk(turn("o1", "stays here")), "conversation": OTHER})
     killed = subprocess.run([sys.executable, "-c", KILLED, path, str(number), how], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert remnants(bytes_of(path), words)
-    with open_runtime(path) as memory:
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
         assert any("finished now" in each for each in memory.open_report.findings)
         wait_for_erasures(memory)
         assert_gone(path, words)
         assert_clean(memory)
         assert memory.recall(query="stays").hits
-        events = [each.event for each in memory.read_event_log(newest_first=True).events]
+        events = [each.event for each in memory.read_event_log(newest_first=True).rows]
         assert "erasure_finished" in events
-    with open_runtime(path) as memory:
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
         assert not any("erasure" in each for each in memory.open_report.findings)
 
 
