@@ -26,6 +26,7 @@ from beetle.contracts.errors import (
     nearest,
 )
 from beetle.contracts.operations import BY_NAME, Operation
+from beetle.contracts.progress import OnProgress
 
 if TYPE_CHECKING:
     from beetle.client import Client
@@ -72,7 +73,7 @@ class Session:
         self._scope = scope
 
     def call(self, operation: str, arguments: Any, key: str | None = None, deadline_ms: int | None = None) -> Report:
-        """Run one operation.
+        """Run one operation; what takes long shows how far it is.
 
         Raises:
             BeetleError: what it answered, or that the daemon went away.
@@ -80,11 +81,24 @@ class Session:
         # The encoder has errors of its own for what no wire can carry; these name the place.
         for value, path in ((arguments, "$.args"), (self._scope, "$.scope"), (key, "$.idempotency_key")):
             check_values(value, path)
+        row = BY_NAME.get(operation)
+        if row is None or row.deadline_ms is None:
+            return self._call(operation, arguments, key, deadline_ms, None)
+        from beetle.cli.progress import shown
+
+        with shown() as told:
+            return self._call(operation, arguments, key, deadline_ms, told)
+
+    def _call(
+        self, operation: str, arguments: Any, key: str | None, deadline_ms: int | None, told: OnProgress | None
+    ) -> Report:
         if self.embedded is not None:
-            return self.embedded.call(operation, arguments, self._scope, key, deadline_ms).report
+            return self.embedded.call(operation, arguments, self._scope, key, deadline_ms, told).report
         assert self.client is not None
         try:
-            return self.client.call(operation, arguments, idempotency_key=key, deadline_ms=deadline_ms)
+            return self.client.call(
+                operation, arguments, idempotency_key=key, deadline_ms=deadline_ms, on_progress=told
+            )
         except TimeoutError:
             hint = "it may still do the work; look at its log, or give --deadline-ms"
             raise _NoAnswer(place=self.place, hint=hint) from None

@@ -3040,6 +3040,7 @@ class OperationMethods(ABC):
             snapshot_id: str,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
         @overload
         def restore_snapshot(
@@ -3049,6 +3050,7 @@ class OperationMethods(ABC):
             *,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
 
     def restore_snapshot(
@@ -3063,12 +3065,18 @@ class OperationMethods(ABC):
                 characters).
             dry_run: check the snapshot and report what a restore would do; change nothing (default False).
             other_store: allow a snapshot of another store or device, or an unsigned one (default False).
+            keep_erased: bring back what was erased since the snapshot was made, instead of erasing it again
+                (default False).
 
         Returns:
             `events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as`
                 is where the store is that was there before. `identity` tells whether the device identity fits what
                 is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
                 after the restore, since the store that was there before does not have them, or has them suspended.
+                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names the
+                turns, facts and skills of it: it is erased again before the snapshot takes the store's place,
+                unless `keep_erased` was given. The event log goes on from where it was, so that receipts of that
+                time are valid still.
 
         Raises:
             InvalidRequest: a field is not as it must be.

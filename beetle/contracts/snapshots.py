@@ -155,6 +155,7 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     identity: Open[str] = "usable"
     devices_suspended: Open[int] = 0
     erased: Open[dict[str, int]] = {}
+    kept_erased: Open[bool] = False
     erased_refs: OperatorOnly[tuple[str, ...] | None] = ()
 
 

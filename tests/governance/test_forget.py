@@ -6,19 +6,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Forbidden, InvalidRequest
+from beetle.__main__ import main
+from beetle.contracts.errors import Conflict, DeadlineExceeded, Forbidden, InvalidRequest
 from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.erasure import slices
+from beetle.runtime.pipeline.invocation import Call
 from tests.building import candidate, candidates, message, skill, talk, turn, write
 from tests.running import ROOT
-from tests.store.conftest import assert_clean, bytes_of, held_snapshot, open_runtime, store_of, wait_for_erasures
+from tests.store.conftest import assert_clean, bytes_of, held_snapshot, open_runtime, wait_for_erasures
 from tests.store.test_erasure import Words, assert_gone, remnants
 
 WHERE = {"channel_id": "local", "conversation_id": "talk"}
@@ -304,3 +306,58 @@ def test_counts_are_exact_where_lists_end_at_their_budget(path: str, monkeypatch
         for report in (dry, done):
             assert (report.affected_turns, report.affected_messages, len(report.message_ids)) == (12, 12, 5)
             assert report.profile_budget_applied
+
+
+def as_caller(memory: MemoryRuntime, kind: str, views: tuple[str, ...]) -> Callable[..., Any]:
+    """Calls as another caller of the same store: no owner."""
+    opened = memory._opened
+    caller = opened._caller._replace(
+        name=f"{kind}:test", kind=kind, views=views, agent_id=None,
+        capabilities=opened._caller.capabilities - {"private.read", "transcript.raw"},
+    )  # fmt: skip
+
+    def call(operation: str, arguments: Any) -> Any:
+        return opened.dispatcher.dispatch(Call(operation, arguments, caller, opened._scope)).report
+
+    return call
+
+
+def test_an_operator_is_refused_what_it_may_not_see_with_the_number(path: str) -> None:
+    with open_runtime(path) as memory:
+        planted = Planted(memory, Words(13))
+        call = as_caller(memory, "operator", ("host_ui", "model_context", "operator_audit", "export"))
+        for what in ({"conversation": WHERE}, {"whole_space": True}):
+            shown = call("memory.forget", {**what, "dry_run": True})
+            assert shown.hidden >= 2 and shown.token is None
+            with pytest.raises(Forbidden) as refused:
+                call("memory.forget", {**what, "token": "t"})
+            assert refused.value.details["hidden"] == shown.hidden
+        assert memory.recall(query=planted.word).hits
+
+
+def test_another_caller_forgets_what_it_sees_and_hears_of_nothing_else(path: str) -> None:
+    with open_runtime(path) as memory:
+        planted = Planted(memory, Words(14))
+        call = as_caller(memory, "principal", ("host_ui", "model_context"))
+        with pytest.raises(Forbidden):
+            call("memory.forget", {"whole_space": True, "dry_run": True})
+        shown = call("memory.forget", {"conversation": WHERE, "dry_run": True})
+        assert (shown.hidden, "private_items" in shown.counts, shown.counts["messages"]) == (0, False, 3)
+        done = call("memory.forget", {"conversation": WHERE, "token": shown.token})
+        assert done.counts == shown.counts and done.erasure == "done"
+        left = [m for t in memory.replay_transcript(conversation=WHERE, view="raw_owner").turns for m in t.messages]
+        assert [m.message_id for m in left if isinstance(m.content, str)] == ["m3"], "the soul's own stays"
+        assert memory.list_private().items and planted.word
+
+
+def test_the_short_word_shows_and_asks_and_forgets(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
+        memory.call("transcript.commit", talk(turn("t1", "the red key"), conversation=WHERE))
+    store = ["--store", path, "--profile", "dev-full"]
+    assert main([*store, "forget", "red key"]) == 0
+    out = capsys.readouterr().out
+    assert "WOULD GO" in out and "--token" in out
+    assert main([*store, "memory", "forget", "red key", "--yes"]) == 0
+    assert "Erased: no byte of it" in capsys.readouterr().out
+    assert main([*store, "forget", "--query", "red key", "--yes"]) == 0
+    assert "There is nothing of it." in capsys.readouterr().out

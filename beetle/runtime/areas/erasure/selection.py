@@ -290,7 +290,9 @@ def _candidates(
             continue
         private_one = VISIBILITY.get(row.privacy, "private") != "shared"
         if not (found.sight.sealed if row.target in SEALED else found.sight.private or not private_one):
-            found.hide()
+            # By its words nothing is told of what may not be seen, not even that it has them.
+            if request.whole_space or cites:
+                found.hide()
         elif STRENGTH[row.authority] > mine and not cites:
             found.keep("candidates", "weaker_authority")
         else:
@@ -315,13 +317,13 @@ def _proposals(
 ) -> None:
     for row, text in evolve.open_texts(tx, found.space):
         said = "\n".join([*(str(value) for value in text.change.values()), text.rationale])
-        about = row.target in targets or words.are_in(said) or _cites(tx, found.space, text.evidence, gone)
-        if not (about or request.whole_space):
+        linked = request.whole_space or row.target in targets or _cites(tx, found.space, text.evidence, gone)
+        if not (linked or words.are_in(said)):
             continue
         if evolve.is_seen(tx, found.space, row, private=found.sight.private):
             found.add("proposal", "proposals", row.proposal, row.proposal_id)
             found.touch(evolve.matter_of(row))
-        else:
+        elif linked:
             found.hide()
 
 

@@ -234,6 +234,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
         snapshot=info,
         dry_run=False,
         changed=True,
+        kept_erased=request.keep_erased,
         events_behind=behind,
         kept_as=keep,
         migrations_applied=prepared.applied or store.open_report.migrations_applied,
