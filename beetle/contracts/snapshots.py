@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Content, Id, Label, Open, OperatorOnly, Piece, Request
@@ -142,9 +142,9 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     `devices_suspended` counts the devices that are active in the snapshot and suspended after the restore, since the
     store that was there before does not have them, or has them suspended.
 
-    `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names the turns, facts and
-    skills of it: it is erased again before the snapshot takes the store's place, unless `keep_erased` was given. The
-    event log goes on from where it was, so that receipts of that time are valid still."""
+    `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts
+    and skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given, which
+    `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
 
     snapshot: Open[SnapshotInfo]
     dry_run: Open[bool]
@@ -154,7 +154,7 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     migrations_applied: Open[tuple[str, ...]] = ()
     identity: Open[str] = "usable"
     devices_suspended: Open[int] = 0
-    erased: Open[dict[str, int]] = {}
+    erased: Open[dict[str, int]] = field(default_factory=dict)
     kept_erased: Open[bool] = False
     erased_refs: OperatorOnly[tuple[str, ...] | None] = ()
 

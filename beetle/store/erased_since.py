@@ -56,11 +56,11 @@ SELECT 1 FROM tool_observation o LEFT JOIN tool_brief b USING (tool_observation)
 WHERE o.tool_observation = ? AND o.tool_id = ? AND o.at = ? AND b.brief IS NULL
 """
 REGISTRIES_SQL = """
-SELECT r.tool_registry, r.space, s.memory_space_id, r.registry_id
-FROM tool_registry r JOIN space s ON s.space = r.space ORDER BY r.tool_registry
+SELECT g.tool_registry, g.space, s.memory_space_id, g.registry_id
+FROM tool_registry g JOIN space s ON s.space = g.space ORDER BY g.tool_registry
 """
 HAS_REGISTRY_SQL = """
-SELECT 1 FROM tool_registry r JOIN space s ON s.space = r.space WHERE s.memory_space_id = ? AND r.registry_id = ?
+SELECT 1 FROM tool_registry g JOIN space s ON s.space = g.space WHERE s.memory_space_id = ? AND g.registry_id = ?
 """
 TOLD_SQL = """
 SELECT space, subject ->> ?1 FROM event_log

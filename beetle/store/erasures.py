@@ -11,8 +11,8 @@ NEW_LEFT_SQL = """
 INSERT INTO erasure_left (erasure, plane, conversation, lifecycle, first, last) VALUES (?, ?, ?, ?, ?, ?)
 """
 OPEN_SQL = """
-SELECT e.erasure, e.space, s.memory_space_id, e.operation, e.principal, e.terms
-FROM erasure e JOIN space s ON s.space = e.space ORDER BY e.erasure
+SELECT x.erasure, x.space, s.memory_space_id, x.operation, x.principal, x.terms
+FROM erasure x JOIN space s ON s.space = x.space ORDER BY x.erasure
 """
 COUNT_SQL = "SELECT count(*) FROM erasure"
 NEXT_SQL = """

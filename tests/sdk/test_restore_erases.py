@@ -15,6 +15,7 @@ from tests.store.conftest import bytes_of
 from tests.store.test_erasure import Words, assert_gone, remnants
 
 WHERE = {"channel_id": "local", "conversation_id": "talk"}
+SAID = "evidence:local/talk/t1"
 KEPT = {"channel_id": "local", "conversation_id": "kept"}
 
 
@@ -36,7 +37,7 @@ class Erased:
         told = memory.call("memory.write", candidates(
             candidate("c1", f"the {fact}", topic="key", authority="operator"),
             candidate("c2", f"is {sealed}", target="private_garden", privacy="subject_private", authority="operator"),
-            candidate("c3", f"perhaps {waits}", authority="assistant_claimed", evidence_refs=["evidence:local/talk/t1"]),
+            candidate("c3", f"perhaps {waits}", authority="assistant_claimed", evidence_refs=[SAID]),
         ))  # fmt: skip
         memory.call("memory.write", write(skill("secret", content=made)))
         self.snapshot = memory.create_snapshot().snapshot.snapshot_id
