@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 97),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 118),
+    Case("completion bash", f"{LEAN} {TALKS}", 120),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 119),
     Case("--socket {none} status", LEAN, 135, 3),
     Case("--socket {socket} status", LEAN, 135),
@@ -86,7 +86,7 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 135),
     Case("--socket {socket} call hello", CLIENT, 141),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 115),
-    Case("--socket {socket} doctor", HEAVY, 388),
+    Case("--socket {socket} doctor", HEAVY, 396),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 140)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)

@@ -23,7 +23,7 @@ def run(tokens: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(tokens)
+        code = run_words(tokens)
         sys.stdout.flush()
     except BeetleError as error:
         print_error(error, as_json="--json" in tokens)
@@ -47,7 +47,12 @@ class _Refused(BeetleError):
     template = "the system reports: {reason}"
 
 
-def _run(tokens: list[str]) -> int:
+def run_words(tokens: list[str]) -> int:
+    """As `run`, with errors left to the caller.
+
+    Raises:
+        BeetleError: what the command answered, or that there is no such command.
+    """
     typed = split_arguments(tokens, COMMANDS)
     if typed.version:
         print(f"beetle {__version__}")

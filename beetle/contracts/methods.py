@@ -3073,10 +3073,10 @@ class OperationMethods(ABC):
                 is where the store is that was there before. `identity` tells whether the device identity fits what
                 is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
                 after the restore, since the store that was there before does not have them, or has them suspended.
-                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names the
-                turns, facts and skills of it: it is erased again before the snapshot takes the store's place,
-                unless `keep_erased` was given. The event log goes on from where it was, so that receipts of that
-                time are valid still.
+                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its
+                turns, facts and skills. It is erased again before the snapshot takes the store's place, unless
+                `keep_erased` was given, which `kept_erased` repeats. The event log goes on from where it was:
+                receipts of that time stay valid.
 
         Raises:
             InvalidRequest: a field is not as it must be.

@@ -53,4 +53,7 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""
 
+BUILT_TRANSPORTS = frozenset(name for row in OPERATIONS for name in row.exposed)
+"""The transports that this build serves."""
+
 BY_NAME: Mapping[str, Operation] = {row.name: row for row in OPERATIONS}

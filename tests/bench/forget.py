@@ -80,7 +80,10 @@ def main() -> int:
     parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    with Daemon(profile=options.profile, command=options.command) as daemon, Client(daemon.socket, timeout=600.0) as client:
+    with (
+        Daemon(profile=options.profile, command=options.command) as daemon,
+        Client(daemon.socket, timeout=600.0) as client,
+    ):
         fill(client, options.turns, client.hello().limits["commit_turns"])
         stop, told = context.Event(), context.Queue()
         writers = [
