@@ -86,10 +86,10 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 135),
     Case("--socket {socket} call hello", CLIENT, 141),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 115),
-    Case("--socket {socket} doctor", HEAVY, 396),
+    Case("--socket {socket} doctor", HEAVY, 397),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 140)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 116)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
