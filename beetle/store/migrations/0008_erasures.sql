@@ -22,4 +22,4 @@ CREATE INDEX erasure_left_of ON erasure_left (erasure);
 
 -- Who spoke and what set a message off goes with its content, also of messages that were deleted before.
 UPDATE message SET speaker = NULL, trigger_source = NULL WHERE state = 'deleted';
-INSERT INTO pending_erasure (since) VALUES (0);
+INSERT INTO pending_erasure (since) SELECT 0 WHERE EXISTS (SELECT 1 FROM message WHERE state = 'deleted');
