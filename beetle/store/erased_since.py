@@ -120,7 +120,7 @@ def turns(store: Reading, copy: Reading) -> list[HeldTurn]:
     for turn, messages in held.items():
         row = copy.row(TURN_SQL, turn)
         assert row is not None
-        made.append(HeldTurn(*row, frozenset(messages)))
+        made.append(HeldTurn._make((*row, frozenset(messages))))
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -115,7 +115,7 @@ class Unpacked:
 
 
 @contextmanager
-def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Iterator[Unpacked]:
+def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Generator[Unpacked]:
     """An unpacked snapshot of this very store, to be changed before it is anyone's; its log ends at this row."""
     copy = Copy(path, invocation.now, invocation.shared.version, chain_hash)
     try:

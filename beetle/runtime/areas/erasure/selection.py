@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
 from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
 from beetle.contracts.forgetting import ForgetReason, MemoryForgetRequest
+from beetle.contracts.governance import Privacy
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.domain.governance import SEALED, STRENGTH, VISIBILITY, normalised
 from beetle.domain.lexical import all_words, all_words_expression
@@ -84,7 +85,8 @@ class Selection(Struct):
     def touch(self, matter: Matter) -> None:
         """What is told of it is no less private than what it touches."""
         order: tuple[Matter, ...] = ("shared", "private", "sealed")
-        self.matter = max(self.matter, matter, key=order.index)
+        if order.index(matter) > order.index(self.matter):
+            self.matter = matter
 
 
 def sight_of(invocation: Invocation) -> Sight:
@@ -288,7 +290,7 @@ def _candidates(
         said = "" if body is None else f"{body.topic}\n{body.content}\n{' '.join(body.keywords)}"
         if not (request.whole_space or cites or words.are_in(said)):
             continue
-        private_one = VISIBILITY.get(row.privacy, "private") != "shared"
+        private_one = VISIBILITY.get(cast(Privacy, row.privacy), "private") != "shared"
         if not (found.sight.sealed if row.target in SEALED else found.sight.private or not private_one):
             # By its words nothing is told of what may not be seen, not even that it has them.
             if request.whole_space or cites:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import TypeVar
 
 from beetle.contracts.codec import replace, to_us
+from beetle.contracts.common import Report
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import slices
@@ -170,19 +171,12 @@ def _sequences(tx: Reading, request: MemoryTranscriptLifecycleRequest, conversat
     return evidence.sequences_before(tx, conversation, to_us(request.before))
 
 
-class Erasing(Protocol):
-    """A report that says how far an erasure is."""
-
-    @property
-    def erasure(self) -> Literal["done", "pending"] | None: ...
-
-
-E = TypeVar("E", bound=Erasing)
+E = TypeVar("E", bound=Report)
 
 
 def settle(invocation: Invocation, report: E) -> E:
     """An erasure is acknowledged as done only when no byte is left in the write-ahead log."""
-    if report.erasure != "pending":
+    if getattr(report, "erasure", None) != "pending":
         return report
     left = (
         ERASURE_WAIT_S if invocation.deadline is None else min(ERASURE_WAIT_S, invocation.deadline - time.monotonic())
