@@ -270,6 +270,11 @@ CASES: tuple[Case, ...] = (
                    Asked(lambda got: {"action": "correct", "ref": got.fact, "content": "another's", "reason": "r"},
                          "not_found"),
                    Asked({"action": "forget_by_query", "query": WORD, "dry_run": True}))),
+    # What it takes away is tried in tests/governance/test_forget.py: a case has no token of a dry run.
+    Case("memory.forget", {"query": WORD, "dry_run": True}, ("conversation", "fact"),
+         stranger=(Asked({"query": WORD, "dry_run": True}), Asked({**TALK, "dry_run": True}),
+                   Asked({"subject": "Ana", "dry_run": True})),
+         wrong=(({"query": "x"}, ""), ({"dry_run": True}, ""))),
     Case("long_term.policy", {"action": "suppress", "topic": "the door's colour", "reason": "of no use"}, changes=True,
          says="words", stranger=(Asked({"action": "list"}), Asked({"action": "suppress", "topic": "another's"}))),
     Case("transcript.replay", HOST, ("conversation",), says="words",

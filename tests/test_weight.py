@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 98),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 119),
+    Case("completion bash", f"{LEAN} {TALKS}", 120),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 121),
     Case("--socket {none} status", LEAN, 137, 3),
     Case("--socket {socket} status", LEAN, 137),
@@ -86,7 +86,7 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 137),
     Case("--socket {socket} call hello", CLIENT, 143),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
-    Case("--socket {socket} doctor", HEAVY, 391),
+    Case("--socket {socket} doctor", HEAVY, 397),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 140)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 116)
@@ -94,7 +94,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    342,
+    349,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -104,8 +104,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 111),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 102),
-    Case("import beetle.open", IN_PROCESS, 314),
-    Case("import beetle.daemon", IN_PROCESS, 328),
+    Case("import beetle.open", IN_PROCESS, 320),
+    Case("import beetle.daemon", IN_PROCESS, 333),
 )
 
 

@@ -30,6 +30,8 @@ def _own(name: str) -> Code:
         from beetle.cli import devices as found
     elif name in ("install", "uninstall"):
         from beetle.cli import installing as found
+    elif name == "forget":
+        from beetle.cli import forgetting as found
     elif name == "doctor":
         from beetle.cli import doctor as found
     elif name == "help":
@@ -48,6 +50,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import devices as found
     elif row.carries:
         from beetle.cli import continuity as found
+    elif row.name == "memory.forget":
+        from beetle.cli import forgetting as found
     else:
         from beetle.cli import data as found
     return partial(found.fill_operation, row), partial(found.run_operation, row)
@@ -100,6 +104,9 @@ OWN: tuple[Command, ...] = (
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),
+    _named("forget", SHORT, BY_NAME["memory.forget"].help, "[QUERY] [OPTION]…",
+           ("beetle forget 'spare key'", "beetle forget --conversation telegram/42 --yes"),
+           description="The same as `beetle memory forget`: shows what would go and what stays, asks, and forgets it."),
     _named("log", CARE, "show the event log: changes and refused requests, with the caller", "[--follow] [OPTION]…",
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),

@@ -344,8 +344,8 @@ def lifecycle(report: MemoryTranscriptLifecycleReport, width: Width) -> str:
     verb = "would touch" if report.dry_run else "touched"
     lines = [
         f"{neutral(report.action)}: {verb} {count(report.affected_turns, 'turn')}, "
-        f"{count(len(report.message_ids), 'message')}, {count(len(report.host_refs), 'host ref')}, "
-        f"{count(len(report.derived_refs), 'derived ref')}"
+        f"{count(report.affected_messages, 'message')}, {count(report.affected_refs, 'host ref')}, "
+        f"{count(report.affected_derived, 'derived ref')}"
     ]
     if not report.dry_run and not report.changed:
         lines.append("Nothing was left to change.")

@@ -28,6 +28,7 @@ from beetle.contracts.errors import (
     nearest,
 )
 from beetle.contracts.operations import BY_NAME, Operation
+from beetle.contracts.progress import OnProgress
 
 if TYPE_CHECKING:
     from beetle.client import Client
@@ -75,7 +76,7 @@ class Session:
         self._scope = scope
 
     def call(self, operation: str, arguments: Any, key: str | None = None, deadline_ms: int | None = None) -> Report:
-        """Run one operation.
+        """Run one operation; what takes long shows how far it is.
 
         Raises:
             BeetleError: what it answered, or that the daemon went away.

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
         CandidatesWrite,
@@ -198,7 +199,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 71
+OPERATION_COUNT = 72
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -642,6 +643,65 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("governance.report", "since", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
+        @overload
+        def forget(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            subject: str | None = None,
+            query: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+        @overload
+        def forget(
+            self,
+            conversation: Conversation | Mapping[str, Any] | None,
+            /,
+            *,
+            subject: str | None = None,
+            query: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+
+    def forget(
+        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
+    ) -> MemoryForgetReport:
+        """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
+
+        Args:
+            conversation: every turn of this conversation (default None).
+            subject: turns that a speaker of this name, or this subject id, takes part in (default None; at least 1
+                character; at most 256 characters; no control characters).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
+                most the profile's query_chars).
+            whole_space: everything that the space holds (default False).
+            dry_run: report what would go and what stays; change nothing (default False).
+            token: token of the dry run (default None; at least 1 character; at most 256 characters).
+
+        Returns:
+            `counts` are the records that went, or in a dry run would, by what they are called: every one of them is
+                counted. `refs` are the facts and skills among them, and end at their budget. `hidden` counts the
+                records that an operator may not see and that would go: then there is no token. `erasure` and
+                `replica_horizon`: see `transcript.lifecycle`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `forget`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("memory.forget", "conversation", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2210,11 +2270,12 @@ class OperationMethods(ABC):
             dry_run: report what would change; change nothing (default False).
 
         Returns:
-            What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do.
-                `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a
-                reader holds an old snapshot, and None where nothing was erased. `replica_horizon` is the time of
-                the newest copy of the store that may hold it still, in a snapshot or set aside by a restore: when
-                every copy up to then is pruned, it is nowhere. None where there is no copy.
+            What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do. The
+                counts (`affected_…`) are of all of it; a list ends at its budget. `erasure` is `done` once no byte
+                of the content is left in database and WAL, `pending` while a reader holds an old snapshot, and None
+                where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
+                hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is
+                nowhere. None where there is no copy.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -3315,6 +3376,7 @@ class OperationMethods(ABC):
             snapshot_id: str,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
         @overload
         def restore_snapshot(
@@ -3324,6 +3386,7 @@ class OperationMethods(ABC):
             *,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
 
     def restore_snapshot(
@@ -3338,12 +3401,18 @@ class OperationMethods(ABC):
                 characters).
             dry_run: check the snapshot and report what a restore would do; change nothing (default False).
             other_store: allow a snapshot of another store or device, or an unsigned one (default False).
+            keep_erased: bring back what was erased since the snapshot was made, instead of erasing it again
+                (default False).
 
         Returns:
             `events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as`
                 is where the store is that was there before. `identity` tells whether the device identity fits what
                 is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
                 after the restore, since the store that was there before does not have them, or has them suspended.
+                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its
+                turns, facts and skills. It is erased again before the snapshot takes the store's place, unless
+                `keep_erased` was given, which `kept_erased` repeats. The event log goes on from where it was:
+                receipts of that time stay valid.
 
         Raises:
             InvalidRequest: a field is not as it must be.

@@ -12,6 +12,7 @@ from beetle.contracts import (
     devices,
     event_log,
     evolve,
+    forgetting,
     governance,
     harness,
     lifecycle,
@@ -33,6 +34,7 @@ from beetle.contracts.operation import Operation as Operation
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
+    *forgetting.OPERATIONS,
     *continuity.OPERATIONS,
     *transfer.OPERATIONS,
     *skills.OPERATIONS,

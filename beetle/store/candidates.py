@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from beetle.contracts.refs import EvidenceRef
+from beetle.contracts.refs import EvidenceRef, evidence_named
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.writer import WriteTransaction
@@ -137,6 +137,7 @@ FROM candidate_body w JOIN candidate c ON c.candidate = w.candidate JOIN space s
 LEFT JOIN space_key k ON k.space = c.space
 WHERE w.sealed IS NOT NULL ORDER BY w.candidate
 """
+BY_KEY_SQL = COLUMNS + "WHERE candidate = ? AND space = ?"
 REASON_SQL = "UPDATE candidate SET reason = ? WHERE candidate = ?"
 REMOVE_SQLS = ("DELETE FROM candidate_body WHERE candidate = ?", "DELETE FROM candidate WHERE candidate = ?")
 HOLDS_SQL = "SELECT 1 FROM candidate WHERE record_id = ? AND space = ?"
@@ -169,6 +170,14 @@ def words_of_ref(tx: Reading, space: int, ref: EvidenceRef) -> list[SaidRow]:
 def messages_of_ref(tx: Reading, space: int, ref: EvidenceRef) -> list[MessageRow]:
     """The messages that an evidence ref names: of a turn all of them, none when it is not in this space."""
     return [MessageRow(*row) for row in tx.rows(MESSAGES_SQL, space, *ref)]
+
+
+def cites_erased(tx: Reading, space: int, text: str) -> bool:
+    """Whether a citation names a turn, or a message of one, of which content was erased."""
+    ref = evidence_named(text)
+    if ref is None:
+        return False
+    return any(each.state == "deleted" for each in messages_of_ref(tx, space, ref._replace(message_id=None)))
 
 
 def waits_already(tx: Reading, space: int, waiting: Waiting) -> Waiting | None:
@@ -230,6 +239,12 @@ def citing(tx: Reading, space: int, turn_refs: Collection[str]) -> list[Waiting]
 def every(tx: Reading, space: int) -> list[Waiting]:
     """The whole queue of a space, the oldest first."""
     return [_waiting(row) for row in tx.rows(EVERY_SQL, space)]
+
+
+def by_key(tx: Reading, space: int, candidate: int) -> Waiting | None:
+    """A candidate that waits."""
+    found = tx.row(BY_KEY_SQL, candidate, space)
+    return None if found is None else _waiting(found)
 
 
 def _turn_of(ref: str) -> str:

@@ -70,7 +70,7 @@ WORK: dict[str, tuple[str, Callable[[MemoryRuntime], Any], str]] = {
         "transcript.lifecycle",
         lambda memory: {"conversation": CONVERSATION, "action": "delete_raw", "before": "2027-01-01T00:00:00Z",
                         "reason": "test"},
-        "change",
+        "erase",
     ),
     "what a deletion would do": (
         "transcript.lifecycle",

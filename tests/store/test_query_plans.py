@@ -23,6 +23,7 @@ from tests.store.conftest import open_runtime, store_of
 SNAPSHOT = Path(__file__).with_name("query_plans.txt")
 LARGE = ("message", "turn", "body", "event_log", "fact", "fact_body", "fact_revision")
 WHOLE: dict[str, str] = {
+    "erased_since.FACTS_SQL": "a restore looks for every fact that was deleted",
     "plane_evidence.BODY_SQL": "verify compares every message with its body",
     "plane_evidence.CONTENTS_SQL": "verify reads every body",
     "plane_evidence.LENGTH_SQL": "verify looks at every body",

@@ -244,11 +244,11 @@ def impact_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
 
 
 def _touched(report: MemoryTranscriptLifecycleReport) -> str:
-    return f"{count(report.affected_turns, 'turn')}, {_least(report)}{count(len(report.message_ids), 'message')}"
+    return f"{count(report.affected_turns, 'turn')}, {count(report.affected_messages, 'message')}"
 
 
 def _least(report: MemoryTranscriptLifecycleReport) -> str:
-    """The report counts turns; of the rest it only lists, and not without end."""
+    """The report counts turns and messages; derived records it lists, and not without end."""
     return "at least " if report.profile_budget_applied else ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
 from beetle.runtime.areas.continuity import transfer
+from beetle.runtime.areas.erasure import forget
 from beetle.runtime.areas.evidence import lifecycle, repair, transcript
 from beetle.runtime.areas.evolve import evolve
 from beetle.runtime.areas.facts import long_term, mutate, policy
@@ -22,6 +23,7 @@ AREAS = (
     daemon,
     devices,
     lifecycle,
+    forget,
     repair,
     transcript,
     evolve,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
@@ -235,6 +236,11 @@ class Store:
         found = self.open_report.findings
         lost = self.place.lost
         return found if lost is None else (*found, f"{lost}: writes are refused until the daemon is started again")
+
+    def add_findings(self, found: list[str]) -> None:
+        """What was found and done behind the opening, for its report."""
+        if found:
+            self.open_report = replace(self.open_report, findings=(*self.open_report.findings, *found))
 
     @property
     def closed(self) -> bool:

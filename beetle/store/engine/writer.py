@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from typing import Any
 
@@ -36,6 +36,7 @@ from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_
 log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
+HELD_LOOK_S = 0.05
 LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
 TIGHT_BYTES = 64 * 2**20
@@ -48,7 +49,7 @@ CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
 class WriteTransaction(Writing):
     """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
 
-    __slots__ = ("_chain_hash", "_head", "erasures", "logged", "now")
+    __slots__ = ("_chain_hash", "_head", "_recorded", "erasures", "logged", "now")
 
     def __init__(self, connection: apsw.Connection, head: Head, chain_hash: ChainHash) -> None:
         super().__init__(connection)
@@ -57,6 +58,7 @@ class WriteTransaction(Writing):
         self.logged: list[Logged] = []
         self.erasures = 0
         self.now = 0
+        self._recorded = False
 
     def log(self, event: Event) -> int:
         """Append an event-log row; returns its number."""
@@ -66,8 +68,19 @@ class WriteTransaction(Writing):
 
     def expect_erasure(self) -> None:
         """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
+        if self._recorded:
+            return
         self.run(EXPECT_ERASURE_SQL, self.now)
         self.erasures += 1
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """A slice of an erasure whose record says what is left: its log is cut once, behind the last slice."""
+        self._recorded = True
+        try:
+            yield
+        finally:
+            self._recorded = False
 
     def mark(self) -> tuple[Head, int, int]:
         """A point to go back to when a savepoint is rolled back."""
@@ -115,6 +128,8 @@ class Writer:
         self._tight = True
         self._erasures = pending_erasures
         self._erased = threading.Condition()
+        # When the log could not be cut since: a reader holds it, or the disk refuses. None while nothing is in the way.
+        self._held_since: float | None = None
         self.erased = 0
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
@@ -210,13 +225,20 @@ class Writer:
         return self._erasures
 
     def finish_erasures(self, wait: float) -> bool:
-        """Wait until no erased byte is left in the write-ahead log, at most `wait` seconds; whether it was reached."""
-        end = time.monotonic() + wait
+        """Wait until no erased byte is left in the write-ahead log; whether that was reached.
+
+        A log that is large, or a writer that is busy, is waited for as long as it takes; a reader that holds the log,
+        or a disk that refuses, for at most `wait` seconds.
+        """
+        begun = time.monotonic()
         with self._wake:
             self._wake.notify()
         with self._erased:
-            while self._erasures and not self._stopped and (left := end - time.monotonic()) > 0:
-                self._erased.wait(left)
+            while self._erasures and not self._stopped:
+                held = self._held_since
+                if held is not None and time.monotonic() > max(held, begun) + wait:
+                    break
+                self._erased.wait(HELD_LOOK_S)
         return not self._erasures
 
     def cut_log(self, wait: float) -> bool:
@@ -482,7 +504,10 @@ class Writer:
     def _try_erasures(self) -> None:
         """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
         if not self._checkpoints.attempt(TRUNCATE):
+            if self._held_since is None:
+                self._held_since = time.monotonic()
             return
+        self._held_since = None
         # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
         self._connection.pragma("shrink_memory")
         clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)

@@ -316,7 +316,8 @@ def _forget(
     evolve.drop(invocation, tx, proposed, "forgotten")
     facts.forget(invocation, tx, space, rows, authority_of(invocation))
     for each in waiting:
-        queue.take_out(tx, space, each)
+        if (row := candidates.by_key(tx, space, each.candidate)) is not None:
+            queue.drop(invocation, tx, space, row, "forgotten")
     shared = all(row.visibility == "shared" for row in rows) and all(each.privacy in SHARED for each in waiting)
     matter: Matter = "shared" if shared else "private"
     seq = tx.log(invocation.event("memory", "facts_forgotten", matter, facts=len(rows), candidates=len(waiting)))

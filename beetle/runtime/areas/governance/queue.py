@@ -196,6 +196,13 @@ def drop_citing(
         drop(invocation, tx, space, row, "evidence_unavailable")
 
 
+def drop_unfounded(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+    """Drop the candidates that rest on any turn of which content was erased, for the same reason."""
+    for row in candidates.every(tx, space):
+        if any(candidates.cites_erased(tx, space, text) for text in row.evidence):
+            drop(invocation, tx, space, row, "evidence_unavailable")
+
+
 def drop(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
     """Take a candidate out of the queue, undecided; the event says why."""
     take_out(tx, space, row)
