@@ -62,6 +62,19 @@ DERIVED_SQL = """
 SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
 WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
 """
+SPEAKERS_SQL = """
+SELECT DISTINCT conversation FROM (
+  SELECT * FROM (
+    SELECT conversation, visibility, speaker FROM conversation_speaker
+    EXCEPT SELECT conversation, visibility, speaker FROM message WHERE state = 'live' AND speaker IS NOT NULL
+  )
+  UNION ALL
+  SELECT * FROM (
+    SELECT conversation, visibility, speaker FROM message WHERE state = 'live' AND speaker IS NOT NULL
+    EXCEPT SELECT conversation, visibility, speaker FROM conversation_speaker
+  )
+) LIMIT 100
+"""
 COUNTS_SQL = """
 SELECT json_object(
   'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
@@ -105,6 +118,12 @@ def counters(tx: Reading) -> Iterator[Finding]:
     for conversation, turns, counted, last, highest, messages, held in tx.rows(COUNTERS_SQL):
         problem = f"says {turns} turns up to {last} and {messages} messages, holds {counted} up to {highest} and {held}"
         yield Finding("evidence", f"conversation {conversation}", problem)
+
+
+def speakers(tx: Reading) -> Iterator[Finding]:
+    """Conversations whose list of speakers is not that of their live messages."""
+    for (conversation,) in tx.rows(SPEAKERS_SQL):
+        yield Finding("evidence", f"conversation {conversation}", "its speakers are not those of its live messages")
 
 
 def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:

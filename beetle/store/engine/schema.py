@@ -22,6 +22,7 @@ DIGESTS = (
     "00b447288ac1fd995bf9bd837a4e9ac6a78cca6f43eb26d1afcb2c4e60e257fe",
     "179720631d3da013be698cd8ca788315db48b3e1f3e00e5dff911a7b7d0037de",
     "585f13ec279ac242571f356e238a0ba5c9a48852fa421724a37ff490efddb390",
+    "7e0505d06673da7f674615cb02627837a349e9b3e9227fb353500694116d16a5",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

@@ -32,6 +32,7 @@ from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged
+from beetle.store.seals import Changes, Sealer, shapes
 
 T = TypeVar("T")
 
@@ -79,6 +80,7 @@ class Store:
         self._before_close: Callable[[], None] | None = None
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
+        self._sealer: Sealer | None = None
         self.place = Place(settings.path, ())
         settled: list[str] = []
         try:
@@ -121,6 +123,7 @@ class Store:
                     gate=self.gate,
                     place=self.place,
                     pending_erasures=pending,
+                    changes=self._changes(connection),
                 )
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
@@ -184,6 +187,19 @@ class Store:
     def before_close(self, hook: Callable[[], None]) -> None:
         """Call `hook` when the store begins to close, while it can still be written."""
         self._before_close = hook
+
+    def seal_with(self, sealer: Sealer) -> None:
+        """Seal every row that is written from now on."""
+        self._sealer = sealer
+        if isinstance(self.writer, Writer):
+            self.writer.apart(self._begin_sealing)
+
+    def _begin_sealing(self, connection: apsw.Connection) -> None:
+        assert isinstance(self.writer, Writer), "what cannot be written is not sealed"
+        self.writer.changes = self._changes(connection)
+
+    def _changes(self, connection: apsw.Connection) -> Changes | None:
+        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(connection)))
 
     def announce(self, socket: str | None) -> None:
         """Tell other processes, through the lock file, which socket to use."""

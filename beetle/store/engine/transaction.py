@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
+
+if TYPE_CHECKING:
+    from beetle.store.seals import Sealer
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -74,6 +77,11 @@ class Writing(Reading):
     """Queries and changes inside one transaction of the writer."""
 
     __slots__ = ()
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the rows that are written; None where nothing does."""
+        return None
 
     def run(self, sql: str, *values: Any) -> None:
         """One statement that answers no rows."""

@@ -31,6 +31,7 @@ from beetle.contracts.snapshots import (
 from beetle.runtime.areas.devices import forget_holder
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.host import sealing
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -218,6 +219,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             finally:
                 store_snapshots.remove(store, ready)
             shared.identity.recheck(store.identity_check)
+            sealing.begin(store, shared.identity)
         told = {"snapshot_id": header.snapshot_id, "events_behind": behind}
         restored = invocation.own_event("lifecycle", RESTORED, **told)
         lifecycle = log_apart(invocation, restored, lambda tx: _carry(tx, rights, invocation.caller.name))
