@@ -43,7 +43,7 @@ UNSEALED: Mapping[str, str] = {
 OF_TURN: Mapping[str, int] = {"turn": 0, "message": 1, "host_ref": 1, "attr": 1}
 """Tables that are sealed with a turn, and which column holds the turn's key."""
 LABELS = "host_ref_label"
-UNREADABLE = ()
+UNREADABLE: tuple[Any, ...] = ()
 """Instead of a row's values: a text of it is damaged, so that they cannot be read."""
 INSERTED_WITH_TURN = frozenset((*OF_TURN, LABELS))
 COUNTED: Mapping[str, tuple[str, ...]] = {
@@ -155,7 +155,7 @@ class Change(NamedTuple):
 class Changes:
     """The rows that a write has changed, as SQLite tells them, until their seals are written."""
 
-    __slots__ = ("_followed", "_parts", "_rows", "_shapes", "_turns", "plain", "sealer")
+    __slots__ = ("_followed", "_parts", "_rows", "_shapes", "_trusted", "_turns", "plain", "sealer", "trusts")
 
     def __init__(self, sealer: Sealer, made: dict[str, Shape]) -> None:
         self.sealer = sealer
@@ -163,6 +163,9 @@ class Changes:
         self._rows: dict[tuple[str, int | bytes], Change] = {}
         self._turns: set[int] = set()
         self._parts: set[tuple[str, int]] = set()
+        self._trusted: set[tuple[str, int | bytes]] = set()
+        self.trusts = False
+        """Whether what is changed now is sealed as it is then, though another program had changed it before."""
         self._followed: set[str] = set()
         self.plain: set[str] = set()
         """Statements that change nothing of the kind, as far as they were met."""
@@ -217,6 +220,8 @@ class Changes:
     ) -> None:
         known = self._rows.get((table, row))
         self._rows[table, row] = Change(before if known is None else known.before, after)
+        if self.trusts:
+            self._trusted.add((table, row))
 
     def __bool__(self) -> bool:
         return bool(self._rows or self._turns or self._parts)
@@ -224,6 +229,7 @@ class Changes:
     def forget(self) -> None:
         """The write was undone."""
         self._rows.clear()
+        self._trusted.clear()
         self._turns.clear()
         self._parts.clear()
 
@@ -252,7 +258,8 @@ class Changes:
                 return 0, 0
             tx.run(DROP_SQL, table, row)
             return -1, _number(kept)
-        if change.after is UNREADABLE or (change.before is not None and not self._was_sound(shape, change.before, kept)):
+        judged = change.before is not None and (table, row) not in self._trusted
+        if change.after is UNREADABLE or (judged and not self._was_sound(shape, change.before or UNREADABLE, kept)):
             # Another program had changed it, or added it: what the runtime makes of it does not make it good.
             return 0, 0
         seal = self.sealer.seal(table, shape.sealed_of(change.after))

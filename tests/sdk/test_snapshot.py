@@ -423,8 +423,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0005_log_head",
         "0006_event_places",
         "0007_removed_values",
+        "0008_seals",
     )
-    assert memory.inspect().store.schema == 7
+    assert memory.inspect().store.schema == 8
     assert_clean(memory)
 
 

@@ -22,20 +22,23 @@ def sealer_of(store_key: bytes, identity: Identity) -> Sealer:
     return Sealer(None if secret is None else derived(secret, "beetle seal"), keyed(store_key, "seal", b""))
 
 
-def begin(store: Store, identity: Identity) -> None:
+def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
     """Seal from now on what is written, and what no store has sealed yet: a new one, or one of an older schema.
 
     The seals of a store that existed before are told of in the event log: they vouch for nothing that was before.
+
+    Args:
+        restored: a snapshot was put in the store's place, which has an event of its own.
     """
     if store.settings.immutable:
         return
     sealer = sealer_of(store.key, identity)
     store.seal_with(sealer)
-    created = store.open_report.created and not store.epoch
+    untold = restored or store.open_report.created
 
     def adopt(tx: WriteTransaction) -> None:
         taken = seal_checks.adopt(tx, sealer)
-        if taken and not created:
+        if taken and not untold:
             told = {"tables": len(taken), "rows": sum(taken.values())}
             tx.log(Event("lifecycle", "sealed", "serve", "daemon", None, told))
 

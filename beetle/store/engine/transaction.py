@@ -88,6 +88,10 @@ class Writing(Reading):
         for _ in self.connection.execute(sql, values):
             pass
 
+    def mend(self, sql: str, *values: Any) -> None:
+        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
+        self.run(sql, *values)
+
     def insert(self, sql: str, *values: Any) -> int:
         """One INSERT; its rowid."""
         self.run(sql, *values)

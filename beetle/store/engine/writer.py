@@ -97,6 +97,16 @@ class WriteTransaction(Writing):
         finally:
             self.connection.preupdate_hook(None)
 
+    def mend(self, sql: str, *values: Any) -> None:
+        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
+        if self._changes is None:
+            return self.run(sql, *values)
+        self._changes.trusts = True
+        try:
+            return self.run(sql, *values)
+        finally:
+            self._changes.trusts = False
+
     def settle(self) -> None:
         """Write the seals of what was changed."""
         changes = self._changes

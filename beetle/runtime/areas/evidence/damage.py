@@ -26,6 +26,10 @@ TWICE: tuple[Problem, ...] = ("sequence_twice", "turn_id_twice", "ordinal_twice"
 """In the order of the store's `TWICE_SQLS`."""
 UNSURE_ACTORS = 6
 """Messages of a turn whose empty attribution may have been given or left out, up to which both are tried."""
+TOLD_BY_A_MESSAGE: tuple[Problem, ...] = (
+    "digest_mismatch", "other_conversation", "length_mismatch", "body_missing", "body_left",
+)  # fmt: skip
+"""Problems of a message that leave open whether its turn was changed besides."""
 KINDS: dict[str, IssueKind] = {
     "turn_gone": "missing_source_turn",
     "message_gone": "missing_source_message",
@@ -226,7 +230,7 @@ def _turn(
     told = any(issue.problem in ("digest_mismatch", "other_conversation") for issue in found)
     if whole and not told and first.door == "transcript" and not _as_committed(tx, key, held):
         yield _of_record(where, first, "turn_digest_mismatch")
-    elif not found and not _is_sealed(tx, proof, first.turn):
+    elif not any(issue.problem in TOLD_BY_A_MESSAGE for issue in found) and not _is_sealed(tx, proof, first.turn):
         yield _of_record(where, first, "turn_digest_mismatch")
     yield from found
 

@@ -219,7 +219,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             finally:
                 store_snapshots.remove(store, ready)
             shared.identity.recheck(store.identity_check)
-            sealing.begin(store, shared.identity)
+            sealing.begin(store, shared.identity, restored=True)
         told = {"snapshot_id": header.snapshot_id, "events_behind": behind}
         restored = invocation.own_event("lifecycle", RESTORED, **told)
         lifecycle = log_apart(invocation, restored, lambda tx: _carry(tx, rights, invocation.caller.name))
