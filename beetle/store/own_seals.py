@@ -36,7 +36,8 @@ OWNED = (
         "SELECT 'procedural:' || s.name, 0, t.* FROM skill_revision t JOIN skill s ON s.skill = t.skill WHERE s.space = ?",
     ),
     Owned(
-        "proposal", "SELECT 'proposal ' || t.proposal_id, t.visibility <> 'shared', t.* FROM proposal t WHERE t.space = ?"
+        "proposal",
+        "SELECT 'proposal ' || t.proposal_id, t.visibility <> 'shared', t.* FROM proposal t WHERE t.space = ?",
     ),
     Owned(
         "proposal_body",

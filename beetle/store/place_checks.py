@@ -70,7 +70,10 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
                 # A space is taken in whole: what was there before has made room.
                 expected[space] = fresh
             continue
-        named, last = Named(subject.get("channel_id", ""), subject.get("conversation_id", "")), subject.get("last_sequence")
+        named, last = (
+            Named(subject.get("channel_id", ""), subject.get("conversation_id", "")),
+            subject.get("last_sequence"),
+        )
         if isinstance(last, int):
             expected.setdefault(space, {})[named] = last
             if event == "imported":

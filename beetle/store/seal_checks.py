@@ -28,7 +28,9 @@ META_SQL = "SELECT value FROM meta WHERE key = ?"
 CLEAR_SQLS = ("DELETE FROM row_seal WHERE of = ?", "DELETE FROM table_seal WHERE of = ?")
 ADD_SQL = "INSERT INTO row_seal VALUES (?, ?, ?)"
 COUNT_MIGRATIONS_SQL = "SELECT count(*) FROM schema_migration"
-HAS_SEALS_SQL = "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
+HAS_SEALS_SQL = (
+    "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
+)
 
 
 class Broken(NamedTuple):
@@ -90,7 +92,7 @@ def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any)
         return ADDED
     if sealer.fits(seal, shape.name, shape.sealed_of(values)) is False:
         return CHANGED
-    return WITHOUT_IDENTITY if sealer.is_weak(seal) else None
+    return WITHOUT_IDENTITY if sealer.is_weak(shape.name, seal) else None
 
 
 def _sum(seals: Any) -> int | None:
@@ -144,7 +146,7 @@ def turn_problem(tx: Reading, sealer: Sealer, unsealed: int, turn: int, seal: by
     values = turn_seals.values_of(tx, turn)
     if values is not None and sealer.fits(seal, turn_seals.NAME, values) is False:
         return CHANGED
-    return WITHOUT_IDENTITY if sealer.is_weak(seal) else None
+    return WITHOUT_IDENTITY if sealer.is_weak(turn_seals.NAME, seal) else None
 
 
 def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:

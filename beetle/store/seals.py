@@ -56,6 +56,9 @@ STRONG, WEAK = b"\x01", b"\x00"
 MAC_BYTES = 15
 NO_SUM = bytes(MAC_BYTES + 1)
 
+WITHOUT_IDENTITY = frozenset({"meta"})
+"""Tables that are sealed with the store's own key: by `meta` the identity is known again."""
+
 TABLES_SQL = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
 COLUMNS_SQL = "SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid"
 SEAL_SQL = "SELECT seal FROM row_seal WHERE of = ? AND row = ?"
@@ -78,7 +81,7 @@ class Sealer(NamedTuple):
 
     def seal(self, of: str, values: Iterable[Any]) -> bytes:
         """The seal of a row, or of all that is sealed with it; 16 bytes."""
-        if self.strong is None:
+        if self.strong is None or of in WITHOUT_IDENTITY:
             return WEAK + _mac(self.weak, of, values)
         return STRONG + _mac(self.strong, of, values)
 
@@ -92,9 +95,9 @@ class Sealer(NamedTuple):
             return None
         return seal[:1] == STRONG and hmac.compare_digest(seal[1:], _mac(self.strong, of, values))
 
-    def is_weak(self, seal: bytes) -> bool:
+    def is_weak(self, of: str, seal: bytes) -> bool:
         """Whether it was made without the identity, though that is usable now."""
-        return self.strong is not None and seal[:1] == WEAK
+        return self.strong is not None and seal[:1] == WEAK and of not in WITHOUT_IDENTITY
 
     def key_of(self, values: tuple[Any, ...]) -> bytes:
         """What stands for a primary key that is no single integer."""
@@ -215,9 +218,7 @@ class Changes:
             return None
         return shape.row(self.sealer, values) if values else update.rowid
 
-    def _add(
-        self, table: str, row: int | bytes, before: tuple[Any, ...] | None, after: tuple[Any, ...] | None
-    ) -> None:
+    def _add(self, table: str, row: int | bytes, before: tuple[Any, ...] | None, after: tuple[Any, ...] | None) -> None:
         known = self._rows.get((table, row))
         self._rows[table, row] = Change(before if known is None else known.before, after)
         if self.trusts:
@@ -267,7 +268,6 @@ class Changes:
             return 0, 0
         tx.run(PUT_SQL, table, row, seal)
         return int(kept is None), _number(seal) ^ (0 if kept is None else _number(kept))
-
 
     def _was_sound(self, shape: Shape, before: tuple[Any, ...], kept: bytes | None) -> bool:
         """Whether a row was as the runtime had written it, as far as anybody can tell."""

@@ -62,6 +62,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     for each in planes:
         findings.extend(each.links(tx))
     findings.extend(columns.damaged(tx))
+    findings.extend(verify.foreign_keys(tx))
     checked[INDEX], missing = verify.index(tx, table.indexed_tables(), progress)
     findings.extend(missing)
     if pages:

@@ -355,7 +355,7 @@ def _lock(path: str) -> StoreLock:
 def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
     """The store's id and key; made on the first opening."""
     found = connection.execute(GET_META_SQL, ("store_id",)).get
-    if found is None:
+    if found is None and connection.execute(GET_META_SQL, ("store_key",)).get is None:
         with transaction(connection):
             connection.execute(PUT_META_SQL, ("store_id", os.urandom(16).hex()))
             connection.execute(PUT_META_SQL, ("store_key", os.urandom(32)))
