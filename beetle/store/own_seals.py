@@ -1,4 +1,4 @@
-"""Comparing the rows of one space with their seals, by the refs of what they are rows of, as far as a caller may know."""
+"""Comparing the rows of one space with their seals, as far as a caller may know."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ OWNED = (
     Owned("skill", "SELECT 'procedural:' || t.name, 0, t.* FROM skill t WHERE t.space = ?"),
     Owned(
         "skill_revision",
-        "SELECT 'procedural:' || s.name, 0, t.* FROM skill_revision t JOIN skill s ON s.skill = t.skill WHERE s.space = ?",
+        "SELECT 'procedural:' || s.name, 0, t.* FROM skill_revision t "
+        "JOIN skill s ON s.skill = t.skill WHERE s.space = ?",
     ),
     Owned(
         "proposal",

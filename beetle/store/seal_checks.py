@@ -34,8 +34,7 @@ HAS_SEALS_SQL = (
 
 
 class Broken(NamedTuple):
-    """A row that its seal does not fit; `row` None where a whole table is meant. `sealed` is what it holds, in the order
-    of the table's columns, None for a row that is not there."""
+    """A row that its seal does not fit; `row` None where a whole table is meant."""
 
     table: str
     row: int | bytes | None
@@ -150,8 +149,8 @@ def turn_problem(tx: Reading, sealer: Sealer, unsealed: int, turn: int, seal: by
 
 
 def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:
-    """Seal the tables that were never sealed: all of them in a new store and behind a migration, and those that a restore
-    has changed. How many rows, by table."""
+    """Seal the tables that were never sealed: all of them in a new store and behind a migration, and those that a
+    restore has changed. How many rows, by table."""
     known = shapes(tx)
     if _was_migrated(tx, sealer):
         for name in known:

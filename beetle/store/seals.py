@@ -1,12 +1,13 @@
-"""Seals: keyed digests of rows as the runtime wrote them. A row that another program changed, added or removed has none that
-fits.
+"""Seals: keyed digests of rows as the runtime wrote them.
 
-A turn is sealed with all that was committed with it, in its own row, by who writes it (`turn_seals`): that costs one digest a
-turn. Rows of all other tables are sealed apart, at the end of each write: SQLite tells which rows a statement changed, so no
-statement has to care for it. Tables whose rows follow from others need none: `UNSEALED` says why.
+A row that another program changed, added or removed has none that fits.
 
-The key comes from the device identity, so that nobody makes a seal from the database alone. Without a usable identity the
-store's own key serves; the seal's first byte tells which.
+A turn is sealed with all that was committed with it, in its own row, by who writes it (`turn_seals`): that costs one
+digest a turn. Rows of all other tables are sealed apart, at the end of each write: SQLite tells which rows a statement
+changed, so no statement has to care for it. Tables whose rows follow from others need none: `UNSEALED` says why.
+
+The key comes from the device identity, so that nobody makes a seal from the database alone. Without a usable identity
+the store's own key serves; the seal's first byte tells which.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ _WRITES = re.compile(r"\b(INSERT|REPLACE|UPDATE|DELETE)\b(?:\s+OR\s+[A-Z]+)?(?:\
 
 
 class Sealer(NamedTuple):
-    """What seals: `strong` is derived from the device identity, None where that cannot be used; `weak` from the store's key."""
+    """What seals: `strong` comes from the device identity, None where that is not usable; `weak` from the store's key."""
 
     strong: bytes | None
     weak: bytes
@@ -288,7 +289,7 @@ def _number(seal: bytes) -> int:
 
 
 def add_to_sum(tx: Writing, sealer: Sealer, table: str, count: int, total: int) -> None:
-    """Add so many seals, whose exclusive or is `total`, to a table's sum. One that was changed by hand stays as it is."""
+    """Add so many seals, whose exclusive or is `total`, to a table's sum. A sum changed by hand stays."""
     found = tx.row(SUM_SQL, table)
     rows, sum_ = 0, NO_SUM
     if found is not None:

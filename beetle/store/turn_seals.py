@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -23,7 +22,8 @@ FROM host_ref r LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.tu
 """
 ATTRS_SQL = """
 SELECT a.position, m.position, a.message IS NULL, a.visibility, a.export_allowed, a.key, a.value
-FROM attr a LEFT JOIN message m ON m.message = a.message AND m.turn = a.turn WHERE a.turn = ? ORDER BY a.position, a.attr
+FROM attr a LEFT JOIN message m ON m.message = a.message AND m.turn = a.turn
+WHERE a.turn = ? ORDER BY a.position, a.attr
 """
 SET_SQL = "UPDATE turn SET seal = ? WHERE turn = ?"
 SEAL_SQL = "SELECT seal FROM turn WHERE turn = ?"

@@ -126,8 +126,8 @@ def test_the_store_holds_every_kind_of_row_and_is_clean(store: Store, tmp_path: 
 
 
 RARE = {"pending_erasure", "maintained", "job", "idempotency", "transport"}
-"""Kinds of rows that this store does not hold. The first is emptied at each opening; what leaves the others needs a model, a
-key of the caller's or another transport, and they are sealed by the same code as all other tables."""
+"""Kinds of rows that this store does not hold. The first is emptied at each opening; what leaves the others needs a
+model, a key of the caller's or another transport, and they are sealed by the same code as all other tables."""
 
 
 def _copy(store: Store, folder: Path) -> Path:
@@ -138,7 +138,7 @@ def _copy(store: Store, folder: Path) -> Path:
     return target
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), pick=st.integers(0, 1000), how=st.sampled_from(["change", "add", "remove"]))
 def test_a_row_that_another_program_made_is_named(
     store: Store, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, pick: int, how: str

@@ -1,5 +1,6 @@
-"""An auditor's script in Node, written from docs/audit.md alone, verifies an exported log, its signed head and receipts; of
-whatever was changed in the export it says so."""
+"""An auditor's script in Node, written from docs/audit.md alone, verifies an exported log, its signed head and receipts.
+
+Of whatever was changed in the export it says so."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from beetle.contracts.errors import BeetleError
 from beetle.contracts.codec import to_plain
+from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import decode, encode
 from tests.store.conftest import commit, lifecycle, open_runtime, turn
 
