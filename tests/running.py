@@ -13,13 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from beetle.cli.control import ALLOCATOR
 from beetle.client import Client
 
 ROOT = Path(__file__).parents[1]
 
 
 class Daemon:
-    """A daemon on a fresh store in a folder of its own. `ready` is told through the notify socket, not by waiting."""
+    """A daemon on a fresh store in a folder of its own, with the allocator's settings that `beetle start` and the unit
+    give it. `ready` is told through the notify socket, not by waiting."""
 
     def __init__(
         self, *, profile: str, command: str | None = None, folder: str | None = None, checkout: Path = ROOT
@@ -44,7 +46,7 @@ class Daemon:
             self.process = subprocess.Popen(
                 [*self.command, *options, "serve"],
                 cwd=self.checkout,
-                env={**os.environ, "NOTIFY_SOCKET": notify},
+                env={**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify},
                 stdout=log,
                 stderr=log,
             )

@@ -37,7 +37,7 @@ STATUS_SECONDS = 5.0
 CONNECT_SECONDS = 2.0
 NOT_RUNNING = 3
 LOG_TAIL = 64 * 1024
-ALLOCATOR = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
+ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}
 """Has glibc give large blocks back when they are freed: else each of many threads keeps some of its own."""
 
 

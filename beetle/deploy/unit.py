@@ -37,7 +37,7 @@ UMask=0077
 # Where the daemon looks for socket and store when its configuration names none.
 Environment=XDG_RUNTIME_DIR=/run XDG_DATA_HOME=/var/lib
 # Large blocks are given back when they are freed: else each of many threads keeps some of its own.
-Environment=MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=131072
+Environment=MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072
 {places}
 {limits}
 # Small, and there for every agent: what takes the machine's memory is hardly ever this.

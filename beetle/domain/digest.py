@@ -1,5 +1,5 @@
-"""Keyed digests: HMAC-SHA-256 under the store's key, so that short content cannot be guessed from its digest. And base64url,
-in which bytes are told.
+"""Keyed digests: HMAC-SHA-256 under the store's key, so that short content cannot be guessed from its digest; and
+base64url, in which bytes are shown.
 """
 
 from __future__ import annotations

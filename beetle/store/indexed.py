@@ -52,18 +52,26 @@ SELECT f.rowid AS rowid, sum(term.score) AS score FROM term CROSS JOIN recall_in
 WHERE f.recall_index MATCH term.expression{left_out} GROUP BY f.rowid
 """
 """Rows that match any of the terms, with the sum of the scores of those that they match."""
-SEARCH = TERMS + MATCHES.format(left_out=" AND f.rowid & 15 <> ?2") + "ORDER BY score DESC, f.rowid DESC LIMIT ?3\n"
+AS_JSON = "SELECT json_group_array(json_array(hit.rowid, format('%!.17g', hit.score)))"
+"""Of the rows of a query, whose order it keeps; JSON's own numbers would lose a score's last digits."""
+SEARCH = f"""{TERMS}
+{AS_JSON} FROM (
+{MATCHES.format(left_out=" AND f.rowid & 15 <> ?2")} ORDER BY score DESC, f.rowid DESC LIMIT ?3
+) hit
+"""
 
 
 @cache
 def search_between(tables: Tables) -> str:
     """Searches rows of these tables within a time."""
     return f"""{TERMS}
-SELECT hit.rowid, hit.score FROM ({MATCHES.format(left_out="")}) hit
-WHERE CASE hit.rowid & 15{_cases(tables, "within")}
-  ELSE 0
-END
-ORDER BY hit.score DESC, hit.rowid DESC LIMIT ?5
+{AS_JSON} FROM (
+  SELECT hit.rowid, hit.score FROM ({MATCHES.format(left_out="")}) hit
+  WHERE CASE hit.rowid & 15{_cases(tables, "within")}
+    ELSE 0
+  END
+  ORDER BY hit.score DESC, hit.rowid DESC LIMIT ?5
+) hit
 """  # noqa: S608 - constants
 
 

@@ -63,8 +63,10 @@ PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
 SIZE_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ?"
 COUNTS_SQL = """
-SELECT (SELECT count(*) FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid & 15 <> ?2)
-FROM json_each(?1) j
+SELECT json_group_array(counted) FROM (
+  SELECT (SELECT count(*) FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid & 15 <> ?2) AS counted
+  FROM json_each(?1) j
+)
 """
 MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY rowid"
 SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
@@ -215,19 +217,19 @@ def search(tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope, 
     within = _within(tx, scope)
     size = tx.value(SIZE_SQL, within or EVERY_ROW, _left_out(scope))
     expressions = [_both(expression, within) for expression, _ in terms]
-    counts = tx.rows(COUNTS_SQL, json.dumps(expressions), _left_out(scope))
+    counts = json.loads(tx.value(COUNTS_SQL, json.dumps(expressions), _left_out(scope)))
     weighted = [
         (expression, weight * max(LEAST_IDF, log((size - count + 0.5) / (count + 0.5))))
-        for expression, (_, weight), (count,) in zip(expressions, terms, counts, strict=True)
+        for expression, (_, weight), count in zip(expressions, terms, counts, strict=True)
         if count
     ]
     if scope.since is None and scope.until is None and scope.as_of is None:
-        rows = tx.rows(SEARCH, json.dumps(weighted), _left_out(scope), limit)
+        found = tx.value(SEARCH, json.dumps(weighted), _left_out(scope), limit)
     else:
         since = -(2**63) if scope.since is None else scope.since
         until = 2**63 - 1 if scope.until is None else scope.until
-        rows = tx.rows(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
-    return [IndexMatch(NAMED[rowid & 15], rowid >> PLANE_BITS, score) for rowid, score in rows]
+        found = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
+    return [IndexMatch(NAMED[rowid & 15], rowid >> PLANE_BITS, float(score)) for rowid, score in json.loads(found)]
 
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:

@@ -245,22 +245,24 @@ class EvidenceRow(NamedTuple):
     state: str
     speaker: str | None
     content: str
-    digest: bytes
+    digest_hex: str
+
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.digest_hex)
 
 
 EVIDENCE_COLUMNS = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
-  m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
+m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
+  m.role, m.at, m.visibility, m.state, m.speaker, b.content, hex(m.digest)
+"""
+EVIDENCE_TABLES = """
 FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
 JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
-BY_KEY_SQL = (
-    EVIDENCE_COLUMNS + "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"  # noqa: S608 - constants
-)
-BY_PLACE_SQL = """
-SELECT m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
-  m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
+BY_KEY = "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"
+BY_PLACE = """
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
 JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
@@ -268,13 +270,17 @@ JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 WHERE m.state = 'live'
 """
-RECENT_SQL = (
-    EVIDENCE_COLUMNS  # noqa: S608 - constants
-    + """
+ONE_BY_ONE = f"SELECT {EVIDENCE_COLUMNS}"
+AT_ONCE = f"SELECT json_group_array(json_array({EVIDENCE_COLUMNS}))"
+BY_KEY_SQL = ONE_BY_ONE + EVIDENCE_TABLES + BY_KEY
+BY_KEY_AT_ONCE_SQL = AT_ONCE + EVIDENCE_TABLES + BY_KEY
+BY_PLACE_SQL = ONE_BY_ONE + BY_PLACE
+BY_PLACE_AT_ONCE_SQL = AT_ONCE + BY_PLACE
+RECENT = """
 WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
 ORDER BY m.ordinal DESC LIMIT ?
 """
-)
+RECENT_SQL = ONE_BY_ONE + EVIDENCE_TABLES + RECENT
 HIDDEN_SQL = """
 SELECT count(*) FROM (
   SELECT visibility, state FROM message WHERE conversation = ? ORDER BY ordinal DESC LIMIT ?
@@ -299,12 +305,12 @@ LATELY = 1_000
 
 def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
     """The live messages with these keys."""
-    return [EvidenceRow(*row) for row in tx.rows(BY_KEY_SQL, json.dumps(list(keys)))]
+    return [EvidenceRow(*row) for row in tx.at_once(BY_KEY_AT_ONCE_SQL, BY_KEY_SQL, json.dumps(list(keys)))]
 
 
 def evidence_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[EvidenceRow]:
     """The live messages at these (conversation, ordinal) places."""
-    return [EvidenceRow(*row) for row in tx.rows(BY_PLACE_SQL, json.dumps(list(places)))]
+    return [EvidenceRow(*row) for row in tx.at_once(BY_PLACE_AT_ONCE_SQL, BY_PLACE_SQL, json.dumps(list(places)))]
 
 
 def recent_evidence(tx: Reading, conversation: int, visible: Sequence[str], limit: int) -> list[EvidenceRow]:

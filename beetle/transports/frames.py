@@ -10,7 +10,7 @@ import json
 import math
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -28,6 +28,8 @@ _UINT64: Final = 0xCF
 _TIMESTAMP: Final = 0xFF
 """The extension type -1 as a byte: the one that MessagePack itself defines."""
 
+_STRETCH: Final = 4096
+"""Bytes, or keys, that are looked at without a breath: about a millisecond."""
 _KEYS_IN_A_SET: Final = 1024
 _TEXT_PIECE: Final = 65_536
 _NAME_SHOWN: Final = 64
@@ -57,6 +59,10 @@ class Frame(NamedTuple):
 
     data: bytes
     fault: Fault | None
+
+
+def _go_on() -> None:
+    """Whoever has nobody to wait for."""
 
 
 def _token_tables() -> tuple[bytes, bytes, tuple[int, ...]]:
@@ -109,9 +115,14 @@ class _KeyRuns:
             self._runs.append(array("q", sorted(self._open)))
             self._open.clear()
 
-    def repeated(self) -> bool:
+    def repeated(self, breathe: Callable[[], None]) -> bool:
         """Whether two runs share a key; within one run `in` has already told."""
-        return any(left == right for left, right in pairwise(merge(*self._runs, sorted(self._open))))
+        for number, (left, right) in enumerate(pairwise(merge(*self._runs, sorted(self._open)))):
+            if left == right:
+                return True
+            if not number % _STRETCH:
+                breathe()
+        return False
 
 
 _Keys: TypeAlias = set[bytes] | _KeyRuns
@@ -130,7 +141,8 @@ class FrameReader:
     def __init__(self, limits: FrameLimits) -> None:
         self._limits = limits
         self._buffer: bytes | bytearray = b""
-        self._start = 0
+        self._start: int = 0
+        self._breathe = _go_on
         self._restart()
 
     @property
@@ -161,13 +173,20 @@ class FrameReader:
             self._start = 0
         self._buffer += data
 
-    def next_frame(self) -> Frame | None:
-        """The next complete frame, or None when more bytes are needed; raises InvalidFrame, PayloadTooLarge."""
+    def next_frame(self, breathe: Callable[[], None] = _go_on) -> Frame | None:
+        """The next complete frame, or None when more bytes are needed; raises InvalidFrame, PayloadTooLarge.
+
+        Args:
+            breathe: called at every so many bytes, and may wait.
+        """
         if not self.buffered:
             return None
         if self._position == self._start and _KIND[self._buffer[self._start]] != _MAP:
             raise InvalidFrame(reason="a frame begins with a byte that no MessagePack map begins with")
-        if not self._scan():
+        self._breathe = breathe
+        while (whole := self._scan()) is None:
+            breathe()
+        if not whole:
             return None
         end = self._position
         frame = Frame(bytes(memoryview(self._buffer)[self._start : end]), self._fault)
@@ -179,14 +198,15 @@ class FrameReader:
         return frame
 
     def _restart(self) -> None:
-        self._position = self._start
-        self._edge = self._start + self._limits.frame_bytes
+        self._position: int = self._start
+        self._edge: int = self._start + self._limits.frame_bytes
         self._here = _OUTSIDE
         self._outer: list[_Open] = []
         self._fault: Fault | None = None
 
-    def _scan(self) -> bool:
-        """Moves over the whole tokens that are there; True where the frame ends.
+    def _scan(self) -> bool | None:
+        """Moves over the whole tokens of a stretch; True where the frame ends, False where more
+        bytes are needed, None where there is more to look at.
 
         `edge` is where the bytes of the open container must end at the latest: the frame's limit less one byte for
         each item that the containers around it still owe.
@@ -194,8 +214,9 @@ class FrameReader:
         buffer, size, outer = self._buffer, len(self._buffer), self._outer
         position, edge = self._position, self._edge
         left, keys, name = self._here
+        stop = min(size, position + _STRETCH)
         try:
-            while position < size or not left:
+            while position < stop or not left:
                 if not left:
                     if not outer:
                         return True
@@ -237,7 +258,7 @@ class FrameReader:
                     self._judge_header(kind, buffer[position:body], (left - 1, keys, name))
                 position = end
                 left -= 1
-            return False
+            return None if position < size else False
         finally:
             self._position, self._edge, self._here = position, edge, (left, keys, name)
 
@@ -251,7 +272,7 @@ class FrameReader:
 
     def _leave(self, keys: _Keys | None) -> _Open:
         outer = self._outer.pop()
-        if isinstance(keys, _KeyRuns) and keys.repeated():
+        if isinstance(keys, _KeyRuns) and keys.repeated(self._breathe):
             self._note("duplicate key", outer)
         return outer
 

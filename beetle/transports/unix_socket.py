@@ -196,8 +196,9 @@ class _Connection:
         self._principals = principals
         self._forget = forget
         self._peer = _credentials(peer)
-        self._user = f"uid:{self._peer.uid}"
         caller = principals.identify(self._peer)
+        # As its requests count, so that nobody has two turns for one.
+        self._user = caller.name if caller.kind != "unknown" else f"uid:{self._peer.uid}"
         self._proven = caller.kind != "unknown"
         _timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
         self._places = places
@@ -325,7 +326,7 @@ class _Connection:
         ends = self._begun or self._first or time.monotonic() + self._begun_seconds
         scan = self._dispatcher.shared.scan_turns.held(self._user, ends, self._of_no_use)
         with scan, self._dispatcher.crowd.asking(self._user) as work, work.going_on():
-            return self._reader.next_frame()
+            return self._reader.next_frame(work.breathe)
 
     def _of_no_use(self) -> bool:
         return self._share.gone or self._gone()

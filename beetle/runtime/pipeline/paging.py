@@ -21,12 +21,14 @@ class Room:
     """
 
     def __init__(self, invocation: Invocation) -> None:
+        self._work = invocation.work
         self._left = invocation.shared.profile.budgets.answer_bytes
         self._begun = False
         self.full = False
 
     def takes(self, *parts: Any) -> bool:
         """Whether there is room for one more entry, which is made of these."""
+        self._work.breathe()
         self._left -= sum(len(pack(each)) for each in parts)
         self.full = self.full or (self._begun and self._left < 0)
         self._begun = True

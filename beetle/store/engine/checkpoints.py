@@ -10,6 +10,7 @@ from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
 from beetle.store.engine.place import Place
+from beetle.store.engine.scrub import lend
 
 log = logging.getLogger("beetle.store")
 
@@ -27,6 +28,7 @@ class Checkpoints:
         self._saved = False
         self._connection = open_checkpointer(settings) if settings.walled else None
         if settings.walled:
+            lend(settings.path, place.descriptor)
             connection.set_wal_hook(self._count_wal)
 
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
@@ -93,3 +95,4 @@ class Checkpoints:
         """Close the connection."""
         if self._connection is not None:
             close_connection(self._connection)
+            lend(self._settings.path, None)

@@ -51,7 +51,8 @@ class Place:
             if (found := _mark(path)) is None:
                 raise StoreMoved(path=store, reason=f"{what} was removed or renamed while the store was being opened")
             self._files.append((path, what, found))
-        self._descriptor = _opened(store) if self._files else None
+        self.descriptor = _opened(store) if self._files else None
+        """Of the database file, for as long as SQLite has it open."""
 
     def check(self) -> None:
         """Look, and refuse what would be written or opened by name. Once lost, a place is lost for good: who had the
@@ -73,20 +74,20 @@ class Place:
 
     def alone(self) -> bool:
         """Whether no other process has the database file open, under whatever name."""
-        if self._descriptor is None:
+        if self.descriptor is None:
             return False
         asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, SHARED_FIRST, SHARED_BYTES, 0)
         try:
-            found = fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked)
+            found = fcntl.fcntl(self.descriptor, fcntl.F_GETLK, asked)
         except OSError:
             return False
         return struct.unpack(FLOCK, found)[0] == fcntl.F_UNLCK
 
     def close(self) -> None:
         """Not before SQLite has closed the file: that would drop the locks that it holds for this process."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
 
 
 def place_of(store: str, *, walled: bool) -> Place:

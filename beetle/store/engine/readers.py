@@ -128,7 +128,7 @@ class Readers:
                 raise DeadlineExceeded.before("the read was begun")
             with self._connected(heavy) as reader:
                 reader.deadline, reader.is_abandoned, reader.breathe = deadline, is_abandoned, breathe
-                yield from _transaction(reader.connection)
+                yield from _transaction(reader.connection, breathe)
         except apsw.InterruptError:
             raise DeadlineExceeded.before("the read was done") from None
         except apsw.Error as error:
@@ -219,10 +219,10 @@ class Readers:
         close_connection(reader.connection)
 
 
-def _transaction(connection: apsw.Connection) -> Iterator[Reading]:
+def _transaction(connection: apsw.Connection, breathe: Callable[[], None] | None) -> Iterator[Reading]:
     connection.execute("BEGIN")
     try:
-        yield Reading(connection)
+        yield Reading(connection, breathe)
     finally:
         # After an error SQLite may have ended the transaction by itself; a ROLLBACK would hide that error.
         if connection.in_transaction:

@@ -8,7 +8,9 @@ overflow or free-list page begins with a page number, whose first byte is below 
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from typing import Any
 
 import apsw
@@ -19,6 +21,7 @@ FILE_HEADER = 100
 
 _registered: dict[str, ScrubbingVFS] = {}
 _guard = threading.Lock()
+_lent: dict[str, int] = {}
 
 
 def scrubbing(base: str | None) -> str:
@@ -28,6 +31,15 @@ def scrubbing(base: str | None) -> str:
         if name not in _registered:
             _registered[name] = ScrubbingVFS(name)
         return _registered[name].name
+
+
+def lend(path: str, descriptor: int | None) -> None:
+    """Have the database file at `path` synced through this descriptor of it, which stays open until None is lent. One
+    that was opened for each sync could not be closed: that drops the locks that SQLite holds for this process."""
+    if descriptor is None:
+        _lent.pop(os.path.realpath(path), None)
+    else:
+        _lent[os.path.realpath(path)] = descriptor
 
 
 def scrubbed(page: bytes, offset: int) -> bytes:
@@ -52,10 +64,61 @@ class ScrubbingVFS(apsw.VFS):
         super().__init__(self.name, base)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
-        kind = ScrubbingFile if flags[0] & apsw.SQLITE_OPEN_MAIN_DB else apsw.VFSFile
-        return kind(self._base, name, flags)
+        if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return ScrubbingFile(self._base, name, flags)
+        if flags[0] & apsw.SQLITE_OPEN_WAL and not self._base:
+            return LogFile(self._base, name, flags)
+        return apsw.VFSFile(self._base, name, flags)
+
+    def xSleep(self, microseconds: int) -> int:
+        # A checkpoint sleeps while it waits for readers. The binding's own sleep keeps the interpreter meanwhile.
+        time.sleep(microseconds / 1_000_000)
+        return microseconds
 
 
 class ScrubbingFile(apsw.VFSFile):
+    def __init__(self, base: str, name: Any, flags: list[int]) -> None:
+        super().__init__(base, name, flags)
+        self._path = "" if base or name is None else _path(name)
+
     def xWrite(self, data: Any, offset: int) -> None:
         super().xWrite(scrubbed(bytes(data), offset), offset)
+
+    def xSync(self, flags: int) -> None:
+        descriptor = _lent.get(self._path)
+        if descriptor is None:
+            super().xSync(flags)
+        else:
+            _sync(descriptor)
+
+
+class LogFile(apsw.VFSFile):
+    """A write-ahead log, which SQLite holds no locks on: a descriptor of our own may be closed again."""
+
+    def __init__(self, base: str, name: Any, flags: list[int]) -> None:
+        super().__init__(base, name, flags)
+        self._descriptor: int | None = os.open(_path(name), os.O_RDONLY | os.O_CLOEXEC)
+
+    def xSync(self, flags: int) -> None:
+        if self._descriptor is None:
+            super().xSync(flags)
+        else:
+            _sync(self._descriptor)
+
+    def xClose(self) -> None:
+        super().xClose()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _path(name: Any) -> str:
+    return name.filename() if isinstance(name, apsw.URIFilename) else name
+
+
+def _sync(descriptor: int) -> None:
+    """Wait for the disk. The binding's own call keeps the interpreter for so long, and nobody is answered."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise apsw.IOError(f"the disk does not take it ({error.strerror})") from error

@@ -46,6 +46,7 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         loaded = recall.load(asked)
         candidates += loaded.candidates
         records[name] = loaded.records
+    invocation.work.breathe()
     ready = time.perf_counter()
     ranked = rank(parsed, candidates, current_conversation=current.conversation)
     if not search.neighbours:
