@@ -75,7 +75,7 @@ _WRITES = re.compile(r"\b(INSERT|REPLACE|UPDATE|DELETE)\b(?:\s+OR\s+[A-Z]+)?(?:\
 
 
 class Sealer(NamedTuple):
-    """What seals: `strong` comes from the device identity, None where that is not usable; `weak` from the store's key."""
+    """What seals: `strong` comes from the device identity, None where that cannot be used; `weak` from the store."""
 
     strong: bytes | None
     weak: bytes

@@ -1,4 +1,4 @@
-"""An auditor's script in Node, written from docs/audit.md alone, verifies an exported log, its signed head and receipts.
+"""An auditor's script in Node, written from docs/audit.md alone, verifies an exported log, signed head and receipts.
 
 Of whatever was changed in the export it says so."""
 
@@ -45,7 +45,9 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
         while not pages or pages[-1]["has_more"]:
             after = pages[-1]["chain"][-1]["seq"] if pages else None
             pages.append(to_plain(memory.read_event_log(chain=True, limit=2, after=after)))
-        device = memory.inspect().operator.identity.device
+        operator = memory.inspect().operator
+        assert operator is not None and operator.identity.device is not None
+        device = operator.identity.device
     return Export(pages, device, receipts)
 
 
