@@ -111,7 +111,9 @@ def looked_at(path: Path) -> list[tuple[str, str, str]]:
 
 def rows_of(path: Path, table: str) -> list[Any]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    found = sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
+    # The sum of an empty table is made anew by each opening, which then has other sums of what it logs.
+    columns = "of, rows" if table == "table_seal" else "*"
+    found = sorted(connection.execute(f"SELECT {columns} FROM {table}").fetchall(), key=repr)
     connection.close()
     return found
 
@@ -138,7 +140,12 @@ def _copy(store: Store, folder: Path) -> Path:
     return target
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data(), pick=st.integers(0, 1000), how=st.sampled_from(["change", "add", "remove"]))
 def test_a_row_that_another_program_made_is_named(
     store: Store, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, pick: int, how: str
