@@ -16,6 +16,7 @@ from beetle.cli import (
     render_maintain,
     render_private,
     render_repair,
+    render_waiting,
 )
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
 from beetle.contracts import codec
@@ -411,5 +412,6 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_host.RENDERERS,
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
+    **render_waiting.RENDERERS,
 }
 """Report type, or the parent of several, to what renders it. Others are shown as JSON."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from beetle.cli.text import count, neutral, size, table, when
 from beetle.contracts.common import Report
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryRecoverReport, RecoverStep
-from beetle.contracts.long_term import LongTermMutateReport
 from beetle.contracts.snapshots import (
     SnapshotCreateReport,
     SnapshotInfo,
@@ -17,7 +16,6 @@ from beetle.contracts.snapshots import (
     SnapshotRestoreReport,
     SnapshotVerifyReport,
 )
-from beetle.contracts.transcript import MemoryTranscriptLifecycleReport
 
 Width = int | None
 
@@ -127,7 +125,18 @@ def prune(report: SnapshotPruneReport, _width: Width) -> str:
     return "\n".join(lines)
 
 
-def erased(report: MemoryTranscriptLifecycleReport | LongTermMutateReport, what: str) -> Iterable[str]:
+class Erasing(Protocol):
+    """A report of something that may erase."""
+
+    @property
+    def erasure(self) -> str | None: ...
+    @property
+    def replica_horizon(self) -> str | None: ...
+    @property
+    def receipt(self) -> str | None: ...
+
+
+def erased(report: Erasing, what: str) -> Iterable[str]:
     """How far an erasure is, where what was erased may still be, and the receipt."""
     if report.erasure == "done":
         yield f"Erased: no byte of {what} is left in the database or its log."

@@ -117,7 +117,14 @@ if TYPE_CHECKING:
         ProceduralWrite,
     )
     from beetle.contracts.names import BackendName, PlaneName, TransportName, ViewName
-    from beetle.contracts.private import PrivateGetReport, PrivateGetRequest, PrivateListReport, PrivateListRequest
+    from beetle.contracts.private import (
+        PrivateDeleteReport,
+        PrivateDeleteRequest,
+        PrivateGetReport,
+        PrivateGetRequest,
+        PrivateListReport,
+        PrivateListRequest,
+    )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.skills import (
         RuntimeSkillDeleteRequest,
@@ -176,8 +183,22 @@ if TYPE_CHECKING:
         MemoryTranscriptRepairSafeReport,
         MemoryTranscriptRepairSafeRequest,
     )
+    from beetle.contracts.transfer import (
+        TransferBeginReport,
+        TransferBeginRequest,
+        TransferGetReport,
+        TransferGetRequest,
+        TransferPutReport,
+        TransferPutRequest,
+    )
+    from beetle.contracts.waiting import (
+        GovernanceDecideReport,
+        GovernanceDecideRequest,
+        GovernanceListReport,
+        GovernanceListRequest,
+    )
 
-OPERATION_COUNT = 65
+OPERATION_COUNT = 71
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -678,6 +699,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
         @overload
         def export_snapshot(
@@ -688,6 +710,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
 
     def export_snapshot(self, request: MemoryExportRequest | str | None = None, /, **fields: Any) -> MemoryExportReport:
@@ -701,10 +724,13 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             `left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out.
                 `device` is the fingerprint of this device, which signed it; null where its identity cannot be used.
+                `transfer` is what to fetch in place of `snapshot`, where it goes in pieces.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -722,9 +748,10 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            snapshot: bytes,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            snapshot: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -732,24 +759,27 @@ class OperationMethods(ABC):
         @overload
         def import_snapshot(
             self,
-            snapshot: bytes,
+            snapshot: bytes | None,
             /,
             *,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_snapshot(
-        self, request: MemoryImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemoryImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import a continuity snapshot as one chat: all of it or nothing.
 
         Args:
-            snapshot: the bytes as they were exported (required; at least 1 character; at most the profile's
+            snapshot: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             target_chat_id: chat to import into, in the channel of the scope (required; at least 1 character; at
                 most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
@@ -789,6 +819,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
         @overload
         def export_space(
@@ -798,6 +829,7 @@ class OperationMethods(ABC):
             *,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
 
     def export_space(
@@ -812,6 +844,8 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             As of a chat's export.
@@ -832,8 +866,9 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            archive: bytes,
             mode: Literal["bootstrap_import", "full_restore"],
+            archive: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -841,23 +876,26 @@ class OperationMethods(ABC):
         @overload
         def import_space(
             self,
-            archive: bytes,
+            archive: bytes | None,
             /,
             *,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_space(
-        self, request: MemorySpaceImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemorySpaceImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import an archive as the memory space: all of it or nothing.
 
         Args:
-            archive: the bytes as they were exported (required; at least 1 character; at most the profile's
+            archive: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
@@ -882,6 +920,131 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("memory.import_space", "archive", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def begin_transfer(self, request: TransferBeginRequest, /) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            /,
+            *,
+            total_bytes: int,
+        ) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            total_bytes: int,
+            /,
+        ) -> TransferBeginReport: ...
+
+    def begin_transfer(
+        self, request: TransferBeginRequest | int | None = None, /, **fields: Any
+    ) -> TransferBeginReport:
+        """Begin to send the bytes of an import in pieces.
+
+        Args:
+            total_bytes: how many bytes will be sent in all (required; at least 1; at most 9,007,199,254,740,992; at
+                most the profile's import_bytes).
+
+        Returns:
+            Where to send the pieces, each of at most `piece_bytes`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.begin", "total_bytes", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def put_piece(self, request: TransferPutRequest, /) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+
+    def put_piece(self, request: TransferPutRequest | str | None = None, /, **fields: Any) -> TransferPutReport:
+        """Send the next piece of an import; the last one completes it.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: how many bytes were sent before this piece (required; at least 0; at most
+                9,007,199,254,740,992).
+            data: the piece (required; at least 1 character; at most the profile's piece_bytes).
+
+        Returns:
+            `received` of `total_bytes` are here; the import may be asked for when they are equal.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's piece_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.put", "transfer_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def get_piece(self, request: TransferGetRequest, /) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+
+    def get_piece(self, request: TransferGetRequest | str | None = None, /, **fields: Any) -> TransferGetReport:
+        """Fetch a piece of an export; the one that ends the export ends the transfer.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: where the piece begins; below the export's total_bytes (required; at least 0; at most
+                9,007,199,254,740,992).
+            view: view that filters the exported content (default export).
+
+        Returns:
+            The piece that begins at `offset`, of an export of `total_bytes`; `done` with the last one.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.get", "transfer_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1581,6 +1744,119 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def list_waiting(self, request: GovernanceListRequest, /) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            /,
+            *,
+            what: Literal["all", "candidates", "jobs"] = "all",
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            what: Literal["all", "candidates", "jobs"],
+            /,
+            *,
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+
+    def list_waiting(
+        self, request: GovernanceListRequest | Literal["all", "candidates", "jobs"] | None = None, /, **fields: Any
+    ) -> GovernanceListReport:
+        """List the candidates that wait, the oldest first, then the jobs that wait, run or have failed.
+
+        Args:
+            what: only candidates, or only jobs (default all).
+            reason: only candidates that wait for this (default None).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts all that the request asks for and the caller may know of, not the page. Private
+                candidates are listed through a view that shows private facts; to an operator, also those that it
+                wrote itself. Sealed ones are listed only through raw_owner, to who holds private.read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.list", "what", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def decide_waiting(self, request: GovernanceDecideRequest, /) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            /,
+            *,
+            ids: Sequence[str],
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            ids: Sequence[str],
+            /,
+            *,
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+
+    def decide_waiting(
+        self, request: GovernanceDecideRequest | Sequence[str] | None = None, /, **fields: Any
+    ) -> GovernanceDecideReport:
+        """Accept or reject waiting candidates under the caller's own authority, or retry jobs.
+
+        An error decides nothing: all of them are decided, or none.
+
+        Args:
+            ids: waiting_id of candidates to accept or reject, job_id of jobs to retry, as governance.list gives
+                them (required; each: at least 1 character; each: at most 256 characters; each: no control
+                characters; at least 1 item; at most the profile's batch_requests).
+            decision: accept judges a candidate as if the caller said it now; reject erases it; retry has a failed
+                or waiting job done at once (required).
+            reason: reason; needed to reject. Stored in the revision of an accepted fact, in nothing else (default
+                None; at least 1 character; at most 512 characters; not blank).
+            dry_run: report what would come of it; change nothing (default False).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
+                `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else
+                `pending`; `replica_horizon` tells until when snapshots hold them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.decide", "ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def commit_transcript(self, request: MemoryTranscriptCommitRequest, /) -> MemoryTranscriptCommitReport: ...
         @overload
         def commit_transcript(
@@ -2125,6 +2401,50 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("private.get", "record_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def delete_private(self, request: PrivateDeleteRequest, /) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            /,
+            *,
+            record_id: str,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            record_id: str,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+
+    def delete_private(
+        self, request: PrivateDeleteRequest | str | None = None, /, **fields: Any
+    ) -> PrivateDeleteReport:
+        """Delete one private record, with the candidates that wait for it and its links to evidence.
+
+        Args:
+            record_id: the record's id, as private.list gives it (required; at least 1 character; at most 256
+                characters; no control characters).
+            dry_run: report what would be deleted; change nothing (default False).
+
+        Returns:
+            `waiting` counts the candidates that go with the record. `erasure` is `done` when no byte of it is left
+                in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store
+                that may hold it still, None where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("private.delete", "record_id", request, fields)
 
     if TYPE_CHECKING:
 

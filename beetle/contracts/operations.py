@@ -24,6 +24,8 @@ from beetle.contracts import (
     tool_registries,
     transcript,
     transcript_repair,
+    transfer,
+    waiting,
 )
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
@@ -32,11 +34,13 @@ OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
     *continuity.OPERATIONS,
+    *transfer.OPERATIONS,
     *skills.OPERATIONS,
     *agent_skills.OPERATIONS,
     *tool_registries.OPERATIONS,
     *long_term.OPERATIONS,
     *governance.OPERATIONS,
+    *waiting.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
     *private.OPERATIONS,
@@ -50,5 +54,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""
+
+BUILT_TRANSPORTS = frozenset(name for row in OPERATIONS for name in row.exposed)
+"""The transports that this build serves."""
 
 BY_NAME: Mapping[str, Operation] = {row.name: row for row in OPERATIONS}

@@ -175,6 +175,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, deadline_ms=3_600_000, word="label",
         example={"label": "before the update"},
         shell=("beetle snapshot create 'before the update'",),
+        progress=True,
     ),
     Operation(
         "snapshot.list", "list_snapshots", SnapshotListRequest, SnapshotListReport, "read", "snapshot", SNAPSHOT,
@@ -188,6 +189,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "unpack a snapshot and check its digests, pages, event log, counts and identity",
         batch=False, heavy=True, deadline_ms=3_600_000, word="snapshot_id",
         example={"snapshot_id": "s-0123456789abcdef"},
+        progress=True,
     ),
     Operation(
         "snapshot.restore", "restore_snapshot", SnapshotRestoreRequest, SnapshotRestoreReport, "admin", "snapshot",
@@ -196,6 +198,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, deadline_ms=3_600_000, word="snapshot_id",
         example={"snapshot_id": "s-0123456789abcdef"},
         shell=("beetle snapshot restore SNAPSHOT --dry-run", "beetle snapshot restore SNAPSHOT"),
+        progress=True,
     ),
     Operation(
         "snapshot.prune", "prune_snapshots", SnapshotPruneRequest, SnapshotPruneReport, "admin", "snapshot", SNAPSHOT,

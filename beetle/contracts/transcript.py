@@ -490,5 +490,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "reason": "asked by Ana",
         },
         shell=("beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",),
+        progress=True,
     ),
 )  # fmt: skip

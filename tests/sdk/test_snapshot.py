@@ -423,9 +423,10 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0005_log_head",
         "0006_event_places",
         "0007_removed_values",
-        "0008_seals",
+        "0008_waiting",
+        "0009_seals",
     )
-    assert memory.inspect().store.schema == 8
+    assert memory.inspect().store.schema == 9
     assert_clean(memory)
 
 

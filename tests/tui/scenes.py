@@ -281,7 +281,7 @@ SCENES: dict[str, Scene] = {
     "memory": Scene(memory, sizes=USUAL + SMALL),
     "policies": Scene(part("Policies", "1 of 1 policy")),
     "tools": Scene(part("Tools", "1 of 1 registry", "Succeeded in 3")),
-    "waiting": Scene(part("Waiting", "No job is open", "needs_assertion")),
+    "waiting": Scene(part("Waiting", "1 of 1 entry", "needs_assertion")),
     "proposals": Scene(part("Proposals", "1 of 1 proposal", "+The pump")),
     "recall": Scene(recall, sizes=USUAL + SMALL),
     "block": Scene(block),

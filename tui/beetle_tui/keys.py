@@ -101,7 +101,7 @@ def _is_key(key: str) -> bool:
 
 def _nearest(word: str, known: set[str]) -> str:
     close = get_close_matches(word[:80], sorted(known), n=3)
-    return f"did you mean {' or '.join(close)}?" if close else "`?` in the console and docs/console.md list them"
+    return f"did you mean {' or '.join(close)}?" if close else "`?` in the console and `beetle help console` list them"
 
 
 def hinted(app: App[Any], text: str) -> str:

@@ -35,9 +35,10 @@ TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
     "digest_mismatch", "length_mismatch", "body_missing", "body_left", "turn_empty", "counts_disagree", "not_indexed",
     "indexed_though_withheld", "turn_digest_mismatch", "turn_gone", "message_gone",
 ))  # fmt: skip
-"""Problems of a space's transcripts that are found by looking through the tables or the seals of all. Of a citation that was
-never linked nobody can say that its turn was here: as in a recovery, that is no damage; a turn that was here leaves its
-link, its seal or its number in the event log."""
+"""Problems of a space's transcripts that are found by looking through the tables or the seals of all.
+
+Of a citation that was never linked nobody can say that its turn was here: as in a recovery, that is no damage; a turn that
+was here leaves its link, its seal or its number in the event log."""
 
 
 def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, int], list[Finding]]:

@@ -44,7 +44,8 @@ from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle
 from beetle.runtime.host.profile import Profile
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
-from beetle.runtime.pipeline import budgets
+from beetle.runtime.host.transfers import Transfers
+from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import Crowd, Work
@@ -113,10 +114,12 @@ class Dispatcher:
             subscriptions=lambda: self.hub.count,
             heavy_turns=Turns(1, each=1, full=HEAVY),
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            transfers=Transfers(store.settings, profile.budgets),
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
         )
         store.on_commit(self._committed)
         store.at_close(self.shared.heads.sign_last)
+        store.before_close(self.shared.transfers.close)
 
     def dispatch(self, call: Call) -> Outcome:
         """Run one operation.
@@ -247,6 +250,7 @@ class Dispatcher:
             progress=Progress(call.on_progress),
             work=work or Work(self.crowd, call.caller.name),
             is_abandoned=call.is_abandoned,
+            connection=call.connection,
         )
         return row, invocation
 
@@ -260,7 +264,8 @@ class Dispatcher:
         """Step 2: decode strictly, hold the sizes to the budgets, check the view that the request names."""
         if isinstance(arguments, codec.Raw | bytes):
             budgets.foresee(row.request, arguments, self.shared.profile.budgets)
-        request, clipped = budgets.admit(_decode(row, arguments, scanned), self.shared.profile.budgets)
+        given = pieces.joined(invocation, _decode(row, arguments, scanned))
+        request, clipped = budgets.admit(given, self.shared.profile.budgets)
         view: ViewName | None = getattr(request, "view", None)
         if view is not None:
             self.shared.catalog.check_view(view, invocation.caller)
@@ -306,7 +311,8 @@ class Dispatcher:
 
         def shown(report: RawReport, repeated: bool = False) -> Outcome:
             with invocation.going_on():
-                return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
+                revealed = invocation.reveal(request, report, clipped=clipped)
+                return Outcome(pieces.parted(invocation, request, revealed), repeated)
 
         handler = self._handlers[invocation.operation.name]
         match handler:

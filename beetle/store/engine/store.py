@@ -77,7 +77,7 @@ class Store:
         self._turnstile = Turnstile()
         self._changing = threading.Lock()
         self._closed = False
-        self._before_close: Callable[[], None] | None = None
+        self._before_close: list[Callable[[], None]] = []
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
         self._sealer: Sealer | None = None
@@ -186,7 +186,7 @@ class Store:
 
     def before_close(self, hook: Callable[[], None]) -> None:
         """Call `hook` when the store begins to close, while it can still be written."""
-        self._before_close = hook
+        self._before_close.append(hook)
 
     def seal_with(self, sealer: Sealer) -> None:
         """Seal every row that is written from now on."""
@@ -228,8 +228,8 @@ class Store:
         with self._changing:
             if self._closed:
                 return
-            if self._before_close is not None:
-                self._before_close()
+            for hook in self._before_close:
+                hook()
             self._closed = True
             # Readers first: an open reader would keep the writer from cutting the write-ahead log.
             try:

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
-from msgspec import json
+
+from beetle.contracts.codec import unpack_json
 
 if TYPE_CHECKING:
     from beetle.store.seals import Sealer
@@ -63,7 +64,7 @@ class Reading:
             (found,) = self.connection.execute(sql, values)
         except UnicodeDecodeError:
             return list(self.rows(one_by_one, *values))
-        return json.decode(found[0])
+        return unpack_json(found[0])
 
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""

@@ -8,7 +8,7 @@ from beetle.contracts.refs import evidence_named
 from beetle.runtime.areas.evidence.lifecycle import unindex_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
-from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Where
@@ -113,4 +113,4 @@ def mend(
         row = evidence.find_conversation(tx, space, where.chat.channel, where.chat.conversation_id)
         now: Said = {} if row is None else _said(tx, row.conversation)
         lost = [turn_id for turn_id, said in cleared.said.items() if not said <= now.get(turn_id, set())]
-        judging.drop_citing(invocation, tx, space, where.chat.channel, where.chat.conversation_id, lost)
+        queue.drop_citing(invocation, tx, space, where.chat.channel, where.chat.conversation_id, lost)

@@ -19,7 +19,7 @@ from beetle.contracts.transcript import (
 from beetle.domain.lexical import evidence_fields
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.evolve import proposals
-from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
@@ -70,7 +70,7 @@ def lifecycle(invocation: Invocation, request: MemoryTranscriptLifecycleRequest)
         changed = _change(invocation, tx, request, impact, found.conversation)
         erased = request.action == "delete_raw" and changed > 0
         if erased:
-            judging.drop_citing(invocation, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
+            queue.drop_citing(invocation, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
             proposals.drop_citing(invocation, tx, space, where.channel_id, where.conversation_id, impact.turn_ids)
         if changed or request.action == "review":
             seq = tx.log(

@@ -28,6 +28,7 @@ from beetle.contracts.skills import (
 )
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts, secrets
+from beetle.runtime.areas.cited import refuse_absent
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import removed
 from beetle.runtime.areas.governance import judging
@@ -58,7 +59,10 @@ def write(invocation: Invocation, request: ProceduralWrite) -> Apply:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
         outcomes: list[RuntimeSkillWriteOutcome] = []
         refs: list[DerivedMemoryRef] = []
-        for each in named:
+        for index, each in enumerate(named):
+            # What is brought from elsewhere may cite evidence that did not come with it.
+            if request.source != "import":
+                refuse_absent(tx, space, each.citations, f"$.args.writes[{index}].citations")
             outcome, derived = procedural.write_skill(invocation, tx, space, each, request.source)
             outcomes.append(outcome)
             refs.extend(derived)
