@@ -37,8 +37,8 @@ TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
 ))  # fmt: skip
 """Problems of a space's transcripts that are found by looking through the tables or the seals of all.
 
-Of a citation that was never linked nobody can say that its turn was here: as in a recovery, that is no damage; a turn that
-was here leaves its link, its seal or its number in the event log."""
+Of a citation that was never linked nobody can say that its turn was here: as in a recovery, that is no damage; a turn
+that was here leaves its link, its seal or its number in the event log."""
 
 
 def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, int], list[Finding]]:
