@@ -86,7 +86,7 @@ CASES = (
     Case("--socket {socket} --json memory recall key", LEAN, 137),
     Case("--socket {socket} call hello", CLIENT, 143),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
-    Case("--socket {socket} doctor", HEAVY, 397),
+    Case("--socket {socket} doctor", HEAVY, 402),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 140)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 116)
@@ -94,7 +94,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    349,
+    353,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -102,10 +102,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 111),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 112),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 102),
-    Case("import beetle.open", IN_PROCESS, 320),
-    Case("import beetle.daemon", IN_PROCESS, 333),
+    Case("import beetle.open", IN_PROCESS, 324),
+    Case("import beetle.daemon", IN_PROCESS, 337),
 )
 
 

@@ -3055,6 +3055,7 @@ class OperationMethods(ABC):
             operation: str | None = None,
             principal: str | None = None,
             newest_first: bool = False,
+            chain: bool = False,
             limit: int = 50,
             cursor: str | None = None,
         ) -> EventLogReadReport: ...
@@ -3071,6 +3072,7 @@ class OperationMethods(ABC):
             operation: str | None = None,
             principal: str | None = None,
             newest_first: bool = False,
+            chain: bool = False,
             limit: int = 50,
             cursor: str | None = None,
         ) -> EventLogReadReport: ...
@@ -3091,16 +3093,19 @@ class OperationMethods(ABC):
             principal: only rows of this principal (default None; at least 1 character; at most 256 characters; no
                 control characters).
             newest_first: read from the end of the log backwards (default False).
+            chain: read what proves the whole log: each row's encoding, the hashes of other spaces' rows, the signed
+                head; operators only (default False).
             limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
                 page_limit).
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            `verified` says that every row of the page follows from the row before it in the log; `broken` names
-                those that do not. `scanned` counts the rows that were looked at: a page may be empty and `has_more`
-                all the same. `head` is the number of the last row. An operator sees the whole log's numbers and
-                hashes; for others only the events that they may know of are counted, and a hash is a keyed digest
-                of its row.
+            `chain` and `signed_head` answer a request for the chain: the rows behind `after`, of all spaces, in
+                their order. `verified` says that every row of the page follows from the row before it in the log;
+                `broken` names those that do not. `scanned` counts the rows that were looked at: a page may be empty
+                and `has_more` all the same. `head` is the number of the last row. An operator sees the whole log's
+                numbers and hashes; for others only the events that they may know of are counted, and a hash is a
+                keyed digest of its row.
 
         Raises:
             InvalidRequest: a field is not as it must be.

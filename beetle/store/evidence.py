@@ -8,6 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from beetle.contracts.errors import Conflict
+from beetle.store import turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
 
 
@@ -69,7 +70,7 @@ WHERE conversation = ?
 KNOWN_TURN_SQL = "SELECT turn, sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
 KINDS_OF_TURN_SQL = "SELECT DISTINCT visibility, state FROM message WHERE turn = ?"
 NEW_TURN_SQL = """
-INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_MESSAGE_SQL = """
 INSERT INTO message (turn, conversation, position, ordinal, message_id, role, at, visibility, length, digest,
@@ -160,7 +161,8 @@ def add_turn(
         Conflict: a message id is taken in this conversation.
     """
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
-    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest)
+    seal = _seal(tx, where, turn, door, now)
+    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal)
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
         row = (
@@ -188,6 +190,26 @@ def add_turn(
         target = None if attr.message is None else written[attr.message][0]
         tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
     return ConversationRow(conversation, sequence, ordinal + len(written)), written
+
+
+def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int) -> bytes | None:
+    """The seal of a turn that is about to be written, over what `turn_seals` reads of it afterwards."""
+    sealer = tx.sealer
+    if sealer is None:
+        return None
+    conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages + 1
+    messages = [
+        (conversation, position, ordinal + position, each.message_id, each.role, None, each.at, each.visibility, "live",
+         len(each.content), each.digest, *each.actor, None)
+        for position, each in enumerate(turn.messages)
+    ]  # fmt: skip
+    refs = [(at, ref.kind, ref.ref_id, ref.relation, ref.visibility, ref.label) for at, ref in enumerate(turn.refs)]
+    attrs = [
+        (at, each.message, int(each.message is None), each.visibility, int(each.export_allowed), each.key, each.value)
+        for at, each in enumerate(turn.attrs)
+    ]
+    head = (conversation, sequence, turn.turn_id, door, turn.at, now, 0, turn.digest)
+    return sealer.seal(turn_seals.NAME, turn_seals.values(head, messages, refs, attrs))
 
 
 def grow_conversation(tx: Writing, grown: ConversationRow, times: Sequence[int]) -> None:

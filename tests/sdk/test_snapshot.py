@@ -425,8 +425,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0007_removed_values",
         "0008_waiting",
         "0009_erasures",
+        "0010_seals",
     )
-    assert memory.inspect().store.schema == 9
+    assert memory.inspect().store.schema == 10
     assert_clean(memory)
 
 

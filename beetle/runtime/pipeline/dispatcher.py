@@ -33,6 +33,7 @@ from beetle.contracts.errors import (
 from beetle.contracts.memory import MemoryProjectionReport
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
+from beetle.runtime.host import sealing
 from beetle.runtime.host.caller import Caller, resolve_scope
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History, gauges
@@ -89,6 +90,7 @@ class Dispatcher:
         self.hub = Hub()
         self.lifecycle = RuntimeLifecycle(immutable=store.settings.immutable)
         self.model = open_model(dependencies.model)
+        sealing.begin(store, identity)
         self.sessions = Sessions(store, profile, dependencies.clock)
         self.metrics = Metrics()
         self.history = History(lambda: gauges(store))

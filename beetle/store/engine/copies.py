@@ -13,6 +13,7 @@ from beetle.store.engine.failures import translate
 from beetle.store.engine.transaction import Reading, transaction
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_log import ChainHash, Event, read_head
+from beetle.store.seals import Changes, Sealer, shapes
 
 
 class Quiet(WriteTransaction):
@@ -29,8 +30,8 @@ class Quiet(WriteTransaction):
 class Copy:
     """A copy to be changed, by one thread. `applied`: the migrations that it took."""
 
-    def __init__(self, path: str, clock_us: int, version: str, chain_hash: ChainHash) -> None:
-        """Open it.
+    def __init__(self, path: str, clock_us: int, version: str, chain_hash: ChainHash, sealer: Sealer | None) -> None:
+        """Open it; `sealer` seals what is changed.
 
         Raises:
             BeetleError: the typed error of what SQLite answered.
@@ -38,6 +39,7 @@ class Copy:
         self._path = path
         self._now = clock_us
         self._chain_hash = chain_hash
+        self._sealer = sealer
         settings = StoreSettings(path=path, backend="file")
         self._connection = connect_writer(settings)
         try:
@@ -59,11 +61,15 @@ class Copy:
         """
         try:
             with transaction(self._connection):
-                tx = Quiet(self._connection, read_head(Reading(self._connection)), self._chain_hash)
+                tx = Quiet(self._connection, read_head(Reading(self._connection)), self._chain_hash, self._changes())
                 tx.now = self._now
                 yield tx
+                tx.settle()
         except apsw.Error as error:
             raise translate(error, self._path, self._connection.system_errno) from error
+
+    def _changes(self) -> Changes | None:
+        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(self._connection)))
 
     def close(self) -> None:
         """Close it."""

@@ -117,7 +117,7 @@ class Unpacked:
 @contextmanager
 def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Generator[Unpacked]:
     """An unpacked snapshot of this very store, to be changed before it is anyone's; its log ends at this row."""
-    copy = Copy(path, invocation.now, invocation.shared.version, chain_hash)
+    copy = Copy(path, invocation.now, invocation.shared.version, chain_hash, invocation.shared.store.sealer)
     try:
         yield Unpacked(invocation, copy, seq, head)
     finally:

@@ -32,6 +32,7 @@ from beetle.runtime.areas.devices import forget_holder
 from beetle.runtime.areas.erasure import again
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.host import sealing
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -223,9 +224,11 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             finally:
                 store_snapshots.remove(store, ready)
             shared.identity.recheck(store.identity_check)
+            sealing.begin(store, shared.identity, restored=True)
         told = {
             "snapshot_id": header.snapshot_id,
             "events_behind": behind,
+            "event_log_rows": header.event_log_rows,
             "erased_again": sum(prepared.counts.values()),
         }
         restored = invocation.own_event("lifecycle", RESTORED, **told)
