@@ -474,6 +474,9 @@ class Writer:
     def _attempt(self, jobs: Iterable[QueuedWrite]) -> BaseException | None:
         """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
         with self._gate:
+            if self.changes is not None:
+                # An attempt that was undone as a whole has left what it noted.
+                self.changes.forget()
             try:
                 self._place.check()
                 self._connection.execute("BEGIN IMMEDIATE")
