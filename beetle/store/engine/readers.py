@@ -60,9 +60,10 @@ class Readers:
     """
 
     def __init__(
-        self, settings: StoreSettings, gate: AbstractContextManager[object], undo: Callable[[], None], place: Place
+        self, settings: StoreSettings, gate: AbstractContextManager[object], undo: Callable[[], apsw.Error | None], place: Place
     ) -> None:
-        """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot."""
+        """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot; it returns why
+        the writer could not either."""
         self._settings = settings
         self._place = place
         self._gate = gate
@@ -164,13 +165,22 @@ class Readers:
         try:
             reader = self._take()
         except (apsw.ReadOnlyError, apsw.CantOpenError):
-            self._undo()
+            self._undone()
             reader = self._take()
         try:
-            reader.connection.pragma("schema_version")
-        except (apsw.ReadOnlyError, apsw.CantOpenError):
-            self._undo()
+            try:
+                reader.connection.pragma("schema_version")
+            except (apsw.ReadOnlyError, apsw.CantOpenError):
+                self._undone()
+        except BaseException:
+            self._put(reader)
+            raise
         return reader
+
+    def _undone(self) -> None:
+        if (failed := self._undo()) is not None:
+            # What the writer met is what is wrong; that a reader may not write is not.
+            raise failed
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when their read ends."""

@@ -333,12 +333,14 @@ class Writer:
         """Whether its thread has ended, after which every write is a defect."""
         return self._stopped
 
-    def undo(self) -> None:
-        """Play a journal back that a failed write left; the caller holds the gate."""
+    def undo(self) -> apsw.Error | None:
+        """Play a journal back that a failed write left; the caller holds the gate. Returns why it could not be."""
         try:
             self._connection.pragma("schema_version")
         except apsw.Error as error:
             log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
+            return error
+        return None
 
     def close(self, last: Callable[[WriteTransaction], Any] | None = None) -> None:
         """Commit what is queued, then `last`, fold the write-ahead log into the database, and end the thread."""
