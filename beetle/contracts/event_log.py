@@ -57,9 +57,9 @@ class ChainLink(Piece, frozen=True, kw_only=True):
     """One row of the whole log, as its hash was made: `encoding` is the base64url of its MessagePack. It is null for a
     row of another space, and for one that says what the caller may not know."""
 
-    seq: OperatorOnly[int]
+    seq: Open[int]
     encoding: OperatorOnly[str | None]
-    hash: OperatorOnly[str]
+    hash: Open[str]
 
 
 class EventLogReadReport(Report, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from beetle.store import restores
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Places, is_told
@@ -17,10 +18,6 @@ SELECT e.seq, e.space, p.space, p.matter, p.place, p.place_private, p.place_shar
 FROM event_log e LEFT JOIN event_place p ON p.seq = e.seq ORDER BY e.seq
 """
 STRAY_SQL = "SELECT seq FROM event_place p WHERE NOT EXISTS (SELECT 1 FROM event_log e WHERE e.seq = p.seq) LIMIT 100"
-RESTORED_SQL = """
-SELECT seq, subject ->> '$.event_log_rows' FROM event_log
-WHERE topic = 'lifecycle' AND event = 'snapshot_restored' AND json_valid(subject) ORDER BY seq
-"""
 TURNS_SQL = """
 SELECT seq, space, topic, event, subject FROM event_log
 WHERE event IN ('committed', 'imported') AND topic IN ('transcript', 'memory') ORDER BY seq
@@ -66,9 +63,9 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
     """(memory_space_id, conversation, problem) of conversations that hold less than the log tells of."""
     expected: dict[str, dict[Named, int]] = {}
     imported: dict[str, dict[Named, int]] = {}
-    undone = [(rows, seq) for seq, rows in tx.rows(RESTORED_SQL) if isinstance(rows, int)]
+    undone = restores.undone(tx)
     for seq, space, topic, event, text in tx.rows(TURNS_SQL):
-        if any(rows < seq < restored for rows, restored in undone):
+        if any(each.after < seq < each.before for each in undone):
             # A snapshot from before it was put in the store's place; the log went on.
             continue
         subject = _subject(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.building import candidate, candidates, lifecycle, skill, talk, turn, write
@@ -89,7 +91,10 @@ def test_a_step_without_a_receipt_says_so(door: Door) -> None:
 
 def test_the_identity_s_state_is_told_to_whoever_inspects(door: Door) -> None:
     identity = door.call("memory.inspect", {})["operator"]["identity"]
+    device = identity.pop("device")
     assert identity == {"state": "usable", "problem": None, "advice": None}
+    # Null before it has signed anything.
+    assert device is None or re.fullmatch("[0-9a-f]{16}", device)
 
 
 def test_private_material_outlives_a_restart(in_process: InProcess) -> None:

@@ -60,7 +60,11 @@ class Readers:
     """
 
     def __init__(
-        self, settings: StoreSettings, gate: AbstractContextManager[object], undo: Callable[[], apsw.Error | None], place: Place
+        self,
+        settings: StoreSettings,
+        gate: AbstractContextManager[object],
+        undo: Callable[[], apsw.Error | None],
+        place: Place,
     ) -> None:
         """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot; it returns why
         the writer could not either."""

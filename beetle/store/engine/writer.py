@@ -593,20 +593,24 @@ class Writer:
             return StoreBudgetExceeded(maximum=self._settings.store_bytes)
         return typed
 
+    def _hold(self) -> None:
+        if self._held_since is None:
+            self._held_since = time.monotonic()
+
     def _try_erasures(self) -> None:
         """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
         if not self._checkpoints.attempt(TRUNCATE):
-            if self._held_since is None:
-                self._held_since = time.monotonic()
+            self._hold()
             return
-        self._held_since = None
         # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
         self._connection.pragma("shrink_memory")
         clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
         lost = self._attempt([clear])
         if lost is not None or clear.error is not None:
             log.warning("an erasure is done but could not be recorded: %s", type(lost or clear.error).__name__)
+            self._hold()
             return
+        self._held_since = None
         with self._erased:
             self._erasures = 0
             self._erased.notify_all()

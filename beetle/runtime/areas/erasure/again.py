@@ -13,7 +13,7 @@ from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import derived, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import erased_since, erasures, evidence
+from beetle.store import erased_since, erasures, evidence, restores
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
@@ -95,13 +95,15 @@ class Unpacked:
 
     def carry_events(self) -> None:
         """Let the event log go on as it did, so that what it tells, and every receipt, still holds. Nobody writes
-        meanwhile.
+        meanwhile. The store knows in the same moment that what these rows tell was undone: a restore may be killed
+        before its event is written.
         """
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
             # What a snapshot had left to erase was erased since, or was called off.
             erasures.drop_all(tx)
             if self._origin.goes_on:
                 erased_since.carry_events(store, tx, self._origin.seq)
+                restores.record(tx, self._origin.seq)
 
     def _erase_turn(self, tx: WriteTransaction, each: HeldTurn) -> None:
         invocation = self._inside(each.memory_space_id)

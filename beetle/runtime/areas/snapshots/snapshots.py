@@ -38,7 +38,7 @@ from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
-from beetle.store import devices, snapshot_file, transports
+from beetle.store import devices, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
 from beetle.store.engine import exchange
 from beetle.store.engine.store import Store
@@ -232,7 +232,12 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             "erased_again": sum(prepared.counts.values()),
         }
         restored = invocation.own_event("lifecycle", RESTORED, **told)
-        lifecycle = log_apart(invocation, restored, lambda tx: _carry(tx, rights, invocation.caller.name))
+
+        def carry(tx: WriteTransaction) -> None:
+            _carry(tx, rights, invocation.caller.name)
+            restores.told(tx, header.event_log_rows)
+
+        lifecycle = log_apart(invocation, restored, carry)
     return SnapshotRestoreReport(
         snapshot=info,
         dry_run=False,
