@@ -54,9 +54,14 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
     if needed:
         try:
             # Not through the store: while a copy is put in its place, nobody else writes.
-            store.writer.write(lambda tx: None, grows=False)
+            store.writer.write(_nothing, grows=False)
         except BeetleError as error:
             log.warning("rows that are there could not be sealed; the next write tries again: %s", error.message)
+
+
+def _nothing(tx: WriteTransaction) -> None:
+    """What has to be adopted comes with any write."""
+    del tx
 
 
 def _is_needed(store: Store, sealer: Sealer) -> bool:

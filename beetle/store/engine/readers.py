@@ -63,7 +63,7 @@ class Readers:
         self,
         settings: StoreSettings,
         gate: AbstractContextManager[object],
-        undo: Callable[[], apsw.Error | None],
+        undo: Callable[[], BaseException | None],
         place: Place,
     ) -> None:
         """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot; it returns why

@@ -333,13 +333,13 @@ class Writer:
         """Whether its thread has ended, after which every write is a defect."""
         return self._stopped
 
-    def undo(self) -> apsw.Error | None:
+    def undo(self) -> BaseException | None:
         """Play a journal back that a failed write left; the caller holds the gate. Returns why it could not be."""
         try:
             self._connection.pragma("schema_version")
         except apsw.Error as error:
             log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
-            return error
+            return self._own_error(error)
         return None
 
     def close(self, last: Callable[[WriteTransaction], Any] | None = None) -> None:
