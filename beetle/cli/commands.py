@@ -26,6 +26,8 @@ def _own(name: str) -> Code:
         from beetle.cli import control as found
     elif name == "tui":
         from beetle.cli import console as found
+    elif name == "mcp":
+        from beetle.cli import mcp as found
     elif name == "log":
         from beetle.cli import devices as found
     elif name in ("install", "uninstall"):
@@ -85,6 +87,10 @@ OWN: tuple[Command, ...] = (
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "
            "live.\nPress ? there for its keys, q to leave. Without a daemon it opens the store itself."),
+    _named("mcp", DAEMON, "serve a model's host over MCP, on stdin and stdout",
+           examples=("beetle mcp", "beetle --store notes.db mcp --autostart"),
+           description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin and\n"
+           "stdout. It speaks to the daemon; without one it opens the store itself, as long as something is asked."),
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),

@@ -227,17 +227,32 @@ def _same(one: str, other: str) -> bool:
 
 def _open_here(typed: Namespace, target: Target, config: Config, row: Operation) -> Session:
     assert target.store is not None
+    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
+        _refuse_credentials(typed)
+        raise NoStore(path=target.store)
+    return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))
+
+
+def _refuse_credentials(typed: Namespace) -> None:
     if typed_option(typed, "auth_file") is not None:
         raise Forbidden(
             reason="a device's credentials are checked by a daemon, and none answers",
             hint="start one with `beetle start`, or leave --auth-file out",
         )
-    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
-        raise NoStore(path=target.store)
+
+
+def open_store_here(typed: Namespace, target: Target, config: Config) -> Embedded:
+    """The store, opened in this process; it is made where there is none.
+
+    Raises:
+        BeetleError: the store is in use, or cannot be opened; credentials were named, which a daemon checks.
+    """
+    _refuse_credentials(typed)
     from beetle.open import configured_dependencies, open_embedded
 
+    assert target.store is not None
     scope = wanted_scope(typed)
-    embedded = open_embedded(
+    return open_embedded(
         store=target.store,
         profile=typed_option(typed, "profile") or config.daemon.profile or "auto",
         backend=None,
@@ -246,7 +261,6 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
         transport="cli",
         dependencies=configured_dependencies(config, os.environ),
     )
-    return Session(f"the store {target.store}", None, embedded, scope)
 
 
 def _present(kind: Any, **given: str | None) -> Any:

@@ -1,0 +1,62 @@
+"""mcp: the MCP server on stdio, and its entries in the configurations of hosts."""
+
+from __future__ import annotations
+
+import os
+from argparse import SUPPRESS, Namespace
+from typing import TYPE_CHECKING
+
+from beetle.cli.parser import Parser, typed_option
+
+if TYPE_CHECKING:
+    from beetle.client import Client
+    from beetle.open import Embedded
+
+TOOLSETS = ("memory", "all")
+
+
+def fill_mcp(parser: Parser) -> None:
+    """The server's own options."""
+    parser.add_argument(
+        "--toolset", choices=TOOLSETS, default=SUPPRESS, help="memory: the few that a model needs (default); all"
+    )
+    parser.add_argument(
+        "--autostart",
+        action="store_true",
+        default=SUPPRESS,
+        help="start a daemon when none answers, and leave it running",
+    )
+
+
+def run_mcp(typed: Namespace) -> int:
+    """Serve the host at stdin and stdout until it closes stdin."""
+    from beetle.mcp.calls import Ways
+    from beetle.mcp.server import serve
+
+    def find(seconds: float) -> Client | None:
+        from beetle.cli.serve import read_configuration
+        from beetle.cli.session import find_daemon, typed_target
+
+        target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
+        return find_daemon(typed, target, seconds)
+
+    def open_here() -> Embedded:
+        from beetle.cli.serve import read_configuration
+        from beetle.cli.session import open_store_here, typed_target
+
+        config = read_configuration(typed)
+        return open_store_here(typed, typed_target(typed, os.environ, config, os.getuid()), config)
+
+    def start() -> None:
+        from beetle.cli.control import start_daemon
+
+        start_daemon(typed)
+
+    return serve(Ways(find, open_here, start if typed_option(typed, "autostart") else None), _toolset(typed))
+
+
+def _toolset(typed: Namespace) -> str:
+    return typed_option(typed, "toolset") or TOOLSETS[0]
+
+
+OWN = {"mcp": (fill_mcp, run_mcp)}
