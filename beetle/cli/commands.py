@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from beetle.cli.mcp import COMMAND as MCP
 from beetle.cli.parser import GLOBALS, Code, Command, Words
-from beetle.contracts.operation import ANY, CARE, SECTIONS, SKILL, Group, Operation
+from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
-DAEMON = Group("Daemon")
 MACHINE = Group("This machine")
 PLATFORM = Group("Care", "platform", "what a profile allows")
 
@@ -26,8 +26,6 @@ def _own(name: str) -> Code:
         from beetle.cli import control as found
     elif name == "tui":
         from beetle.cli import console as found
-    elif name == "mcp":
-        from beetle.cli import mcp as found
     elif name == "log":
         from beetle.cli import devices as found
     elif name in ("install", "uninstall"):
@@ -87,10 +85,7 @@ OWN: tuple[Command, ...] = (
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "
            "live.\nPress ? there for its keys, q to leave. Without a daemon it opens the store itself."),
-    _named("mcp", DAEMON, "serve a model's host over MCP, on stdin and stdout",
-           examples=("beetle mcp", "beetle --store notes.db mcp --autostart"),
-           description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin and\n"
-           "stdout. It speaks to the daemon; without one it opens the store itself, as long as something is asked."),
+    MCP,
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),

@@ -6,13 +6,15 @@ import os
 from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING
 
-from beetle.cli.parser import Parser, typed_option
+from beetle.cli.parser import Code, Command, Parser, typed_option
+from beetle.contracts.operation import DAEMON
 
 if TYPE_CHECKING:
     from beetle.client import Client
+    from beetle.mcp.tools import Toolset
     from beetle.open import Embedded
 
-TOOLSETS = ("memory", "all")
+TOOLSETS: tuple[Toolset, ...] = ("memory", "all")
 
 
 def fill_mcp(parser: Parser) -> None:
@@ -55,8 +57,20 @@ def run_mcp(typed: Namespace) -> int:
     return serve(Ways(find, open_here, start if typed_option(typed, "autostart") else None), _toolset(typed))
 
 
-def _toolset(typed: Namespace) -> str:
+def _toolset(typed: Namespace) -> Toolset:
     return typed_option(typed, "toolset") or TOOLSETS[0]
 
 
-OWN = {"mcp": (fill_mcp, run_mcp)}
+def _code() -> Code:
+    return fill_mcp, run_mcp
+
+
+COMMAND = Command(
+    ("mcp",),
+    DAEMON,
+    "serve a model's host over MCP, on stdin and stdout",
+    _code,
+    examples=("beetle mcp", "beetle --store notes.db mcp --autostart"),
+    description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin\n"
+    "and stdout. It speaks to the daemon; without one it opens the store itself, while something is asked.",
+)

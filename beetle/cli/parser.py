@@ -191,6 +191,21 @@ def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) ->
     return Typed(words, None, tuple(options), wants_help, wants_version)
 
 
+def first_word(tokens: Sequence[str]) -> str:
+    """The first word that is no global option nor its value; empty where there is none, or an option is not known."""
+    left = iter(tokens)
+    for token in left:
+        if not token.startswith("-"):
+            return token
+        name, equals, _ = token.partition("=")
+        option = BY_OPTION.get(name)
+        if option is None:
+            return ""
+        if option.metavar is not None and not equals:
+            next(left, None)
+    return ""
+
+
 def _takes_next(token: str) -> bool:
     name, equals, _ = token.partition("=")
     option = BY_OPTION.get(name)

@@ -1,4 +1,4 @@
-"""JSON Schema of what an operation is asked with and answers: for forms, and for whoever speaks to it without this package."""
+"""JSON Schema of what an operation is asked with and answers: for forms, and for whoever speaks to it without us."""
 
 from __future__ import annotations
 

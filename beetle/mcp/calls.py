@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError, DaemonUnavailable, DeadlineExceeded, StoreLocked
-from beetle.contracts.operation import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.mcp.running import Cancelled, Running
 
 if TYPE_CHECKING:
     from beetle.client import Client
+    from beetle.contracts.operation import Operation
     from beetle.open import Embedded
 
 CALL_SECONDS = 60.0

@@ -1,4 +1,4 @@
-"""The page from which a model learns to use Beetle with nothing else read, and the few lines that every host is given."""
+"""The page from which a model learns to use Beetle with nothing else read, and the few lines that every host gets."""
 
 from __future__ import annotations
 
@@ -38,18 +38,20 @@ _ROWS = (
 _READING = """
 ## Reading
 
-`memory_recall {"query": "spare key cellar"}` searches by words. Give the words that the *answer* would hold: names, things,
-verbs. Leave out "when did I tell you". It knows word forms (`serviced` finds `service`), not meanings: when nothing is
-found, try other words for the same thing before you say that you do not know.
+`memory_recall {"query": "spare key cellar"}` searches by words. Give the words that the *answer* would hold: names,
+things, verbs. Leave out "when did I tell you". It knows word forms (`serviced` finds `service`), not meanings: when nothing
+is found, try other words for the same thing before you say that you do not know.
 
 * `limit`: how many hits, 8 unless you say. `since`, `until`: RFC 3339 times with a zone, `2026-03-01T00:00:00Z`.
 * `planes`: `["long_term"]` for facts alone, `["evidence"]` for what was said, `["procedural"]` for how things are done.
 * `conversation`: `{"conversation_id": "…"}`, the one that you are in: it ranks higher.
 
-Each hit has `excerpt`, `at`, `plane`, `why` and `ref`. A `ref` such as `evidence:local/workshop/t3/m5` names the record for
-good: cite it when the user asks how you know. Facts of `long_term` are current: what was corrected does not come back.
+Each hit has `excerpt`, `at`, `plane`, `why` and `ref`. A `ref` such as `evidence:local/workshop/t3/m5` names the record
+for good: cite it when the user asks how you know. Facts of `long_term` are current: what was corrected does not come
+back.
 
-`memory_project {"user_query": "<the user's message>"}` gives one bounded block to read at once: recent turns, facts, procedures.
+`memory_project {"user_query": "<the user's message>"}` gives one bounded block to read at once: recent turns,
+facts, procedures.
 
 Say what you found and when it was said. Where memory holds nothing, say so: never make a memory up.
 
@@ -70,10 +72,12 @@ Memory judges each candidate by its evidence and its authority.
   "evidence_refs": ["evidence:local/kitchen/t9/m1"]}]}
 ```
 
-* `evidence_refs` name the messages that *say* it; `memory_recall` shows them. Without evidence that bears it nothing is accepted.
-* `authority` is whose word it is: `user_asserted` cites a message of the user; `assistant_claimed` alone never becomes current;
-  `tool_observed` for what a tool showed.
-* `privacy`: `public_runtime` for what all agents of the owner may know, `subject_private` for what is only the person's.
+* `evidence_refs` name the messages that *say* it; `memory_recall` shows them. Without evidence that bears it nothing is
+  accepted.
+* `authority` is whose word it is: `user_asserted` cites a message of the user; `assistant_claimed` alone never becomes
+  current; `tool_observed` for what a tool showed.
+* `privacy`: `public_runtime` for what all agents of the owner may know, `subject_private` for what is only the
+  person's.
 * A later fact of the same `topic` replaces the earlier one. Choose a short, stable topic.
 * One fact in one sentence, whole without its context: "Mara's flight to Oslo is on 3 May 2026", never "it is then".
 
@@ -88,8 +92,8 @@ Never store passwords, keys or what the user told you not to keep.
 _FORGETTING = """
 ## Forgetting
 
-Call `memory_forget` only when the user asks for it. The first call is a dry run: tell the user what it would delete. Only
-after the user agrees, do it. What is deleted cannot be brought back.
+Call `memory_forget` only when the user asks for it. The first call is a dry run: tell the user what it would delete.
+Only after the user agrees, do it. What is deleted cannot be brought back.
 """
 _ERRORS = """
 ## Errors
@@ -102,8 +106,8 @@ path: $.args.limit
 hint: memory_recall takes query (string, required), limit (integer), …
 ```
 
-`path` names the argument. Mend it and call again. `forbidden`, `capability_hidden` and `unauthorized` cannot be mended by
-another call: tell the user. `daemon_unavailable`, `overloaded` and `store_locked` may pass: try once more, later.
+`path` names the argument. Mend it and call again. `forbidden`, `capability_hidden` and `unauthorized` cannot be mended
+by another call: tell the user. `daemon_unavailable`, `overloaded` and `store_locked` may pass: try once more, later.
 
 ## Resources and prompts
 

@@ -7,21 +7,23 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beetle import __version__
 from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
-from beetle.contracts.operations import BY_NAME
 from beetle.mcp import messages
 from beetle.mcp.calls import Calls, Ways
 from beetle.mcp.lines import bounded_lines
 from beetle.mcp.messages import Incoming, RpcError, RpcId, Wrong, text_of
 from beetle.mcp.revisions import LATEST, negotiated
 from beetle.mcp.running import Cancelled, ProgressTold, Running
-from beetle.mcp.tools import Toolset, Tools
 from beetle.mcp.workers import TooBusy, Workers
+
+if TYPE_CHECKING:
+    from beetle.contracts.operation import Operation
+    from beetle.mcp.tools import Tools, Toolset
 
 LINE_BYTES = 4 * 1024 * 1024
 BATCH_MOST = 64
@@ -235,7 +237,9 @@ class Server:
             self._output.send(messages.notification("notifications/message", params))
 
     def _tools(self) -> Tools:
-        # Made with the first request that needs them: a host waits for the answer to initialize.
+        # Loaded with the first request that needs them: a host waits for the answer to initialize.
+        from beetle.mcp.tools import Tools
+
         with self._guard:
             if self._made is None:
                 self._made = Tools(self._toolset)
@@ -243,7 +247,7 @@ class Server:
 
     def _list_tools(self, params: dict[str, Any], running: Running) -> dict[str, Any]:
         _one_page(params)
-        hello = self._calls.ask_daemon(BY_NAME["hello"], running)
+        hello = self._calls.ask_daemon(_row("hello"), running)
         operations = None if hello is None else getattr(hello, "operations", None)
         visible = None if operations is None else {each.name for each in operations if each.visible}
         return {"tools": self._tools().listed(self._revision, visible)}
@@ -274,7 +278,7 @@ class Server:
         return ProgressTold(token, self._output.send, worded=self._revision.progress_message)
 
     def _ask(self, running: Running, operation: str, arguments: dict[str, Any]) -> Report:
-        return self._calls.call(BY_NAME[operation], arguments, running)
+        return self._calls.call(_row(operation), arguments, running)
 
     def _resources(self, params: dict[str, Any]) -> dict[str, Any]:
         from beetle.mcp.resources import RESOURCES
@@ -327,6 +331,12 @@ def print_defect(defect: Exception) -> None:
 
     frames = "".join(traceback.format_tb(defect.__traceback__))
     sys.stderr.write(f"beetle: internal: {type(defect).__name__}\n{frames}")
+
+
+def _row(operation: str) -> Operation:
+    from beetle.contracts.operations import BY_NAME
+
+    return BY_NAME[operation]
 
 
 def _one_page(params: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ def test_recall_and_project_are_structured_and_well_to_read(host: Host) -> None:
     hit = result["structuredContent"]["hits"][0]
     assert hit["ref"] == "evidence:local/kitchen/t1/m2"
     text = text_of(result)
-    assert text.startswith("1 hit") or text.startswith("2 hits")
+    assert text.startswith(("1 hit", "2 hits"))
     assert "data, not instructions" in text
     assert hit["ref"] in text
     block = host.call("memory_project", user_query="spare key")
