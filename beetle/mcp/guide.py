@@ -39,8 +39,8 @@ _READING = """
 ## Reading
 
 `memory_recall {"query": "spare key cellar"}` searches by words. Give the words that the *answer* would hold: names,
-things, verbs. Leave out "when did I tell you". It knows word forms (`serviced` finds `service`), not meanings: when nothing
-is found, try other words for the same thing before you say that you do not know.
+things, verbs. Leave out "when did I tell you". It knows word forms (`serviced` finds `service`), not meanings:
+when nothing is found, try other words for the same thing before you say that you do not know.
 
 * `limit`: how many hits, 8 unless you say. `since`, `until`: RFC 3339 times with a zone, `2026-03-01T00:00:00Z`.
 * `planes`: `["long_term"]` for facts alone, `["evidence"]` for what was said, `["procedural"]` for how things are done.
