@@ -37,6 +37,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
     ),
     GlobalOption("--config", "FILE", "configuration file"),
     GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
+    GlobalOption("--as", "NAME", "ask as this configured principal of lesser rights, as an operator"),
     GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
     GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
     GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),

@@ -155,12 +155,12 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
 
     def connected(path: str) -> Client:
         try:
-            return Client(path, scope=scope, auth=auth, timeout=timeout)
+            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout)
         except TimeoutError:
             raise Busy(path=path, retry_after_ms=1000) from None
 
     scope = wanted_scope(typed)
-    auth = read_auth(typed_option(typed, "auth_file"))
+    auth, principal = read_auth(typed_option(typed, "auth_file")), typed_option(typed, "as")
     reason = ""
     for path in target.sockets:
         try:
@@ -238,6 +238,11 @@ def _refuse_credentials(typed: Namespace) -> None:
         raise Forbidden(
             reason="a device's credentials are checked by a daemon, and none answers",
             hint="start one with `beetle start`, or leave --auth-file out",
+        )
+    if typed_option(typed, "as") is not None:
+        raise Forbidden(
+            reason="a daemon decides who may act as a principal, and none answers",
+            hint="start one with `beetle start`, or leave --as out",
         )
 
 
