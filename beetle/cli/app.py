@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from beetle import __version__
-from beetle.cli.parser import Command, Parser, Words, first_word, split_arguments
+from beetle.cli.parser import MCP, Command, Parser, Words, first_word, split_arguments
 from beetle.contracts.errors import BeetleError, InvalidRequest
 
 USAGE = 2
@@ -79,9 +79,7 @@ def _run(tokens: list[str]) -> int:
 def _commands(tokens: list[str]) -> Mapping[Words, Command]:
     """Every command; of the one whose caller waits for it to speak that one alone, since the others' table is large."""
     if first_word(tokens) == "mcp":
-        from beetle.cli.mcp import COMMAND
-
-        return {COMMAND.words: COMMAND}
+        return {MCP.words: MCP}
     from beetle.cli.commands import COMMANDS
 
     return COMMANDS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from beetle.cli.mcp import COMMAND as MCP
-from beetle.cli.parser import GLOBALS, Code, Command, Words
+from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
 from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 

@@ -7,9 +7,8 @@ import sys
 from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING
 
-from beetle.cli.parser import GLOBALS, Code, Command, Parser, typed_option
+from beetle.cli.parser import GLOBALS, Parser, typed_option
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.operation import DAEMON
 
 if TYPE_CHECKING:
     from beetle.client import Client
@@ -125,16 +124,4 @@ def _program() -> list[str]:
     return [sys.executable, "-m", "beetle"]
 
 
-def _code() -> Code:
-    return fill_mcp, run_mcp
-
-
-COMMAND = Command(
-    ("mcp",),
-    DAEMON,
-    "serve a model's host over MCP, on stdin and stdout",
-    _code,
-    examples=("beetle mcp", "beetle --store notes.db mcp --autostart", "beetle mcp --install claude-code --write"),
-    description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin\n"
-    "and stdout. It speaks to the daemon; without one it opens the store itself, while something is asked.",
-)
+OWN = {"mcp": (fill_mcp, run_mcp)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.operation import Group
+from beetle.contracts.operation import DAEMON, Group
 
 Words = tuple[str, ...]
 
@@ -249,3 +249,21 @@ def fill_nothing(parser: Parser) -> None:
 def typed_option(typed: Namespace, name: str) -> Any:
     """A value that was typed, or None."""
     return getattr(typed, name, None)
+
+
+def _mcp() -> Code:
+    from beetle.cli import mcp
+
+    return mcp.OWN["mcp"]
+
+
+MCP = Command(
+    ("mcp",),
+    DAEMON,
+    "serve a model's host over MCP, on stdin and stdout",
+    _mcp,
+    examples=("beetle mcp", "beetle --store notes.db mcp --autostart", "beetle mcp --install claude-code --write"),
+    description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin\n"
+    "and stdout. It speaks to the daemon; without one it opens the store itself, while something is asked.",
+)
+"""It stands here since it is read without the table of the others: whoever starts it waits for it to speak."""

@@ -95,6 +95,25 @@ def test_autostart_starts_a_daemon_that_stays(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-m", "beetle", *socket, "stop"], cwd=ROOT, capture_output=True, check=True)
 
 
+def test_a_host_asks_as_its_principal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "beetle.toml"
+    config.write_text('[principals.host]\nowner_id = "ada"\nagent_id = "host"\ncapabilities = ["recall", "project"]\n')
+    monkeypatch.setenv("BEETLE_CONFIG", str(config))
+    with Daemon(profile=PROFILE, folder=str(tmp_path)) as daemon:
+        with Host("--socket", daemon.socket, "--as", "host", "mcp", "--toolset", "all") as host:
+            tools = host.tools()
+            assert {"memory_recall", "memory_project"} <= set(tools)
+            assert "transcript_commit" not in tools
+            assert "holds nothing" in recall(host)
+            told = host.call("transcript_commit", **KITCHEN)["_meta"]["beetle/error"]
+            assert told["key"] == "forbidden"
+            assert "tell the user" in told["hint"]
+        with Host("--socket", daemon.socket, "--as", "nobody", "mcp") as host:
+            assert host.call("memory_recall", query="x")["_meta"]["beetle/error"]["key"] == "unauthorized"
+    with Host("--store", daemon.store, "--as", "host", "mcp") as host:
+        assert host.call("memory_recall", query="x")["_meta"]["beetle/error"]["key"] == "forbidden", "no daemon"
+
+
 def test_progress_is_told_to_who_gave_a_token_and_grows(whole: Host) -> None:
     params = {"name": "store_verify", "arguments": {}}
     while not whole.notes.empty():
