@@ -9,7 +9,7 @@ import msgspec
 from beetle.contracts.common import Report
 from beetle.contracts.fields import Request
 
-INLINE_DEPTH = 16
+DEEPEST = 64
 
 
 def request_schema(kind: type[Request]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
     parts = schema.get("$defs", {})
 
     def opened(value: Any, depth: int) -> Any:
-        if depth > INLINE_DEPTH * 4:
+        if depth > DEEPEST:
             raise RecursionError("a part of the schema holds itself")
         if isinstance(value, list):
             return [opened(each, depth + 1) for each in cast("list[Any]", value)]

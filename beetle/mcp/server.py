@@ -316,6 +316,9 @@ class Server:
 def serve(ways: Ways, toolset: Toolset) -> int:
     """Serve the host at stdin and stdout until it closes stdin; the process's exit code."""
     output = os.dup(1)
+    # A host may have given pipes of its event loop: here a read waits, and a write is whole.
+    for each in (0, output):
+        os.set_blocking(each, True)
     # Whatever else writes to stdout, here or in a process that is started from here, is no protocol.
     os.dup2(2, 1)
     try:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from beetle.contracts.errors import nearest
 from beetle.contracts.fields import Request
-from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
+from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.contracts.schema import inlined, report_schema, request_schema
 from beetle.mcp.messages import INVALID_PARAMS, RpcError
 from beetle.mcp.revisions import Revision
@@ -222,8 +222,3 @@ def _usual(operation: str) -> str:
 def _title(tool: Tool) -> str:
     words = tool.name.replace("_", " ")
     return words[:1].upper() + words[1:]
-
-
-def has_operation(name: str) -> bool:
-    """Whether this build has an operation, for texts that speak of it."""
-    return name in BY_NAME

@@ -16,6 +16,7 @@ import pytest
 from tests.mcp.conftest import KITCHEN, PROFILE
 from tests.mcp.host import ROOT, Host, text_of
 from tests.running import Daemon
+from tests.transports.standin import Far, Scripted, serve_well
 
 
 @pytest.fixture
@@ -114,19 +115,34 @@ def test_a_host_asks_as_its_principal(tmp_path: Path, monkeypatch: pytest.Monkey
         assert host.call("memory_recall", query="x")["_meta"]["beetle/error"]["key"] == "forbidden", "no daemon"
 
 
-def test_progress_is_told_to_who_gave_a_token_and_grows(whole: Host) -> None:
-    params = {"name": "store_verify", "arguments": {}}
-    while not whole.notes.empty():
-        whole.notes.get()
-    assert "result" in whole.ask("tools/call", params)
-    assert whole.notes.empty(), "nobody asked for it"
-    whole.ask("tools/call", {**params, "_meta": {"progressToken": "walk"}})
-    told = [whole.notes.get()["params"] for _ in range(whole.notes.qsize())]
-    assert told
-    assert {each["progressToken"] for each in told} == {"walk"}
-    numbers = [each["progress"] for each in told]
-    assert numbers == sorted(set(numbers))
-    assert all(each["progress"] <= each["total"] and each["message"] for each in told)
+def walk(far: Far) -> None:
+    """Answers one call that is followed, after it has said how far it is."""
+    far.answer(far.request(), {"sub": "s1", "topics": ["lifecycle"]})
+    request = far.request()
+    for number, done in ((1, 0), (1, 5), (1, 5), (2, 0)):
+        step = {"event": "progress", "step": "read_pages", "number": number, "steps": 2, "done": done, "of": 10}
+        far.send({"v": 1, "sub": "s1", "topic": "lifecycle", "event": step})
+    far.answer(request)
+    far.answer(far.request(), {"sub": "s1"})
+
+
+def test_progress_is_told_to_who_gave_a_token_and_grows(tmp_path: Path) -> None:
+    path = str(tmp_path / "b.sock")
+    with Scripted(path, walk), Host("--socket", path, "mcp", "--toolset", "all") as host:
+        params = {"name": "skill_list", "arguments": {}, "_meta": {"progressToken": "walk"}}
+        assert "result" in host.ask("tools/call", params)
+        told = [host.notes.get()["params"] for _ in range(host.notes.qsize())]
+    assert [each["progress"] for each in told] == [0, 0.5, 1]
+    assert {(each["progressToken"], each["total"]) for each in told} == {("walk", 2)}
+    assert told[1]["message"] == "read pages (5 of 10)"
+
+
+def test_progress_is_not_followed_for_who_gave_no_token(tmp_path: Path) -> None:
+    path = str(tmp_path / "b.sock")
+    with Scripted(path, serve_well) as daemon, Host("--socket", path, "mcp", "--toolset", "all") as host:
+        assert "result" in host.ask("tools/call", {"name": "skill_list", "arguments": {}})
+        assert [each["op"] for each in daemon.requests] == ["skill.list"]
+        assert host.notes.empty()
 
 
 def test_a_cancelled_call_gets_no_answer_and_its_work_ends(own: Daemon) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +20,13 @@ pytest.importorskip("mcp", reason="the official client is in the dev extra: pip 
 Session = Any
 
 
-def drive(daemon: Daemon, work: Callable[[Session], Awaitable[None]], *words: str) -> None:
+def drive(where: list[str], work: Callable[[Session], Awaitable[None]], *words: str) -> None:
     import anyio
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "beetle", "--socket", daemon.socket, "mcp", *words],
+        args=["-m", "beetle", *where, "mcp", *words],
         cwd=str(ROOT),
         env=dict(os.environ),
     )
@@ -57,7 +58,7 @@ def test_it_lists_and_reads_and_calls(daemon: Daemon) -> None:
         assert "flower pot" in (await session.get_prompt(prompt.name, {"topic": "key"})).messages[0].content.text
         await session.send_ping()
 
-    drive(daemon, work)
+    drive(["--socket", daemon.socket], work)
 
 
 def test_every_tool_is_called_and_its_result_fits_its_schema(daemon: Daemon) -> None:
@@ -75,7 +76,7 @@ def test_every_tool_is_called_and_its_result_fits_its_schema(daemon: Daemon) -> 
             arguments = {key: value for key, value in row.example.items() if key != "kind"}
             told[name] = await session.call_tool(name, arguments)
 
-    drive(daemon, work, "--toolset", "all")
+    drive(["--socket", daemon.socket], work, "--toolset", "all")
     assert len(told) > 30
     good = [name for name, result in told.items() if not result.is_error]
     assert len(good) > 20, {name: each.content for name, each in told.items() if each.is_error}
@@ -96,7 +97,8 @@ def test_a_client_of_a_later_revision_falls_back_to_one_that_is_known(daemon: Da
     anyio.run(run)
 
 
-def test_progress_reaches_the_client(daemon: Daemon) -> None:
+def test_progress_reaches_the_client(tmp_path: Path) -> None:
+    """Of a store that is opened here: its steps are told before the answer, however quick they are."""
     steps: list[float] = []
     guard = threading.Lock()
 
@@ -107,6 +109,6 @@ def test_progress_reaches_the_client(daemon: Daemon) -> None:
     async def work(session: Session) -> None:
         await session.call_tool("store_verify", {}, progress_callback=follow)
 
-    drive(daemon, work, "--toolset", "all")
+    drive(["--store", str(tmp_path / "b.db")], work, "--toolset", "all")
     assert steps == sorted(steps)
     assert steps
