@@ -170,6 +170,30 @@ class Client(OperationMethods):
         if idempotency_key is None and (row is None or row.effect != "read"):
             # `secrets` would say the same, and load a crypto library into every command.
             idempotency_key = os.urandom(16).hex()
+
+        def ask(name: str, given: Any) -> Report:
+            return self._call(name, given, scope, None, deadline_ms, None)
+
+        def whole(given: Any) -> Report:
+            return self._call(operation, given, scope, idempotency_key, deadline_ms, on_progress)
+
+        if row is None or not row.carries:
+            return whole(arguments)
+        from beetle.pieces import call_in_pieces
+
+        end = time.monotonic() + self._timeout
+        return call_in_pieces(row, {} if arguments is None else arguments, ask, whole, on_progress, end)
+
+    def _call(
+        self,
+        operation: str,
+        arguments: Any,
+        scope: WireScope | None,
+        idempotency_key: str | None,
+        deadline_ms: int | None,
+        on_progress: OnProgress | None,
+    ) -> Report:
+        row = BY_NAME.get(operation)
         request = self._request(operation, {} if arguments is None else arguments, scope)
         request.idempotency_key, request.deadline_ms = idempotency_key, deadline_ms
         data = _packed(request)

@@ -18,6 +18,7 @@ from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, read_config, store_path
@@ -77,6 +78,8 @@ def open_store(
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, version=__version__)
+    if not store.settings.immutable:
+        store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 

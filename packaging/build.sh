@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds what a device gets: dist/beetle (the one file), dist/tree/ (the same, unpacked) and dist/SHA256SUMS.
-# With --stock also dist/beetle-stock, PyInstaller's own one-file format, from the same build.spec: the fallback.
+# Builds what a device gets: the one file (dist/beetle-VERSION-linux-PROCESSOR), dist/tree/ (the same, unpacked) and
+# dist/SHA256SUMS, whose first line names the one file. With --stock also the same name with -stock, PyInstaller's own
+# one-file format, from the same build.spec: the fallback.
 # $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
 set -eu
 umask 022
@@ -80,10 +81,15 @@ sources=$(build/venv/bin/python packaging/tree.py --sources)
 PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec
 build/venv/bin/python packaging/notices.py dist/tree
 name=$(build/venv/bin/python packaging/tree.py dist/tree)
+libc=$(build/venv/bin/python packaging/weight.py --libc dist/tree)
+file=$(build/venv/bin/python packaging/tree.py --file)
 sh packaging/launcher/build.sh build/launcher.bin
-build/venv/bin/python packaging/onefile.py dist/tree build/launcher.bin dist/beetle
-[ -z "$stock" ] || freeze stock build.spec -- --stock
+build/venv/bin/python packaging/onefile.py dist/tree build/launcher.bin "dist/$file" "$libc"
+if [ -n "$stock" ]; then
+    freeze stock build.spec -- --stock
+    mv dist/beetle-stock "dist/$file-stock"
+fi
 # Of which state of the checkout this is: a file changed while the build ran makes it of none.
 [ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >dist/SOURCES
-(cd dist && sha256sum beetle tree/MANIFEST >SHA256SUMS)
-echo "dist/beetle: $name, $(wc -c <dist/beetle) bytes; needs $(build/venv/bin/python packaging/weight.py --libc dist/tree) or newer" >&2
+(cd dist && sha256sum "$file" tree/MANIFEST >SHA256SUMS)
+echo "dist/$file: $name, $(wc -c <"dist/$file") bytes; needs glibc $libc or newer" >&2

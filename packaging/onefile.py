@@ -1,11 +1,14 @@
 """Packs a tree behind the launcher: the one file that a device gets.
 
-    python packaging/onefile.py dist/tree build/launcher.bin dist/beetle
+    python packaging/onefile.py TREE LAUNCHER OUT [LIBC]
+
+LIBC is the version of the GNU C library that the tree needs at least, such as 2.36; the launcher checks it before it
+unpacks.
 
 The file is the launcher (packaging/launcher/), a tar of the tree compressed with zstd, and a trailer of 192 bytes, all
-numbers little endian: `magic[16]`, `name[64]`, `u64` payload offset, payload size, unpacked bytes and entries, sixteen
-zeros, and the BLAKE2b-512 of everything before it. What is packed is what the tree's MANIFEST lists, and the same tree
-and launcher give the same bytes.
+numbers little endian: `magic[16]`, `name[64]`, `u64` payload offset, payload size, unpacked bytes and entries, `u32`
+major and minor version of the C library (0 and 0: any), eight zeros, and the BLAKE2b-512 of everything before it.
+What is packed is what the tree's MANIFEST lists, and the same tree and launcher give the same bytes.
 """
 
 from __future__ import annotations
@@ -29,9 +32,11 @@ from beetle.deploy.frozen import IN_USE
 from beetle.deploy.manifest import MANIFEST, Entry, read_manifest, sha256_of, verify_tree
 
 MAGIC = b"beetle-one-file\0"
-HEAD = struct.Struct("<16s64sQQQQ16x")
+HEAD = struct.Struct("<16s64sQQQQII8x")
 NAME = re.compile(r"[0-9][0-9A-Za-z.+_-]*-[0-9a-f]{12}")
 """The shape of a tree's name, as is_tree_name() of the launcher has it."""
+NO_LIBC = (0, 0)
+"""Of a program that needs no C library of the system."""
 DEEPEST = 32
 """Folders inside each other, as the launcher's tar.c allows."""
 LEVEL = 19
@@ -118,15 +123,17 @@ def compress(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(compression_params=parameters).compress(data)
 
 
-def join(launcher: bytes, name: str, payload: bytes, unpacked_bytes: int, entries: int) -> bytes:
+def join(
+    launcher: bytes, name: str, payload: bytes, unpacked_bytes: int, entries: int, libc: tuple[int, int] = NO_LIBC
+) -> bytes:
     """The whole file: launcher, payload, trailer."""
-    head = HEAD.pack(MAGIC, name.encode(), len(launcher), len(payload), unpacked_bytes, entries)
+    head = HEAD.pack(MAGIC, name.encode(), len(launcher), len(payload), unpacked_bytes, entries, *libc)
     front = launcher + payload + head
     return front + hashlib.blake2b(front).digest()
 
 
-def pack(tree: Path, launcher: Path, out: Path) -> str:
-    """Write the one file, with mode 755; the tree's name.
+def pack(tree: Path, launcher: Path, out: Path, libc: tuple[int, int] = NO_LIBC) -> str:
+    """Write the one file, with mode 755; the tree's name. `libc` is the version of the GNU C library that it needs.
 
     Raises:
         CannotPack: the tree is not what its MANIFEST says, or not one that the launcher takes.
@@ -143,7 +150,7 @@ def pack(tree: Path, launcher: Path, out: Path) -> str:
     data, unpacked_bytes, count = make_tar(tree, entries)
     # Beside the old file and renamed, since that one may be running.
     made = out.with_name(f"{out.name}.new")
-    made.write_bytes(join(launcher.read_bytes(), name, compress(data), unpacked_bytes, count))
+    made.write_bytes(join(launcher.read_bytes(), name, compress(data), unpacked_bytes, count, libc))
     made.chmod(0o755)
     made.replace(out)
     return name
@@ -151,12 +158,13 @@ def pack(tree: Path, launcher: Path, out: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     """Pack what the arguments name; the process's exit code."""
-    if len(arguments) != 3:
-        print("usage: python packaging/onefile.py TREE LAUNCHER OUT", file=sys.stderr)
+    version = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", arguments[3]) if len(arguments) == 4 else None
+    if len(arguments) not in (3, 4) or (len(arguments) == 4 and version is None):
+        print("usage: python packaging/onefile.py TREE LAUNCHER OUT [LIBC]", file=sys.stderr)
         return 2
-    tree, launcher, out = map(Path, arguments)
+    tree, launcher, out = map(Path, arguments[:3])
     try:
-        name = pack(tree, launcher, out)
+        name = pack(tree, launcher, out, NO_LIBC if version is None else (int(version[1]), int(version[2])))
     except (CannotPack, BeetleError, OSError) as error:
         print(f"cannot pack {tree}: {error}", file=sys.stderr)
         return 1

@@ -5,5 +5,5 @@ set -eu
 cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
 sh packaging/tests/reproducible.sh
-dist/beetle-stock --version
+"dist/$(sed -n '1s/.*  //p' dist/SHA256SUMS)-stock" --version
 sh packaging/test.sh -m slow

@@ -1,6 +1,7 @@
 """Finishes the frozen tree: modes, the file `in-use`, and MANIFEST, which names the tree after what is in it.
 
     python packaging/tree.py dist/tree      writes them, prints the tree's name
+    python packaging/tree.py --file         prints the name of the one file: version, system and processor
     python packaging/tree.py --sources      prints a digest of what a build is made from
 
 MANIFEST is text. Its first line is `beetle-tree 1 NAME`; NAME is the version, a dash, and twelve hex digits of the
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import sys
+import sysconfig
 from pathlib import Path
 
 OWN = ("MANIFEST", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
-    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "LICENSE", "build.spec",
-    "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*", "packaging/notices.py",
-    "packaging/onefile.py", "packaging/tree.py",
+    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md",
+    "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
+    "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""
 
@@ -32,6 +35,12 @@ def version() -> str:
     if found is None:
         raise SystemExit("beetle/__init__.py does not say its version")
     return found[1]
+
+
+def file_name() -> str:
+    """Name of the one file that this Python builds, with its own processor: the kernel's may be another."""
+    machine = (sysconfig.get_config_var("MULTIARCH") or platform.machine()).partition("-")[0]
+    return f"beetle-{version()}-linux-{machine}"
 
 
 def lines_of(tree: Path) -> list[str]:
@@ -83,4 +92,5 @@ def source_digest() -> str:
 
 if __name__ == "__main__":
     asked = sys.argv[1]
-    print(source_digest() if asked == "--sources" else write_manifest(Path(asked), version()))
+    asks = {"--sources": source_digest, "--file": file_name}
+    print(asks[asked]() if asked in asks else write_manifest(Path(asked), version()))

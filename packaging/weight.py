@@ -4,9 +4,9 @@
     build/venv/bin/python packaging/weight.py --libc dist/tree
 
 A part is a top-level package of the program's archive, or a library. `packed` is what zstd makes of the part alone, at
-the level of the one file: parts share less with each other than with themselves, so the sum is a little over the whole.
-`--check` ends with 1 when a budget of packaging/budgets.toml is passed; `--libc` prints the C library that the tree
-needs from the device.
+the level of the one file: parts share less with each other than with themselves, so the sum is a little over the
+whole. `--check` ends with 1 when a budget of packaging/budgets.toml is passed; `--libc` prints the version of the GNU C
+library that the tree needs from the device.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def pieces(tree: Path) -> Iterator[tuple[str, bytes]]:
 
 def part_of(path: Path) -> str:
     """Part of a file of the tree."""
+    if path.parts[:3] == ("_internal", "beetle", "docs"):
+        return "manual"
     inside = path.parts[1] if path.parts[0] == "_internal" and len(path.parts) > 1 else path.name
     if inside.startswith("libpython"):
         return "interpreter"
@@ -88,7 +90,7 @@ def needed_libc(tree: Path) -> str:
     for path in [tree / "beetle", *tree.rglob("*.so*")]:
         told = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
         found |= {(int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", told)}
-    return "glibc {}.{}".format(*max(found))
+    return "{}.{}".format(*max(found))
 
 
 def passed_budgets(tree: Path, parts: list[Part]) -> list[str]:
@@ -102,7 +104,8 @@ def passed_budgets(tree: Path, parts: list[Part]) -> list[str]:
         for name, limit in budgets["packed"].items()
         if weights.get(name, 0) > limit
     ]
-    wholes = {"tree": sum(part.size for part in parts), "one_file": (tree.parent / "beetle").stat().st_size}
+    one_file = tree.parent / (tree.parent / "SHA256SUMS").read_text().split()[1]
+    wholes = {"tree": sum(part.size for part in parts), "one_file": one_file.stat().st_size}
     lines += [
         f"{name}: {size:,} bytes, budget {budgets[name]:,}" for name, size in wholes.items() if size > budgets[name]
     ]

@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ONE_FILE = ROOT / "dist/beetle"
-TREE = ROOT / "dist/tree"
+DIST = ROOT / "dist"
+TREE = DIST / "tree"
+
+
+def one_file() -> Path:
+    """The one file, named by the first line of SHA256SUMS; a path where nothing is, when nothing is built."""
+    sums = DIST / "SHA256SUMS"
+    return DIST / (sums.read_text().split()[1] if sums.exists() else "nothing-is-built")
+
+
+ONE_FILE = one_file()
 
 
 @cache

@@ -20,6 +20,7 @@ HOST: Plain = {**TALK, "view": "host_ui"}
 SAID = talk(turn("t1", f"the {WORD} secret", host_refs=[{"kind": "task", "ref_id": WORD}]), turn("t2", "thank you"))
 SKILL = write(skill(WORD, content=f"the {WORD} way"))
 FACT = candidates(candidate("c", f"the {WORD} secret", topic=WORD))
+CLAIM = candidates(candidate("w", f"the {WORD} secret waits", topic=f"{WORD} waits", authority="assistant_claimed"))
 RECORD = candidates(candidate("p", f"the {WORD} secret", target="private_garden", privacy="subject_private"))
 TOOL = {"tool_id": WORD, "title": "T", "summary": f"the {WORD} secret", "schema_fingerprint": "s1"}
 REGISTRY = registry(WORD, TOOL)
@@ -47,6 +48,10 @@ class Prepared:
     @property
     def fact(self) -> str:
         return self["fact"]["outcomes"][0]["ref"]
+
+    @property
+    def waiting(self) -> str:
+        return self["waiting"]["outcomes"][0]["waiting_id"]
 
     @property
     def record(self) -> str:
@@ -83,6 +88,7 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "skill": Preparation("memory.write", SKILL),
     "fact": Preparation("memory.write", FACT),
     "private record": Preparation("memory.write", RECORD),
+    "waiting": Preparation("memory.write", CLAIM),
     "registry": Preparation("tool_registry.upsert", REGISTRY),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
@@ -225,6 +231,14 @@ CASES: tuple[Case, ...] = (
     Case("memory.finalize_turn", NEW_TURN, changes=True, says="words",
          stranger=(Asked({**TALK, "turn": turn("t1", "another's words")}),)),
     Case("governance.report", {"since": "2000-01-01T00:00:00Z"}, ("fact",)),
+    Case("governance.list", {}, ("waiting",), says="words",
+         wrong=(({"what": "jobs", "reason": "policy_paused"}, ""), ({"reason": "soul_handoff"}, "reason"))),
+    Case("governance.decide", lambda got: {"ids": [got.waiting], "decision": "reject", "reason": "a joke"},
+         changes=True,
+         stranger=(Asked(lambda got: {"ids": [got.waiting], "decision": "reject", "reason": "a joke"}, "not_found"),),
+         quiet=(Asked({"ids": [NOBODY], "decision": "accept"}, "not_found"),),
+         wrong=(({"ids": [], "decision": "accept"}, "ids"), ({"ids": ["w"], "decision": "reject"}, ""),
+                ({"ids": ["w", "w"], "decision": "accept"}, ""), ({"ids": ["j"], "decision": "maybe"}, "decision"))),
     Case("skill.list", {"include_disabled": True, "include_retired": True}, ("skill",),
          stranger=(Asked({}), Asked({"query": WORD})), wrong=(({"limit": 0}, "limit"),)),
     Case("skill.detail", {"name": WORD}, ("skill",), says="words", stranger=(Asked({"name": WORD}, "not_found"),)),
@@ -256,6 +270,11 @@ CASES: tuple[Case, ...] = (
                    Asked(lambda got: {"action": "correct", "ref": got.fact, "content": "another's", "reason": "r"},
                          "not_found"),
                    Asked({"action": "forget_by_query", "query": WORD, "dry_run": True}))),
+    # What it takes away is tried in tests/governance/test_forget.py: a case has no token of a dry run.
+    Case("memory.forget", {"query": WORD, "dry_run": True}, ("conversation", "fact"),
+         stranger=(Asked({"query": WORD, "dry_run": True}), Asked({**TALK, "dry_run": True}),
+                   Asked({"subject": "Ana", "dry_run": True})),
+         wrong=(({"query": "x"}, ""), ({"dry_run": True}, ""))),
     Case("long_term.policy", {"action": "suppress", "topic": "the door's colour", "reason": "of no use"}, changes=True,
          says="words", stranger=(Asked({"action": "list"}), Asked({"action": "suppress", "topic": "another's"}))),
     Case("transcript.replay", HOST, ("conversation",), says="words",
@@ -277,6 +296,8 @@ CASES: tuple[Case, ...] = (
     Case("private.list", {}, ("private record",), who="owner", stranger=(Asked({}, "forbidden"),)),
     Case("private.get", lambda got: {"record_id": got.record}, who="owner", says="words",
          stranger=(Asked({"record_id": "p-1"}, "forbidden"),)),
+    Case("private.delete", lambda got: {"record_id": got.record}, changes=True, who="owner",
+         stranger=(Asked({"record_id": "p-1"}, "forbidden"),), quiet=(Asked({"record_id": NOBODY}, "not_found"),)),
     Case("memory.replay", CHAT, ("conversation",), says="words", stranger=(Asked(CHAT, "not_found"),)),
     Case("memory.export", CHAT, ("conversation",), says="words", stranger=(Asked(CHAT, "not_found"),)),
     # What a stranger brings belongs to the stranger: test_continuity.py.
@@ -287,6 +308,13 @@ CASES: tuple[Case, ...] = (
     Case("memory.import_space", lambda got: {"archive": got.taken_out("space taken out", "archive"),
                                              "mode": "full_restore"},
          changes=True, says="words", once=("state_fingerprint",), stranger=()),
+    # Whoever has a handle: tests/transports/test_transfers.py.
+    Case("transfer.begin", {"total_bytes": 2_000_000}, wrong=(({"total_bytes": 0}, "total_bytes"),),
+         over=(({"total_bytes": 2**50}, "total_bytes"),)),
+    Case("transfer.put", {"transfer_id": NOBODY, "offset": 0, "data": b"a piece"}, key="not_found",
+         wrong=(({"transfer_id": NOBODY, "offset": -1, "data": b"x"}, "offset"),
+                ({"transfer_id": NOBODY, "offset": 0, "data": b""}, "data"))),
+    Case("transfer.get", {"transfer_id": NOBODY, "offset": 0}, key="not_found"),
     # Two owners of proposals meet in tests/sdk/test_evolve.py.
     Case("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",), changes=True, hidden=True),
     Case("evolve.list", {"state": "all"}, ("proposal",), hidden=True),

@@ -76,26 +76,26 @@ CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
     Case("--help", HELP, 94),
-    Case("memory recall --help", HELP, 97),
+    Case("memory recall --help", HELP, 98),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 116),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 119),
-    Case("--socket {none} status", LEAN, 134, 3),
-    Case("--socket {socket} status", LEAN, 134),
-    Case("--socket {socket} memory recall key", LEAN, 134),
-    Case("--socket {socket} --json memory recall key", LEAN, 134),
-    Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 93),
-    Case("--socket {socket} call hello", CLIENT, 140),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 114),
-    Case("--socket {socket} doctor", HEAVY, 376),
+    Case("completion bash", f"{LEAN} {TALKS}", 121),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 121),
+    Case("--socket {none} status", LEAN, 137, 3),
+    Case("--socket {socket} status", LEAN, 137),
+    Case("--socket {socket} memory recall key", LEAN, 137),
+    Case("--socket {socket} --json memory recall key", LEAN, 137),
+    Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
+    Case("--socket {socket} call hello", CLIENT, 143),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
+    Case("--socket {socket} doctor", HEAVY, 402),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 139)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 115)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 140)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 116)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    338,
+    353,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 110),
-    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 100),
-    Case("import beetle.open", IN_PROCESS, 308),
-    Case("import beetle.daemon", IN_PROCESS, 322),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 112),
+    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 102),
+    Case("import beetle.open", IN_PROCESS, 324),
+    Case("import beetle.daemon", IN_PROCESS, 337),
 )
 
 

@@ -23,12 +23,14 @@ def run(tokens: list[str]) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = _run(tokens)
+        code = run_words(tokens)
         sys.stdout.flush()
     except BeetleError as error:
         print_error(error, as_json="--json" in tokens)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as called_off:
+        if told := str(called_off):
+            print(f"beetle: called off; {told}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read has enough; the interpreter's last flush must not complain again.
@@ -47,7 +49,12 @@ class _Refused(BeetleError):
     template = "the system reports: {reason}"
 
 
-def _run(tokens: list[str]) -> int:
+def run_words(tokens: list[str]) -> int:
+    """As `run`, with errors left to the caller.
+
+    Raises:
+        BeetleError: what the command answered, or that there is no such command.
+    """
     commands = _commands(tokens)
     typed = split_arguments(tokens, commands)
     if typed.version:
@@ -59,10 +66,12 @@ def _run(tokens: list[str]) -> int:
         if typed.help:
             print(group_help(typed.words) if typed.words else root_help())
             return 0
-        if not typed.words:
+        if not typed.words and "--json" not in tokens:
             print(root_help(), file=sys.stderr)
             return USAGE
         words = " ".join(("beetle", *typed.words))
+        if not typed.words:
+            raise InvalidRequest(reason="beetle needs a command", hint="see `beetle --help`")
         known = [each[len(typed.words)] for each in commands if each[: len(typed.words)] == typed.words]
         raise InvalidRequest(reason=f"{words} needs a command: {', '.join(known)}", hint=f"see `{words} --help`")
     parser = Parser(typed.command)

@@ -10,18 +10,18 @@ from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("This machine")
+SHORT = Group("Memory")
 PLATFORM = Group("Care", "platform", "what a profile allows")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
-OF_FILES = ("memory.export", "memory.export_space", "memory.import", "memory.import_space")
-"""Operations whose command takes more than the fields of the request."""
+"""Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
 
 def _own(name: str) -> Code:
     """The code of a command of the command line's own. Only its module is loaded: the others' are not paid for."""
     if name == "serve":
         from beetle.cli import serve as found
-    elif name in ("start", "stop", "status"):
+    elif name in ("start", "stop", "reload", "status"):
         from beetle.cli import control as found
     elif name == "tui":
         from beetle.cli import console as found
@@ -29,8 +29,12 @@ def _own(name: str) -> Code:
         from beetle.cli import devices as found
     elif name in ("install", "uninstall"):
         from beetle.cli import installing as found
+    elif name == "forget":
+        from beetle.cli import forgetting as found
     elif name == "doctor":
         from beetle.cli import doctor as found
+    elif name == "help":
+        from beetle.cli import manual as found
     elif name == "completion":
         from beetle.cli import completion as found
     elif name in ("platform capability-snapshot", "version"):
@@ -43,8 +47,10 @@ def _own(name: str) -> Code:
 def _of_operation(row: Operation) -> Code:
     if row.name in OF_DEVICES:
         from beetle.cli import devices as found
-    elif row.name in OF_FILES:
+    elif row.carries:
         from beetle.cli import continuity as found
+    elif row.name == "memory.forget":
+        from beetle.cli import forgetting as found
     else:
         from beetle.cli import data as found
     return partial(found.fill_operation, row), partial(found.run_operation, row)
@@ -52,9 +58,16 @@ def _of_operation(row: Operation) -> Code:
 
 def _command(row: Operation) -> Command:
     word = f"[{row.word.upper()}] " if row.word else ""
-    if row.name in OF_FILES:
+    if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
     return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
+
+
+def _short(word: str, row: Operation) -> Command:
+    """A command of one word for an operation whose own has more."""
+    long = _command(row)
+    line = f"beetle {word} 'where is the spare key'"
+    return long._replace(words=(word,), group=SHORT, help=f"the same as `beetle {long.name}`", examples=(line,))
 
 
 def _named(
@@ -78,6 +91,9 @@ OWN: tuple[Command, ...] = (
            description="Run `serve` in the background and wait until it is ready. Its log is next to the store\n"
            "(beetle.log), unless the configuration names another file."),
     _named("stop", DAEMON, "stop the daemon and wait for its end", ""),
+    _named("reload", DAEMON, "have the daemon read its configuration again", "",
+           description="Have the daemon read its configuration again (SIGHUP). Changed principals hold at once,\n"
+           "all else from its next start. A file with an error is refused: the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
@@ -88,6 +104,9 @@ OWN: tuple[Command, ...] = (
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),
+    _named("forget", SHORT, BY_NAME["memory.forget"].help, "[QUERY] [OPTION]…",
+           ("beetle forget 'spare key'", "beetle forget --conversation telegram/42 --yes"),
+           description="The same as `beetle memory forget`: shows what would go and what stays, asks, and forgets it."),
     _named("log", CARE, "show the event log: changes and refused requests, with the caller", "[--follow] [OPTION]…",
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
@@ -95,7 +114,8 @@ OWN: tuple[Command, ...] = (
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
     _named("install", MACHINE, "install this program, with a configuration and a service",
-           examples=("sudo ./beetle install", "./beetle install --user", "sudo beetle install --rollback"),
+           examples=("sudo ./beetle-VERSION-linux-x86_64 install", "./beetle-VERSION-linux-x86_64 install --user",
+                     "sudo beetle install --rollback"),
            description="Install this program under a prefix, with a link in the path, a configuration with the\n"
            "profile that fits this machine, and a systemd unit. May be repeated: a new version is complete\n"
            "before the switch, the previous one stays, and stores and configurations stay unchanged."),
@@ -107,13 +127,24 @@ OWN: tuple[Command, ...] = (
     _named("doctor", CARE, "check install, store, machine and build, and suggest remedies", "[--self-test]",
            description="Check install, store, machine and build, and suggest a remedy for each finding.\n"
            "Exit code 0 when all is well, 1 with warnings, else that of the worst problem."),
+    _named("help", CARE, "list the pages of the manual, or print one", "[TOPIC]",
+           ("beetle help", "beetle help install"),
+           "List the pages of the manual, or print one. With the words of a command it prints the\n"
+           "command's help, as `beetle COMMAND --help` does."),
     _named("completion", CARE, "print a completion script for bash, zsh or fish", "SHELL",
            ("source <(beetle completion bash)", "beetle completion fish > ~/.config/fish/completions/beetle.fish")),
     _named("version", CARE, "print the version", ""),
 )  # fmt: skip
 
+SHORT_WORDS = {"recall": "memory.recall", "context": "memory.project"}
+
 COMMANDS: Mapping[Words, Command] = {
-    each.words: each for each in (*(_command(row) for row in OPERATIONS if row.cli), *OWN)
+    each.words: each
+    for each in (
+        *(_short(word, BY_NAME[name]) for word, name in SHORT_WORDS.items()),
+        *(_command(row) for row in OPERATIONS if row.cli),
+        *OWN,
+    )
 }
 
 
@@ -129,7 +160,7 @@ def root_help() -> str:
     lines += [
         "",
         "A command speaks to the daemon if one answers, and otherwise opens the store itself.",
-        "Begin with `beetle start`, or `beetle transcript commit --help`.",
+        "Begin with `beetle start`, or `beetle transcript commit --help`. `beetle help` lists the manual's pages.",
     ]
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from beetle.cli.manual import topics
 from beetle.cli.parser import GLOBALS, Command, Parser, Words, options_of
 from beetle.contracts.errors import InvalidRequest
 
@@ -75,6 +76,8 @@ def nodes(commands: Mapping[Words, Command]) -> Iterable[Node]:
         following = {}
         if words == ("completion",):
             following = dict.fromkeys(SHELLS, "")
+        elif words == ("help",):
+            following = {topic: "" for topic in topics()}
         yield Node(words, tuple(following.items()), (*_own_options(command), *shared))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from beetle.cli.parser import typed_option
 from beetle.cli.serve import read_configuration
 from beetle.cli.session import find_daemon, open_session, typed_target
-from beetle.contracts.errors import DaemonUnavailable, Internal, InvalidRequest, ServicesUnavailable, nearest
+from beetle.contracts.errors import CapabilityHidden, DaemonUnavailable, Internal, InvalidRequest, nearest
 
 if TYPE_CHECKING:
     from beetle.cli.parser import Parser
@@ -34,11 +34,15 @@ class Defect(Internal):
     hint_template = "the daemon goes on; please report this line"
 
 
-class NoConsole(ServicesUnavailable):
-    """The library that the console is made with is not there: a package may leave it out."""
+class NoConsole(CapabilityHidden):
+    """A library that the console is made with is not there: it is an extra of the package."""
 
     template = "this installation has no console: the Python package {package} is missing"
-    hint_template = "pip install textual"
+    hint_template = "install the extra `console`: pip install 'beetle-memory[console]'; the one-file program has it"
+
+
+LIBRARIES = ("textual", "segno")
+"""What the extra `console` brings."""
 
 
 def run_tui(typed: Namespace) -> int:
@@ -47,25 +51,25 @@ def run_tui(typed: Namespace) -> int:
     Raises:
         NoTerminal: stdin, stdout or stderr is none, or one that cannot place text.
         InvalidRequest: a theme, or a key of the configuration, that is not there.
-        NoConsole: it was left out of this installation.
+        NoConsole: the extra `console` is not installed.
         BeetleError: as for every command that reads: nobody answers and there is no store.
         Defect: of the console itself.
     """
+    check_libraries()
     check_terminal(os.environ)
-    try:
-        from beetle_tui.app import Console
-        from beetle_tui.charset import charset_of
-        from beetle_tui.keys import check_keys
-        from beetle_tui.source import DaemonSource, StoreSource
-    except ModuleNotFoundError as error:
-        raise NoConsole(package=error.name) from None
+    from beetle_tui.app import Console
+    from beetle_tui.charset import charset_of
+    from beetle_tui.keys import check_keys
+    from beetle_tui.places import places
+    from beetle_tui.source import DaemonSource, StoreSource
+
     config = read_configuration(typed)
     looks = {
         "theme": chosen_theme(typed, config, os.environ),
         "keys": config.console.keys,
         "charset": charset_of(_environment()),
     }
-    check_keys(config.console.keys)
+    check_keys(config.console.keys, places(Console))
     session = open_session(typed, "memory.inspect")
     if session.client is not None:
         console = Console(DaemonSource(session.client), partial(_find_again, typed), **looks)
@@ -80,6 +84,15 @@ def run_tui(typed: Namespace) -> int:
     if console.defect is not None:
         raise Defect(kind=type(console.defect).__name__, where=_where(console.defect))
     return console.return_code or 0
+
+
+def check_libraries() -> None:
+    """Raises NoConsole where the extra is not installed."""
+    from importlib.util import find_spec
+
+    for package in LIBRARIES:
+        if find_spec(package) is None:
+            raise NoConsole(package=package)
 
 
 def fill_tui(parser: Parser) -> None:

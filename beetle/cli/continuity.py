@@ -16,13 +16,10 @@ from beetle.cli.new_file import new_file, write_all
 from beetle.cli.parser import Parser, typed_option
 from beetle.contracts.codec import replace
 from beetle.contracts.common import Report
-from beetle.contracts.errors import InvalidRequest, PayloadTooLarge
+from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.operations import Operation
 
-CARRIED = {"memory.export": "snapshot", "memory.export_space": "archive", "memory.import": "snapshot",
-           "memory.import_space": "archive"}  # fmt: skip
-"""The field of bytes: of the report of an export, of the request of an import."""
-APART = ("snapshot", "archive", "passphrase", "view")
+APART = ("snapshot", "archive", "transfer_id", "in_pieces", "passphrase", "view")
 """Fields that are no flags: bytes come from a file, a passphrase from a file or the terminal."""
 MOST_BYTES = 512 * 2**20
 """Over every profile's import_bytes, so that a mistyped path cannot fill the memory."""
@@ -68,7 +65,7 @@ def _run_export(row: Operation, typed: Namespace) -> int:
         words = _asked_words(twice=True)
     if words is not None:
         arguments["passphrase"] = words
-    field = CARRIED[row.name]
+    field = row.carries
     if place == "-":
         report = data.ask(typed, row, arguments)
         sys.stdout.buffer.write(_bytes_of(report, field))
@@ -82,17 +79,12 @@ def _run_export(row: Operation, typed: Namespace) -> int:
 
 
 def _run_import(row: Operation, typed: Namespace) -> int:
-    arguments = {**_arguments(row, typed), CARRIED[row.name]: read_bytes(typed.file, "", typed.file, MOST_BYTES)}
+    arguments = {**_arguments(row, typed), row.carries: read_bytes(typed.file, "", typed.file, MOST_BYTES)}
     words = _given_words(typed)
     if words is not None:
         arguments["passphrase"] = words
     try:
         report = data.ask(typed, row, arguments)
-    except PayloadTooLarge as error:
-        if error.details.get("limit") != "frame_bytes":
-            raise
-        error.hint = "stop the daemon (`beetle stop`): without one a command takes up to the profile's import_bytes"
-        raise
     except InvalidRequest as error:
         if words is not None or error.details.get("path") != "$.args.passphrase" or not sys.stdin.isatty():
             raise

@@ -1,4 +1,4 @@
-"""start, stop, status: the life of a daemon in the background."""
+"""start, stop, reload, status: the life of a daemon in the background."""
 
 from __future__ import annotations
 
@@ -215,6 +215,29 @@ def run_stop(typed: Namespace) -> int:
     return 0
 
 
+def run_reload(typed: Namespace) -> int:
+    """SIGHUP to the daemon: it reads its configuration again. A file that it would not take is refused here.
+
+    Raises:
+        InvalidRequest: the configuration is not as it must be.
+        DaemonUnavailable: no daemon runs.
+    """
+    import signal
+
+    target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
+    process = _find_process(target)
+    if process is None:
+        raise DaemonUnavailable(
+            reason="no daemon runs, so there is nothing to reload", hint="start one: `beetle start`"
+        )
+    try:
+        _send(process, signal.SIGHUP)
+    finally:
+        os.close(process.descriptor)
+    print(f"Daemon reads its configuration again (pid {process.pid})")
+    return 0
+
+
 class Process(NamedTuple):
     """A process held by a descriptor, so that its number cannot come to mean another one."""
 
@@ -321,18 +344,27 @@ def _end(process: Process) -> None:
     import select
     import signal
 
-    try:
-        signal.pidfd_send_signal(process.descriptor, signal.SIGTERM)
-    except ProcessLookupError:
+    if not _send(process, signal.SIGTERM):
         return
-    except PermissionError:
-        raise Forbidden(
-            reason=f"the daemon (pid {process.pid}) belongs to another user", hint="stop it as that user, or as root"
-        ) from None
     poller = select.poll()
     poller.register(process.descriptor, select.POLLIN)
     if not poller.poll(STOP_SECONDS * 1000):
         raise _StillEnding(pid=process.pid)
+
+
+def _send(process: Process, number: int) -> bool:
+    """False where it has ended already."""
+    import signal
+
+    try:
+        signal.pidfd_send_signal(process.descriptor, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        raise Forbidden(
+            reason=f"the daemon (pid {process.pid}) belongs to another user", hint="ask as that user, or as root"
+        ) from None
+    return True
 
 
 class _StillEnding(DeadlineExceeded):
@@ -406,4 +438,9 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
     return found, ""
 
 
-OWN = {"start": (fill_serve, run_start), "stop": (fill_nothing, run_stop), "status": (fill_nothing, run_status)}
+OWN = {
+    "start": (fill_serve, run_start),
+    "stop": (fill_nothing, run_stop),
+    "reload": (fill_nothing, run_reload),
+    "status": (fill_nothing, run_status),
+}

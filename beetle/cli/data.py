@@ -19,10 +19,12 @@ from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import STATUS, InvalidRequest
 from beetle.contracts.fields import Request
 from beetle.contracts.harness import HarnessRunReport
+from beetle.contracts.lifecycle import MemoryRecoverReport
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.contracts.skills import RuntimeSkillWrite
 from beetle.contracts.snapshots import SnapshotVerifyReport
 from beetle.contracts.transcript import ActorAttribution, MessageDelta
+from beetle.contracts.transcript_repair import MemoryTranscriptRepairReport, MemoryTranscriptRepairSafeReport
 
 DEFAULT_VIEW = "host_ui"
 """What a person at a terminal is: the wire has no default, so the choice is this transport's."""
@@ -123,14 +125,22 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     """Run it and show its report; a check that finds something wrong is an error."""
     report = ask(typed, row, gather(row, typed))
     show(report, typed)
+    return 0 if _holds(report) else STATUS["integrity_violation"].exit_code
+
+
+def _holds(report: Report) -> bool:
+    """Whether a check found nothing, or a repair left nothing."""
     if isinstance(report, StoreVerifyReport):
-        holds = report.clean and (report.receipt is None or report.receipt.valid)
-        return 0 if holds else STATUS["integrity_violation"].exit_code
-    if isinstance(report, SnapshotVerifyReport) and not report.valid:
-        return STATUS["integrity_violation"].exit_code
-    if isinstance(report, HarnessRunReport) and not report.passed:
-        return STATUS["integrity_violation"].exit_code
-    return 0
+        return report.clean and (report.receipt is None or report.receipt.valid)
+    if isinstance(report, SnapshotVerifyReport):
+        return report.valid
+    if isinstance(report, HarnessRunReport):
+        return report.passed
+    if isinstance(report, MemoryTranscriptRepairReport):
+        return report.clean
+    if isinstance(report, MemoryTranscriptRepairSafeReport):
+        return not (report.has_more or any(report.left.values()) or (report.dry_run and report.mended))
+    return report.recovered if isinstance(report, MemoryRecoverReport) else True
 
 
 def gather(row: Operation, typed: Namespace) -> dict[str, Any]:

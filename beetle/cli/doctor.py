@@ -10,9 +10,10 @@ import time
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle import __version__
+from beetle.cli.finding import Finding
 from beetle.cli.parser import Parser, typed_option
 from beetle.cli.serve import read_configuration
 from beetle.cli.session import Busy, find_daemon, holder_in_view, typed_target
@@ -33,26 +34,6 @@ OWN_DESCRIPTORS = 64
 
 NETWORK_FILESYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs")
 LOW_SPACE_BYTES = 32 * 2**20
-WARNED = 1
-
-Level = Literal["ok", "note", "warning", "problem"]
-
-
-class Finding(NamedTuple):
-    """What one check found. `key` is the error key that a problem would show itself as."""
-
-    check: str
-    level: Level
-    text: str
-    advice: str = ""
-    key: str = "internal"
-
-    @property
-    def exit_code(self) -> int:
-        """0 for what is well, 1 for a warning, the error's own for a problem."""
-        if self.level == "problem":
-            return STATUS[self.key].exit_code
-        return WARNED if self.level == "warning" else 0
 
 
 def fill_doctor(parser: Parser) -> None:
@@ -151,7 +132,14 @@ def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Find
         store = Path(target.store)
         yield from _guarded("folder", lambda: _check_folder(store.parent, uid))
         yield from _guarded("disk", lambda: _check_disk(store, profile))
-    yield from _guarded("daemon", lambda: _check_store(typed, target, profile))
+    from beetle.cli.doctor_service import check_group, check_socket, check_unit
+
+    yield from _guarded("unit", lambda: check_unit(env, uid))
+    yield from _guarded("group", lambda: check_group(config, target))
+    sockets = list(_guarded("socket", lambda: check_socket(target)))
+    yield from sockets
+    if not any(each.level == "problem" for each in sockets):
+        yield from _guarded("daemon", lambda: _check_store(typed, target, profile))
 
 
 def _guarded(check: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:

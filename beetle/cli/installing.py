@@ -241,23 +241,31 @@ def install_options(
 
 def _profile(name: str | None, layout: Layout, store: str) -> tuple[str, tuple[str, ...], Limits | None]:
     """The profile to name, why it is that one, and what it takes at most."""
+    if layout.staged and name in (None, "auto"):
+        return "auto", ("It is chosen at each start: this file was written on another machine.",), None
+    return profile_limits(name, layout.root, store)
+
+
+def profile_limits(name: str | None, root: Path, store: str) -> tuple[str, tuple[str, ...], Limits]:
+    """As `_profile`, for a system whose `/` is at `root`; without a name the profile is the one for this machine.
+
+    Raises:
+        InvalidRequest: there is no such profile, or its file cannot be read.
+    """
     from beetle.cli.doctor import OWN_DESCRIPTORS
     from beetle.deploy.layout import Limits
     from beetle.runtime.host.profile import ALIASES, choose_profile, load_profile, read_machine
 
     why: tuple[str, ...] = ("It was asked for with --profile.",)
     if name in (None, "auto"):
-        if layout.staged:
-            return "auto", ("It is chosen at each start: this file was written on another machine.",), None
-        choice = choose_profile(read_machine(layout.disk(store).parent))
+        choice = choose_profile(read_machine((root / store.lstrip("/")).parent))
         name = next((alias for alias, full in ALIASES.items() if full == choice.name), choice.name)
         why = ("Chosen for this machine:", *(f"* {each}" for each in choice.reasons))
-    profile = load_profile(str(layout.disk(name)) if "/" in name else name)
+    profile = load_profile(str(root / name.lstrip("/")) if "/" in name else name)
     budgets = profile.budgets
     files = budgets.connections + 3 * budgets.readers + OWN_DESCRIPTORS
-    return name, why, Limits(
-        profile.memory_ceiling_mib, max(1024, files), budgets.connections + budgets.readers + OWN_THREADS
-    )  # fmt: skip
+    tasks = budgets.connections + budgets.readers + OWN_THREADS
+    return name, why, Limits(profile.memory_ceiling_mib, max(1024, files), tasks)
 
 
 def _holder(settings: Settings) -> int | None:

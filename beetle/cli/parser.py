@@ -175,7 +175,7 @@ def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) ->
     left = list(tokens)
     while left:
         token = left.pop(0)
-        if token in ("-h", "--help") or (token == "help" and not words):
+        if token in ("-h", "--help"):
             wants_help = True
         elif token == "--version":
             wants_version = True

@@ -16,6 +16,7 @@ from beetle.cli import (
     render_maintain,
     render_private,
     render_repair,
+    render_waiting,
 )
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
 from beetle.contracts import codec
@@ -343,8 +344,8 @@ def lifecycle(report: MemoryTranscriptLifecycleReport, width: Width) -> str:
     verb = "would touch" if report.dry_run else "touched"
     lines = [
         f"{neutral(report.action)}: {verb} {count(report.affected_turns, 'turn')}, "
-        f"{count(len(report.message_ids), 'message')}, {count(len(report.host_refs), 'host ref')}, "
-        f"{count(len(report.derived_refs), 'derived ref')}"
+        f"{count(report.affected_messages, 'message')}, {count(report.affected_refs, 'host ref')}, "
+        f"{count(report.affected_derived, 'derived ref')}"
     ]
     if not report.dry_run and not report.changed:
         lines.append("Nothing was left to change.")
@@ -411,5 +412,6 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_host.RENDERERS,
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
+    **render_waiting.RENDERERS,
 }
 """Report type, or the parent of several, to what renders it. Others are shown as JSON."""

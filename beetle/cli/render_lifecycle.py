@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from beetle.cli.text import count, neutral, size, table, when
+from beetle.cli.text import clip, count, neutral, size, table, when
 from beetle.contracts.common import Report
+from beetle.contracts.forgetting import MemoryForgetReport
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryRecoverReport, RecoverStep
-from beetle.contracts.long_term import LongTermMutateReport
 from beetle.contracts.snapshots import (
     SnapshotCreateReport,
     SnapshotInfo,
@@ -17,9 +17,9 @@ from beetle.contracts.snapshots import (
     SnapshotRestoreReport,
     SnapshotVerifyReport,
 )
-from beetle.contracts.transcript import MemoryTranscriptLifecycleReport
 
 Width = int | None
+SHOWN_REFS = 20
 
 
 def recover(report: MemoryRecoverReport, width: Width) -> str:
@@ -113,6 +113,12 @@ def restore(report: SnapshotRestoreReport, _width: Width) -> str:
     if report.devices_suspended:
         verb = "would be" if report.dry_run else "were"
         lines.append(f"{count(report.devices_suspended, 'device')} {verb} suspended; `beetle device list` shows them.")
+    if report.erased:
+        words = "It holds what was erased since" if report.dry_run else "Erased again"
+        words = "Brought back, although it was erased since" if report.kept_erased else words
+        told = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in report.erased.items())
+        lines.append(f"{words}: {told}.")
+        lines.extend(f"  {neutral(each)}" for each in (report.erased_refs or ())[:SHOWN_REFS])
     if report.identity != "usable":
         lines.append(f"The device identity is {report.identity} for it: its private plane stays closed.")
     return "\n".join(lines)
@@ -127,7 +133,42 @@ def prune(report: SnapshotPruneReport, _width: Width) -> str:
     return "\n".join(lines)
 
 
-def erased(report: MemoryTranscriptLifecycleReport | LongTermMutateReport, what: str) -> Iterable[str]:
+class Erasing(Protocol):
+    """A report of something that may erase."""
+
+    @property
+    def erasure(self) -> str | None: ...
+    @property
+    def replica_horizon(self) -> str | None: ...
+    @property
+    def receipt(self) -> str | None: ...
+
+
+STAYS = {
+    "cited_elsewhere": "rests on other evidence too",
+    "weaker_authority": "is the word of a stronger authority",
+    "policy": "is a policy, which `beetle long-term policy` lifts",
+    "unreadable": "is sealed and cannot be opened",
+}
+
+
+def forget(report: MemoryForgetReport, width: Width) -> str:
+    """What went, or would; what stays, and why."""
+    verb = "would go" if report.dry_run else "went"
+    rows = [(name.replace("_", " "), f"{number:,}") for name, number in report.counts.items()]
+    lines = [table(rows, ("WHAT", verb.upper()), width, numbers=(1,))] if rows else ["There is nothing of it."]
+    for each in report.stays:
+        lines.append(f"Stays: {each.count:,} of {each.plane.replace('_', ' ')}, which {STAYS[each.reason]}.")
+        lines.extend(clip(f"  {neutral(ref)}", width) for ref in each.refs)
+    if report.hidden:
+        lines.append(f"{count(report.hidden, 'record')} that you may not see would go too: it is refused.")
+    if report.token is not None and rows:
+        lines.append(f"To forget it: the same with --token {report.token}")
+    lines.extend(erased(report, "it"))
+    return "\n".join(lines)
+
+
+def erased(report: Erasing, what: str) -> Iterable[str]:
     """How far an erasure is, where what was erased may still be, and the receipt."""
     if report.erasure == "done":
         yield f"Erased: no byte of {what} is left in the database or its log."
@@ -141,6 +182,7 @@ def erased(report: MemoryTranscriptLifecycleReport | LongTermMutateReport, what:
 
 
 RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
+    MemoryForgetReport: forget,
     MemoryRecoverReport: recover,
     MemoryCloseReport: close,
     SnapshotCreateReport: create,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.flags import unreadable
@@ -26,9 +28,11 @@ from beetle.contracts.errors import (
     nearest,
 )
 from beetle.contracts.operations import BY_NAME, Operation
+from beetle.contracts.progress import OnProgress
 
 if TYPE_CHECKING:
     from beetle.client import Client
+    from beetle.contracts.progress import OnProgress
     from beetle.find import Target
     from beetle.open import Embedded
     from beetle.runtime.host.config import Config
@@ -72,7 +76,7 @@ class Session:
         self._scope = scope
 
     def call(self, operation: str, arguments: Any, key: str | None = None, deadline_ms: int | None = None) -> Report:
-        """Run one operation.
+        """Run one operation; what takes long shows how far it is.
 
         Raises:
             BeetleError: what it answered, or that the daemon went away.
@@ -80,11 +84,31 @@ class Session:
         # The encoder has errors of its own for what no wire can carry; these name the place.
         for value, path in ((arguments, "$.args"), (self._scope, "$.scope"), (key, "$.idempotency_key")):
             check_values(value, path)
-        if self.embedded is not None:
-            return self.embedded.call(operation, arguments, self._scope, key, deadline_ms).report
-        assert self.client is not None
+        with _progress_line(operation) as on_progress:
+            if self.embedded is not None:
+                return self.embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress).report
+            assert self.client is not None
+            return self._ask(self.client, operation, arguments, key, deadline_ms, on_progress)
+
+    def _ask(
+        self,
+        client: Client,
+        operation: str,
+        arguments: Any,
+        key: str | None,
+        deadline_ms: int | None,
+        on_progress: OnProgress | None,
+    ) -> Report:
         try:
-            return self.client.call(operation, arguments, idempotency_key=key, deadline_ms=deadline_ms)
+            return client.call(
+                operation, arguments, idempotency_key=key, deadline_ms=deadline_ms, on_progress=on_progress
+            )
+        except KeyboardInterrupt:
+            row = BY_NAME.get(operation)
+            if row is None or row.effect == "read":
+                raise
+            # A read ends with its connection; of what writes the daemon leaves nothing half-done.
+            raise KeyboardInterrupt(f"{self.place} finishes what it has begun") from None
         except TimeoutError:
             hint = "it may still do the work; look at its log, or give --deadline-ms"
             raise _NoAnswer(place=self.place, hint=hint) from None
@@ -100,6 +124,16 @@ class Session:
             self.client.close()
         if self.embedded is not None:
             self.embedded.release()
+
+
+def _progress_line(operation: str) -> AbstractContextManager[OnProgress | None]:
+    """What is told how far an operation is; nothing where nobody would read it, or it tells nothing."""
+    row = BY_NAME.get(operation)
+    if row is None or not row.progress or not sys.stderr.isatty():
+        return nullcontext()
+    from beetle.cli.progress import progress_line
+
+    return progress_line(" ".join(row.cli))
 
 
 class _NoAnswer(DeadlineExceeded):

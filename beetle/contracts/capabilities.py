@@ -31,6 +31,7 @@ CAPABILITIES: tuple[CatalogEntry, ...] = (
     CatalogEntry("tool_registry", "read, register and delete compact tool registries"),
     CatalogEntry("transcript", "commit turns, and read, search, govern and repair transcripts"),
     CatalogEntry("long_term", "read, change and set policies for accepted facts"),
+    CatalogEntry("forget", "forget conversations, subjects, words and spaces in every plane"),
     CatalogEntry("capture", "capture a host's turns and read their coverage"),
     CatalogEntry("event", "ingest events and read them by time"),
     CatalogEntry("toc", "walk the time index and expand its grips"),

@@ -19,7 +19,7 @@ from beetle.contracts.fields import NONBLANK
 __all__ = [
     "UNSET", "Raw", "check_values", "convert_request", "decode_json", "decode_request", "format_us", "from_plain",
     "from_us", "in_words", "pack", "pack_json", "refuse_double_keys", "replace", "to_plain", "to_us", "to_wire",
-    "unique_keys", "unpack", "unpack_any",
+    "unique_keys", "unpack", "unpack_any", "unpack_json",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -76,6 +76,11 @@ def unpack(data: bytes | msgspec.Raw, kind: type[T]) -> T:
 def unpack_any(data: bytes | msgspec.Raw) -> Any:
     """Decode bytes that this program wrote itself to builtins."""
     return msgspec.msgpack.decode(data)
+
+
+def unpack_json(data: str | bytes) -> Any:
+    """Decode JSON that this program wrote itself."""
+    return msgspec.json.decode(data)
 
 
 @overload

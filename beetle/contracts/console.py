@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Report
 from beetle.contracts.devices import Device, TransportEntry
@@ -16,6 +18,10 @@ KnownKind = Literal["operator", "principal", "device", "embedded"]
 
 class ConsoleOverviewRequest(Request, frozen=True, kw_only=True):
     """Show the machine, the runtime, its memory, metrics and sessions."""
+
+    steps: Annotated[
+        int, Meta(ge=0, le=240, description="steps of recent activity to report, of 5 seconds each, for an operator")
+    ] = 0
 
 
 class SystemState(Piece, frozen=True, kw_only=True):
@@ -90,6 +96,24 @@ class Metrics(Piece, frozen=True, kw_only=True):
     operations: Open[tuple[OperationMetrics, ...]]
 
 
+class RecentActivity(Piece, frozen=True, kw_only=True):
+    """What the runtime did lately, in steps of `step_s` seconds, oldest first; the last one has run for `running_s`.
+
+    Steps from before the runtime began are not there. `slowest_ms` is the slowest answer of a step, null without one;
+    requests that only watch (`hello`, `console.*`) are not counted. Memory, write-ahead log and free disk are read in
+    steps in which something was asked, and null in others.
+    """
+
+    step_s: Open[float]
+    running_s: Open[float]
+    writes: Open[tuple[int, ...]]
+    recalls: Open[tuple[int, ...]]
+    slowest_ms: Open[tuple[float | None, ...]]
+    rss_bytes: Open[tuple[int | None, ...]]
+    wal_bytes: Open[tuple[int | None, ...]]
+    disk_free_bytes: Open[tuple[int | None, ...]]
+
+
 class ConnectedPrincipal(Piece, frozen=True, kw_only=True):
     """A principal or a device with open connections. `principal` is empty for those that have asked nothing yet."""
 
@@ -132,7 +156,9 @@ class StorageState(Piece, frozen=True, kw_only=True):
 
 
 class ConsoleOverviewReport(Report, frozen=True, kw_only=True):
-    """`system`, `metrics` and `sessions` tell of the whole daemon, and are an operator's."""
+    """`system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's. `activity` is
+    null unless `steps` of it were asked for.
+    """
 
     system: OperatorOnly[SystemState | None]
     runtime: Open[RuntimeShape]
@@ -141,6 +167,7 @@ class ConsoleOverviewReport(Report, frozen=True, kw_only=True):
     sessions: OperatorOnly[SessionOverview | None]
     memory: Open[MemoryContext]
     storage: Open[StorageState]
+    activity: OperatorOnly[RecentActivity | None] = None
 
 
 class ConsoleSessionRequest(Request, frozen=True, kw_only=True):

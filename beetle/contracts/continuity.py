@@ -10,11 +10,11 @@ from beetle.contracts.common import ConversationRef, Cursor, DerivedMemoryRef, R
 from beetle.contracts.fields import Content, Id, Open, Piece, Request, Secret, budgeted
 from beetle.contracts.operation import MEMORY, Operation
 from beetle.contracts.transcript import StoredRole
+from beetle.contracts.transfer import ExportView, TransferHandle, TransferId
 
 ImportMode = Literal["bootstrap_import", "full_restore"]
 
 ChatId = Annotated[Id, Meta(description="the chat, in the channel of the scope")]
-ExportView = Annotated[Literal["export"], Meta(description="view that filters the exported content")]
 IncludePrivate = Annotated[
     bool, Meta(description="include private material; needs a passphrase, which encrypts the whole export")
 ]
@@ -34,6 +34,11 @@ Discard = Annotated[
 OtherStore = Annotated[
     bool, Meta(description="full_restore: replace what is there with an export that this device has not signed")
 ]
+InPieces = Annotated[
+    bool,
+    Meta(description="hand over what is larger than a piece under a handle, to be fetched with `transfer.get`"),
+]
+Sent = Annotated[TransferId | None, Meta(description="the transfer that holds the bytes, in place of the bytes")]
 Counts = dict[str, int]
 
 
@@ -92,13 +97,16 @@ class MemoryExportRequest(Request, frozen=True, kw_only=True):
     include_private: IncludePrivate = False
     passphrase: Passphrase | None = None
     view: ExportView = "export"
+    in_pieces: InPieces = False
 
 
 class MemoryExportReport(Report, frozen=True, kw_only=True):
     """`left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out. `device` is the
-    fingerprint of this device, which signed it; null where its identity cannot be used."""
+    fingerprint of this device, which signed it; null where its identity cannot be used. `transfer` is what to fetch in
+    place of `snapshot`, where it goes in pieces."""
 
     snapshot: Content[bytes | None]
+    transfer: Open[TransferHandle | None] = None
     sealed: Open[bool]
     device: Open[str | None] = None
     counts: Open[Counts]
@@ -112,12 +120,14 @@ class MemorySpaceExportRequest(Request, frozen=True, kw_only=True):
     include_private: IncludePrivate = False
     passphrase: Passphrase | None = None
     view: ExportView = "export"
+    in_pieces: InPieces = False
 
 
 class MemorySpaceExportReport(Report, frozen=True, kw_only=True):
     """As of a chat's export."""
 
     archive: Content[bytes | None]
+    transfer: Open[TransferHandle | None] = None
     sealed: Open[bool]
     device: Open[str | None] = None
     counts: Open[Counts]
@@ -128,7 +138,8 @@ class MemorySpaceExportReport(Report, frozen=True, kw_only=True):
 class MemoryImportRequest(Request, frozen=True, kw_only=True):
     """Import a continuity snapshot as one chat: all of it or nothing."""
 
-    snapshot: Carried
+    snapshot: Carried | None = None
+    transfer_id: Sent = None
     target_chat_id: Annotated[Id, Meta(description="chat to import into, in the channel of the scope")]
     mode: Mode
     passphrase: Passphrase | None = None
@@ -139,7 +150,8 @@ class MemoryImportRequest(Request, frozen=True, kw_only=True):
 class MemorySpaceImportRequest(Request, frozen=True, kw_only=True):
     """Import an archive as the memory space: all of it or nothing."""
 
-    archive: Carried
+    archive: Carried | None = None
+    transfer_id: Sent = None
     mode: Mode
     passphrase: Passphrase | None = None
     discard_withheld: Discard = False
@@ -179,34 +191,38 @@ OPERATIONS: tuple[Operation, ...] = (
         "memory.export", "export_snapshot", MemoryExportRequest, MemoryExportReport, "read", "export", MEMORY,
         ("memory", "export"),
         "export one chat as a continuity snapshot: shared evidence, its skills, and the facts learned from it",
-        batch=False, heavy=True,
+        batch=False, heavy=True, carries="snapshot",
         example={"chat_id": "chat-1"},
         shell=(
             "beetle memory export --chat-id chat-1 --out chat-1.beetle",
             "beetle memory export --chat-id chat-1 --include-private --passphrase-file words --out chat-1.beetle",
         ),
+        progress=True,
     ),
     Operation(
         "memory.import", "import_snapshot", MemoryImportRequest, MemoryImportReport, "write", "import", MEMORY,
         ("memory", "import"),
         "import a continuity snapshot as one chat: all of it or nothing",
-        batch=False, heavy=True,
+        batch=False, heavy=True, carries="snapshot",
         example={"snapshot": b"the bytes of an export", "target_chat_id": "chat-1", "mode": "bootstrap_import"},
         shell=("beetle memory import chat-1.beetle --target-chat-id chat-1 --mode bootstrap_import",),
+        progress=True,
     ),
     Operation(
         "memory.export_space", "export_space", MemorySpaceExportRequest, MemorySpaceExportReport, "read", "export",
         MEMORY, ("memory", "export-space"),
         "export the memory space as an archive; without private material it has no transcripts, aliases or their refs",
-        batch=False, heavy=True,
+        batch=False, heavy=True, carries="archive",
         shell=("beetle memory export-space --include-private --out everything.beetle",),
+        progress=True,
     ),
     Operation(
         "memory.import_space", "import_space", MemorySpaceImportRequest, MemoryImportReport, "write", "import", MEMORY,
         ("memory", "import-space"),
         "import an archive as the memory space: all of it or nothing",
-        batch=False, heavy=True,
+        batch=False, heavy=True, carries="archive",
         example={"archive": b"the bytes of an export", "mode": "bootstrap_import"},
         shell=("beetle memory import-space everything.beetle --mode bootstrap_import",),
+        progress=True,
     ),
 )  # fmt: skip

@@ -153,6 +153,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "walk the event-log chain, the derived refs, the recall index and the pages of the store",
         batch=False, heavy=True, deadline_ms=3_600_000,
         shell=("beetle verify", "beetle verify --receipt @receipt.txt"),
+        progress=True,
     ),
     Operation(
         "hello", "hello", HelloRequest, HelloReport, "read", "", ANY, ("hello",),

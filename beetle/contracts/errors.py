@@ -140,7 +140,7 @@ class Conflict(BeetleError):
 class Unauthorized(BeetleError):
     key = "unauthorized"
     template = "{reason}"
-    hint_template = "ask the operator for a [principals.NAME] entry in beetle.toml, then reload the daemon (SIGHUP)"
+    hint_template = "ask the operator for a [principals.NAME] entry in beetle.toml, then `beetle reload`"
 
 
 class Forbidden(BeetleError):

@@ -21,6 +21,7 @@ Reason = Literal[
     "created", "unchanged", "superseded",
     "policy_suppressed", "privacy_target_mismatch", "private_unavailable", "evidence_missing", "evidence_unavailable",
     "policy_paused", "soul_handoff", "needs_assertion", "evidence_does_not_bear", "weaker_authority",
+    "queue_full", "declined",
 ]  # fmt: skip
 ToolOutcome = Literal["succeeded", "failed", "denied", "aborted"]
 
@@ -130,7 +131,9 @@ class ToolFeedbackWrite(Request, frozen=True, kw_only=True, tag="agent_tool_usag
 
 
 class GovernanceOutcome(Piece, frozen=True, kw_only=True):
-    """What became of one candidate or item. `record_id` is set for private material, which has no ref."""
+    """What became of one candidate or item. `record_id` is set for private material, which has no ref; `waiting_id` of
+    what waits, if the caller may know of it: governance.decide takes it.
+    """
 
     index: Open[int]
     candidate_id: Open[str | None] = None
@@ -140,6 +143,7 @@ class GovernanceOutcome(Piece, frozen=True, kw_only=True):
     record_id: Open[str | None] = None
     superseded_ref: Open[str | None] = None
     revision: Open[int | None] = None
+    waiting_id: Open[str | None] = None
 
 
 class LongTermPolicyRequest(Request, frozen=True, kw_only=True):

@@ -81,6 +81,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "run the recovery steps over the whole store; a failed step is reported, and the others still run",
         batch=False, grows=False, deadline_ms=3_600_000,
         shell=("beetle memory recover", "beetle memory recover --trigger after_crash"),
+        progress=True,
     ),
     Operation(
         "memory.close", "close_runtime", MemoryCloseRequest, MemoryCloseReport, "admin", "close", MEMORY,

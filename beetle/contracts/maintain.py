@@ -202,6 +202,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "let the configured model read the turns since the last run, and judge the facts that it notes",
         batch=False, deadline_ms=660_000, word="conversation",
         shell=("beetle memory maintain", "beetle memory maintain telegram/42 --limit 20"),
+        progress=True,
     ),
     Operation(
         "memory.finalize_turn", "finalize_turn_and_maintain", MemoryFinalizeTurnRequest, MemoryFinalizeTurnReport,

@@ -326,11 +326,15 @@ class ToolRegistryReport(Piece, frozen=True, kw_only=True):
 
 
 class IdentityState(Piece, frozen=True, kw_only=True):
-    """Whether the device identity can be used: without it the private plane is closed and receipts are unsigned."""
+    """Whether the device identity can be used: without it the private plane is closed and receipts are unsigned.
+
+    `device` is the fingerprint of its public key, null before it has signed anything.
+    """
 
     state: Open[Literal["usable", "missing", "wrong", "exposed", "unreadable", "broken", "unrecorded"]]
     problem: OperatorOnly[str | None] = None
     advice: OperatorOnly[str | None] = None
+    device: OperatorOnly[str | None] = None
 
 
 class OperatorInspection(Piece, frozen=True, kw_only=True):

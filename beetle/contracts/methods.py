@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
         CandidatesWrite,
@@ -117,7 +118,14 @@ if TYPE_CHECKING:
         ProceduralWrite,
     )
     from beetle.contracts.names import BackendName, PlaneName, TransportName, ViewName
-    from beetle.contracts.private import PrivateGetReport, PrivateGetRequest, PrivateListReport, PrivateListRequest
+    from beetle.contracts.private import (
+        PrivateDeleteReport,
+        PrivateDeleteRequest,
+        PrivateGetReport,
+        PrivateGetRequest,
+        PrivateListReport,
+        PrivateListRequest,
+    )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.skills import (
         RuntimeSkillDeleteRequest,
@@ -176,8 +184,22 @@ if TYPE_CHECKING:
         MemoryTranscriptRepairSafeReport,
         MemoryTranscriptRepairSafeRequest,
     )
+    from beetle.contracts.transfer import (
+        TransferBeginReport,
+        TransferBeginRequest,
+        TransferGetReport,
+        TransferGetRequest,
+        TransferPutReport,
+        TransferPutRequest,
+    )
+    from beetle.contracts.waiting import (
+        GovernanceDecideReport,
+        GovernanceDecideRequest,
+        GovernanceListReport,
+        GovernanceListRequest,
+    )
 
-OPERATION_COUNT = 65
+OPERATION_COUNT = 72
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -625,6 +647,65 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
+        @overload
+        def forget(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            subject: str | None = None,
+            query: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+        @overload
+        def forget(
+            self,
+            conversation: Conversation | Mapping[str, Any] | None,
+            /,
+            *,
+            subject: str | None = None,
+            query: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+
+    def forget(
+        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
+    ) -> MemoryForgetReport:
+        """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
+
+        Args:
+            conversation: every turn of this conversation (default None).
+            subject: turns that a speaker of this name, or this subject id, takes part in (default None; at least 1
+                character; at most 256 characters; no control characters).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
+                most the profile's query_chars).
+            whole_space: everything that the space holds (default False).
+            dry_run: report what would go and what stays; change nothing (default False).
+            token: token of the dry run (default None; at least 1 character; at most 256 characters).
+
+        Returns:
+            `counts` are the records that went, or in a dry run would, by what they are called: every one of them is
+                counted. `refs` are the facts and skills among them, and end at their budget. `hidden` counts the
+                records that an operator may not see and that would go: then there is no token. `erasure` and
+                `replica_horizon`: see `transcript.lifecycle`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `forget`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("memory.forget", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def replay(self, request: MemoryReplayRequest, /) -> MemoryReplayReport: ...
         @overload
         def replay(
@@ -678,6 +759,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
         @overload
         def export_snapshot(
@@ -688,6 +770,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemoryExportReport: ...
 
     def export_snapshot(self, request: MemoryExportRequest | str | None = None, /, **fields: Any) -> MemoryExportReport:
@@ -701,10 +784,13 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             `left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out.
                 `device` is the fingerprint of this device, which signed it; null where its identity cannot be used.
+                `transfer` is what to fetch in place of `snapshot`, where it goes in pieces.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -722,9 +808,10 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            snapshot: bytes,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            snapshot: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -732,24 +819,27 @@ class OperationMethods(ABC):
         @overload
         def import_snapshot(
             self,
-            snapshot: bytes,
+            snapshot: bytes | None,
             /,
             *,
             target_chat_id: str,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_snapshot(
-        self, request: MemoryImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemoryImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import a continuity snapshot as one chat: all of it or nothing.
 
         Args:
-            snapshot: the bytes as they were exported (required; at least 1 character; at most the profile's
+            snapshot: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             target_chat_id: chat to import into, in the channel of the scope (required; at least 1 character; at
                 most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
@@ -789,6 +879,7 @@ class OperationMethods(ABC):
             include_private: bool = False,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
         @overload
         def export_space(
@@ -798,6 +889,7 @@ class OperationMethods(ABC):
             *,
             passphrase: str | None = None,
             view: Literal["export"] = "export",
+            in_pieces: bool = False,
         ) -> MemorySpaceExportReport: ...
 
     def export_space(
@@ -812,6 +904,8 @@ class OperationMethods(ABC):
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
             view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
 
         Returns:
             As of a chat's export.
@@ -832,8 +926,9 @@ class OperationMethods(ABC):
             self,
             /,
             *,
-            archive: bytes,
             mode: Literal["bootstrap_import", "full_restore"],
+            archive: bytes | None = None,
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
@@ -841,23 +936,26 @@ class OperationMethods(ABC):
         @overload
         def import_space(
             self,
-            archive: bytes,
+            archive: bytes | None,
             /,
             *,
             mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
             passphrase: str | None = None,
             discard_withheld: bool = False,
             other_store: bool = False,
         ) -> MemoryImportReport: ...
 
     def import_space(
-        self, request: MemorySpaceImportRequest | bytes | None = None, /, **fields: Any
+        self, request: MemorySpaceImportRequest | bytes | None | None = None, /, **fields: Any
     ) -> MemoryImportReport:
         """Import an archive as the memory space: all of it or nothing.
 
         Args:
-            archive: the bytes as they were exported (required; at least 1 character; at most the profile's
+            archive: the bytes as they were exported (default None; at least 1 character; at most the profile's
                 import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
             mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
             passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
                 most 1,024 characters).
@@ -882,6 +980,131 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("memory.import_space", "archive", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def begin_transfer(self, request: TransferBeginRequest, /) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            /,
+            *,
+            total_bytes: int,
+        ) -> TransferBeginReport: ...
+        @overload
+        def begin_transfer(
+            self,
+            total_bytes: int,
+            /,
+        ) -> TransferBeginReport: ...
+
+    def begin_transfer(
+        self, request: TransferBeginRequest | int | None = None, /, **fields: Any
+    ) -> TransferBeginReport:
+        """Begin to send the bytes of an import in pieces.
+
+        Args:
+            total_bytes: how many bytes will be sent in all (required; at least 1; at most 9,007,199,254,740,992; at
+                most the profile's import_bytes).
+
+        Returns:
+            Where to send the pieces, each of at most `piece_bytes`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.begin", "total_bytes", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def put_piece(self, request: TransferPutRequest, /) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+        @overload
+        def put_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+
+    def put_piece(self, request: TransferPutRequest | str | None = None, /, **fields: Any) -> TransferPutReport:
+        """Send the next piece of an import; the last one completes it.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: how many bytes were sent before this piece (required; at least 0; at most
+                9,007,199,254,740,992).
+            data: the piece (required; at least 1 character; at most the profile's piece_bytes).
+
+        Returns:
+            `received` of `total_bytes` are here; the import may be asked for when they are equal.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's piece_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.put", "transfer_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def get_piece(self, request: TransferGetRequest, /) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+        @overload
+        def get_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+
+    def get_piece(self, request: TransferGetRequest | str | None = None, /, **fields: Any) -> TransferGetReport:
+        """Fetch a piece of an export; the one that ends the export ends the transfer.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: where the piece begins; below the export's total_bytes (required; at least 0; at most
+                9,007,199,254,740,992).
+            view: view that filters the exported content (default export).
+
+        Returns:
+            The piece that begins at `offset`, of an export of `total_bytes`; `done` with the last one.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("transfer.get", "transfer_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1581,6 +1804,119 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def list_waiting(self, request: GovernanceListRequest, /) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            /,
+            *,
+            what: Literal["all", "candidates", "jobs"] = "all",
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+        @overload
+        def list_waiting(
+            self,
+            what: Literal["all", "candidates", "jobs"],
+            /,
+            *,
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+
+    def list_waiting(
+        self, request: GovernanceListRequest | Literal["all", "candidates", "jobs"] | None = None, /, **fields: Any
+    ) -> GovernanceListReport:
+        """List the candidates that wait, the oldest first, then the jobs that wait, run or have failed.
+
+        Args:
+            what: only candidates, or only jobs (default all).
+            reason: only candidates that wait for this (default None).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts all that the request asks for and the caller may know of, not the page. Private
+                candidates are listed through a view that shows private facts; to an operator, also those that it
+                wrote itself. Sealed ones are listed only through raw_owner, to who holds private.read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.list", "what", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def decide_waiting(self, request: GovernanceDecideRequest, /) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            /,
+            *,
+            ids: Sequence[str],
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+        @overload
+        def decide_waiting(
+            self,
+            ids: Sequence[str],
+            /,
+            *,
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+
+    def decide_waiting(
+        self, request: GovernanceDecideRequest | Sequence[str] | None = None, /, **fields: Any
+    ) -> GovernanceDecideReport:
+        """Accept or reject waiting candidates under the caller's own authority, or retry jobs.
+
+        An error decides nothing: all of them are decided, or none.
+
+        Args:
+            ids: waiting_id of candidates to accept or reject, job_id of jobs to retry, as governance.list gives
+                them (required; each: at least 1 character; each: at most 256 characters; each: no control
+                characters; at least 1 item; at most the profile's batch_requests).
+            decision: accept judges a candidate as if the caller said it now; reject erases it; retry has a failed
+                or waiting job done at once (required).
+            reason: reason; needed to reject. Stored in the revision of an accepted fact, in nothing else (default
+                None; at least 1 character; at most 512 characters; not blank).
+            dry_run: report what would come of it; change nothing (default False).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
+                `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else
+                `pending`; `replica_horizon` tells until when snapshots hold them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("governance.decide", "ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def commit_transcript(self, request: MemoryTranscriptCommitRequest, /) -> MemoryTranscriptCommitReport: ...
         @overload
         def commit_transcript(
@@ -1934,11 +2270,12 @@ class OperationMethods(ABC):
             dry_run: report what would change; change nothing (default False).
 
         Returns:
-            What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do.
-                `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a
-                reader holds an old snapshot, and None where nothing was erased. `replica_horizon` is the time of
-                the newest copy of the store that may hold it still, in a snapshot or set aside by a restore: when
-                every copy up to then is pruned, it is nowhere. None where there is no copy.
+            What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do. The
+                counts (`affected_…`) are of all of it; a list ends at its budget. `erasure` is `done` once no byte
+                of the content is left in database and WAL, `pending` while a reader holds an old snapshot, and None
+                where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
+                hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is
+                nowhere. None where there is no copy.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -2125,6 +2462,50 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("private.get", "record_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def delete_private(self, request: PrivateDeleteRequest, /) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            /,
+            *,
+            record_id: str,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+        @overload
+        def delete_private(
+            self,
+            record_id: str,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+
+    def delete_private(
+        self, request: PrivateDeleteRequest | str | None = None, /, **fields: Any
+    ) -> PrivateDeleteReport:
+        """Delete one private record, with the candidates that wait for it and its links to evidence.
+
+        Args:
+            record_id: the record's id, as private.list gives it (required; at least 1 character; at most 256
+                characters; no control characters).
+            dry_run: report what would be deleted; change nothing (default False).
+
+        Returns:
+            `waiting` counts the candidates that go with the record. `erasure` is `done` when no byte of it is left
+                in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store
+                that may hold it still, None where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("private.delete", "record_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2317,22 +2698,38 @@ class OperationMethods(ABC):
         @overload
         def console_overview(self, request: ConsoleOverviewRequest, /) -> ConsoleOverviewReport: ...
         @overload
-        def console_overview(self, /) -> ConsoleOverviewReport: ...
+        def console_overview(
+            self,
+            /,
+            *,
+            steps: int = 0,
+        ) -> ConsoleOverviewReport: ...
+        @overload
+        def console_overview(
+            self,
+            steps: int,
+            /,
+        ) -> ConsoleOverviewReport: ...
 
     def console_overview(
-        self, request: ConsoleOverviewRequest | None = None, /, **fields: Any
+        self, request: ConsoleOverviewRequest | int | None = None, /, **fields: Any
     ) -> ConsoleOverviewReport:
         """Show the machine, the runtime, its memory, metrics and sessions.
 
+        Args:
+            steps: steps of recent activity to report, of 5 seconds each, for an operator (default 0; at least 0; at
+                most 240).
+
         Returns:
-            `system`, `metrics` and `sessions` tell of the whole daemon, and are an operator's.
+            `system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's.
+                `activity` is null unless `steps` of it were asked for.
 
         Raises:
             InvalidRequest: a field is not as it must be.
             CapabilityHidden, Forbidden: the profile hides `console`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("console.overview", "", request, fields)
+        return self._ask("console.overview", "steps", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2658,6 +3055,7 @@ class OperationMethods(ABC):
             operation: str | None = None,
             principal: str | None = None,
             newest_first: bool = False,
+            chain: bool = False,
             limit: int = 50,
             cursor: str | None = None,
         ) -> EventLogReadReport: ...
@@ -2674,6 +3072,7 @@ class OperationMethods(ABC):
             operation: str | None = None,
             principal: str | None = None,
             newest_first: bool = False,
+            chain: bool = False,
             limit: int = 50,
             cursor: str | None = None,
         ) -> EventLogReadReport: ...
@@ -2694,16 +3093,19 @@ class OperationMethods(ABC):
             principal: only rows of this principal (default None; at least 1 character; at most 256 characters; no
                 control characters).
             newest_first: read from the end of the log backwards (default False).
+            chain: read what proves the whole log: each row's encoding, the hashes of other spaces' rows, the signed
+                head; operators only (default False).
             limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
                 page_limit).
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            `verified` says that every row of the page follows from the row before it in the log; `broken` names
-                those that do not. `scanned` counts the rows that were looked at: a page may be empty and `has_more`
-                all the same. `head` is the number of the last row. An operator sees the whole log's numbers and
-                hashes; for others only the events that they may know of are counted, and a hash is a keyed digest
-                of its row.
+            `chain` and `signed_head` answer a request for the chain: the rows behind `after`, of all spaces, in
+                their order. `verified` says that every row of the page follows from the row before it in the log;
+                `broken` names those that do not. `scanned` counts the rows that were looked at: a page may be empty
+                and `has_more` all the same. `head` is the number of the last row. An operator sees the whole log's
+                numbers and hashes; for others only the events that they may know of are counted, and a hash is a
+                keyed digest of its row.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -2979,6 +3381,7 @@ class OperationMethods(ABC):
             snapshot_id: str,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
         @overload
         def restore_snapshot(
@@ -2988,6 +3391,7 @@ class OperationMethods(ABC):
             *,
             dry_run: bool = False,
             other_store: bool = False,
+            keep_erased: bool = False,
         ) -> SnapshotRestoreReport: ...
 
     def restore_snapshot(
@@ -3002,12 +3406,18 @@ class OperationMethods(ABC):
                 characters).
             dry_run: check the snapshot and report what a restore would do; change nothing (default False).
             other_store: allow a snapshot of another store or device, or an unsigned one (default False).
+            keep_erased: bring back what was erased since the snapshot was made, instead of erasing it again
+                (default False).
 
         Returns:
             `events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as`
                 is where the store is that was there before. `identity` tells whether the device identity fits what
                 is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
                 after the restore, since the store that was there before does not have them, or has them suspended.
+                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its
+                turns, facts and skills. It is erased again before the snapshot takes the store's place, unless
+                `keep_erased` was given, which `kept_erased` repeats. The event log goes on from where it was:
+                receipts of that time stay valid.
 
         Raises:
             InvalidRequest: a field is not as it must be.

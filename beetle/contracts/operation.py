@@ -38,6 +38,7 @@ AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted fol
 TOOL_REGISTRY = Group("Memory", "tool-registry", "the host's tools, as they are registered here")
 LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
+GOVERNANCE = Group("Memory", "governance", "what waits to be decided: list, accept, reject, retry")
 PRIVATE = Group("Memory", "private", "the private plane, for its owner")
 EVOLVE = Group("Memory", "evolve", "proposed changes: preview, then apply or withdraw them")
 ANY = Group("Any operation")
@@ -59,7 +60,9 @@ class Operation(NamedTuple):
 
     `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
     flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen
-    build has no docstrings. `example` is a request that decodes.
+    build has no docstrings. `example` is a request that decodes. `carries` is the field of bytes, of the request of an
+    import and of the report of an export, that goes in pieces where it is larger than a frame. `progress` says that the
+    operation tells how far it is.
     """
 
     name: str
@@ -80,6 +83,8 @@ class Operation(NamedTuple):
     word: str = ""
     example: Mapping[str, Any] = NO_FIELDS
     shell: tuple[str, ...] = ()
+    carries: str = ""
+    progress: bool = False
 
     @property
     def kinds(self) -> tuple[type[Request], ...]:

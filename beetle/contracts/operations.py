@@ -12,6 +12,7 @@ from beetle.contracts import (
     devices,
     event_log,
     evolve,
+    forgetting,
     governance,
     harness,
     lifecycle,
@@ -24,6 +25,8 @@ from beetle.contracts import (
     tool_registries,
     transcript,
     transcript_repair,
+    transfer,
+    waiting,
 )
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
@@ -31,12 +34,15 @@ from beetle.contracts.operation import Operation as Operation
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
+    *forgetting.OPERATIONS,
     *continuity.OPERATIONS,
+    *transfer.OPERATIONS,
     *skills.OPERATIONS,
     *agent_skills.OPERATIONS,
     *tool_registries.OPERATIONS,
     *long_term.OPERATIONS,
     *governance.OPERATIONS,
+    *waiting.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
     *private.OPERATIONS,
@@ -50,5 +56,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""
+
+BUILT_TRANSPORTS = frozenset(name for row in OPERATIONS for name in row.exposed)
+"""The transports that this build serves."""
 
 BY_NAME: Mapping[str, Operation] = {row.name: row for row in OPERATIONS}

@@ -67,6 +67,30 @@ class PrivateGetReport(Report, frozen=True, kw_only=True):
     content: Evidence[str | None]
 
 
+class PrivateDeleteRequest(Request, frozen=True, kw_only=True):
+    """Delete one private record, with the candidates that wait for it and its links to evidence."""
+
+    record_id: Annotated[Id, Meta(description="the record's id, as private.list gives it")]
+    dry_run: Annotated[bool, Meta(description="report what would be deleted; change nothing")] = False
+
+
+class PrivateDeleteReport(Report, frozen=True, kw_only=True):
+    """`waiting` counts the candidates that go with the record.
+
+    `erasure` is `done` when no byte of it is left in the store's files, else `pending`; `replica_horizon` is the time
+    of the newest copy of the store that may hold it still, None where there is none.
+    """
+
+    record_id: Open[str]
+    plane: Open[PrivatePlane]
+    dry_run: Open[bool]
+    waiting: Open[int]
+    erasure: Open[Literal["done", "pending"] | None] = None
+    replica_horizon: Open[str | None] = None
+    audit_event_id: Open[int | None] = None
+    receipt: Open[str | None] = None
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "private.list", "list_private", PrivateListRequest, PrivateListReport, "read", "private.read", PRIVATE,
@@ -80,5 +104,13 @@ OPERATIONS: tuple[Operation, ...] = (
         "read one private record, with its content",
         batch=False, view="owner", word="record_id",
         example={"record_id": "p-1"},
+    ),
+    Operation(
+        "private.delete", "delete_private", PrivateDeleteRequest, PrivateDeleteReport, "write", "private.read", PRIVATE,
+        ("private", "delete"),
+        "delete one private record, with the candidates that wait for it and its links to evidence",
+        batch=False, grows=False, view="owner", word="record_id",
+        example={"record_id": "p-1"},
+        shell=("beetle private delete p-1 --dry-run",),
     ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import Content, Id, Label, Open, OperatorOnly, Piece, Request
@@ -131,13 +131,20 @@ class SnapshotRestoreRequest(Request, frozen=True, kw_only=True):
     other_store: Annotated[
         bool, Meta(description="allow a snapshot of another store or device, or an unsigned one")
     ] = False
+    keep_erased: Annotated[
+        bool, Meta(description="bring back what was erased since the snapshot was made, instead of erasing it again")
+    ] = False
 
 
 class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     """`events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as` is where
     the store is that was there before. `identity` tells whether the device identity fits what is open now.
     `devices_suspended` counts the devices that are active in the snapshot and suspended after the restore, since the
-    store that was there before does not have them, or has them suspended."""
+    store that was there before does not have them, or has them suspended.
+
+    `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts
+    and skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given, which
+    `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
 
     snapshot: Open[SnapshotInfo]
     dry_run: Open[bool]
@@ -147,6 +154,9 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     migrations_applied: Open[tuple[str, ...]] = ()
     identity: Open[str] = "usable"
     devices_suspended: Open[int] = 0
+    erased: Open[dict[str, int]] = field(default_factory=dict[str, int])
+    kept_erased: Open[bool] = False
+    erased_refs: OperatorOnly[tuple[str, ...] | None] = ()
 
 
 class SnapshotPruneRequest(Request, frozen=True, kw_only=True):
@@ -175,6 +185,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, deadline_ms=3_600_000, word="label",
         example={"label": "before the update"},
         shell=("beetle snapshot create 'before the update'",),
+        progress=True,
     ),
     Operation(
         "snapshot.list", "list_snapshots", SnapshotListRequest, SnapshotListReport, "read", "snapshot", SNAPSHOT,
@@ -188,6 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "unpack a snapshot and check its digests, pages, event log, counts and identity",
         batch=False, heavy=True, deadline_ms=3_600_000, word="snapshot_id",
         example={"snapshot_id": "s-0123456789abcdef"},
+        progress=True,
     ),
     Operation(
         "snapshot.restore", "restore_snapshot", SnapshotRestoreRequest, SnapshotRestoreReport, "admin", "snapshot",
@@ -196,6 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, deadline_ms=3_600_000, word="snapshot_id",
         example={"snapshot_id": "s-0123456789abcdef"},
         shell=("beetle snapshot restore SNAPSHOT --dry-run", "beetle snapshot restore SNAPSHOT"),
+        progress=True,
     ),
     Operation(
         "snapshot.prune", "prune_snapshots", SnapshotPruneRequest, SnapshotPruneReport, "admin", "snapshot", SNAPSHOT,

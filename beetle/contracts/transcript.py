@@ -398,7 +398,8 @@ class MemoryTranscriptLifecycleRequest(Request, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
-    """What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do.
+    """What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do. The counts
+    (`affected_…`) are of all of it; a list ends at its budget.
 
     `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
     snapshot, and None where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
@@ -410,6 +411,9 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     dry_run: Open[bool]
     changed: Open[bool]
     affected_turns: Open[int]
+    affected_messages: Open[int] = 0
+    affected_refs: Open[int] = 0
+    affected_derived: Open[int] = 0
     turn_ids: Open[tuple[str, ...]]
     message_ids: Open[tuple[str, ...]]
     host_refs: Open[tuple[HostRefView, ...]]
@@ -482,7 +486,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "transcript.lifecycle", "request_transcript_lifecycle", MemoryTranscriptLifecycleRequest,
         MemoryTranscriptLifecycleReport, "write", "transcript", TRANSCRIPT, ("transcript", "lifecycle"),
         "archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`)",
-        batch=False, grows=False, word="conversation",
+        batch=False, grows=False, deadline_ms=3_600_000, word="conversation",
         example={
             "conversation": {"conversation_id": "c1"},
             "action": "mask",
@@ -490,5 +494,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "reason": "asked by Ana",
         },
         shell=("beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",),
+        progress=True,
     ),
 )  # fmt: skip

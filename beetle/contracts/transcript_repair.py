@@ -120,6 +120,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "report broken links and records of transcripts, by their ids; changes nothing",
         batch=False, heavy=True, deadline_ms=3_600_000, word="conversation",
         shell=("beetle transcript repair", "beetle transcript repair telegram/42 --limit 10"),
+        progress=True,
     ),
     Operation(
         "transcript.repair_safe", "repair_transcript_safe", MemoryTranscriptRepairSafeRequest,
@@ -127,5 +128,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "repair dead links, counts and index rows without losing data; report the damage that cannot be repaired",
         batch=False, heavy=True, deadline_ms=3_600_000, word="conversation",
         shell=("beetle transcript repair-safe --dry-run",),
+        progress=True,
     ),
 )  # fmt: skip

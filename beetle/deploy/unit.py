@@ -20,7 +20,8 @@ Description=Beetle, governed memory for agents on this device
 Type=notify
 NotifyAccess=main
 ExecStart={command}
-ExecReload=kill -HUP $MAINPID
+# The program itself: a minimal system has neither kill(1) nor a shell.
+ExecReload={reload}
 # The daemon says at half of this that it lives.
 WatchdogSec=60
 # A large store is looked through, or brought to a new schema, before the daemon is ready.
@@ -77,7 +78,7 @@ Description=Beetle, governed memory for agents of this user
 Type=notify
 NotifyAccess=main
 ExecStart={command}
-ExecReload=kill -HUP $MAINPID
+ExecReload={reload}
 WatchdogSec=60
 TimeoutStartSec=300
 Restart=on-failure
@@ -136,7 +137,8 @@ def system_unit(
     return SYSTEM_UNIT.format(
         mark=MARK,
         mounts=mounts,
-        command=_command(layout),
+        command=_command(layout, "serve"),
+        reload=_command(layout, "reload"),
         identity=_identity(identity, settings.group),
         places="\n".join(_places(settings, set(shared))),
         limits=_limits(limits),
@@ -155,7 +157,8 @@ def personal_unit(
     named = [f"Environment={_word(f'{name}={value}')}\n" for name, value in environment]
     return PERSONAL_UNIT.format(
         mark=MARK,
-        command=_command(layout),
+        command=_command(layout, "serve"),
+        reload=_command(layout, "reload"),
         environment="".join(named),
         limits=_limits(limits),
         network=OPEN if settings.network else CLOSED_FOR_A_USER,
@@ -163,9 +166,9 @@ def personal_unit(
     )
 
 
-def _command(layout: Layout) -> str:
+def _command(layout: Layout, word: str) -> str:
     # A `$` begins a variable in the arguments, though not in the path of the program.
-    return f"{_word(layout.program)} --config {_word(layout.config.replace('$', '$$'))} serve"
+    return f"{_word(layout.program)} --config {_word(layout.config.replace('$', '$$'))} {word}"
 
 
 def _identity(identity: Identity, group: str | None) -> str:

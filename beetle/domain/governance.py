@@ -47,11 +47,14 @@ FIRST_LINE = 200
 
 
 class EvidenceMessage(NamedTuple):
-    """One message that a ref names. State: live, masked, deleted."""
+    """One message that a ref names. State: live, masked, deleted. `by_subject`: whether who speaks is whom it is about,
+    as far as its actor tells.
+    """
 
     role: str
     visibility: str
     state: str
+    by_subject: bool = True
 
 
 class Cited(NamedTuple):
@@ -128,7 +131,8 @@ def judge(case: Case) -> Verdict:
 def _is_asserted(case: Case) -> bool:
     """Rule 6: whether somebody other than the writer stands behind it, where the writer's word is not enough."""
     if case.authority == "user_asserted" and not case.by_operator:
-        return any(message.role == "user" for each in case.evidence for message in each.messages)
+        said = (message for each in case.evidence for message in each.messages)
+        return any(message.role == "user" and message.by_subject for message in said)
     return case.authority != "assistant_claimed" or asserted(case.evidence)
 
 
@@ -184,8 +188,9 @@ def asserted(evidence: Iterable[Cited]) -> bool:
 
 def extraction_authority(evidence: Iterable[Cited]) -> Authority:
     """Whose word an extracted item is: that of the strongest message it cites; the host's without any."""
-    roles = {message.role for each in evidence for message in each.messages}
-    if "user" in roles:
+    messages = [message for each in evidence for message in each.messages]
+    roles = {message.role for message in messages}
+    if any(message.role == "user" and message.by_subject for message in messages):
         return "user_asserted"
     if roles & ASSERTING_ROLES:
         return "tool_observed"

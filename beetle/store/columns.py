@@ -84,7 +84,7 @@ def mend_keywords(tx: Writing) -> int:
     """Leave facts whose keywords are damaged without any, once the index that was made of them is empty; how many."""
     keys = [key for (key,) in tx.rows(DAMAGED.format_map(COLUMNS[0]._asdict()), -1)]
     for key in keys:
-        tx.run(MEND_KEYWORDS_SQL, key)
+        tx.mend(MEND_KEYWORDS_SQL, key)
     return len(keys)
 
 

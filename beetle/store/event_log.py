@@ -18,6 +18,7 @@ APPEND_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 COLUMNS = "SELECT seq, at, space, topic, event, operation, principal, subject, hash FROM event_log "
 ROW_SQL = COLUMNS + "WHERE seq = ?"
 WALK_SQL = COLUMNS + "ORDER BY seq"
+CHAIN_SQL = COLUMNS + "WHERE seq > ? ORDER BY seq LIMIT ?"
 SIGNED_SQL = "SELECT signed FROM log_head"
 SIGN_SQL = "UPDATE log_head SET signed = ?"
 READ_SQL = """
@@ -146,6 +147,11 @@ def record_signed_head(tx: Writing, text: str) -> None:
 def read_row(tx: Reading, seq: int) -> LoggedRow | None:
     """The row of that number."""
     return tx.one(LoggedRow, ROW_SQL, seq)
+
+
+def chain_rows(tx: Reading, after: int, limit: int) -> list[LoggedRow]:
+    """Rows of all spaces behind a number."""
+    return [LoggedRow(*row) for row in tx.rows(CHAIN_SQL, after, limit)]
 
 
 def read_rows(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from beetle.contracts.errors import Conflict
+from beetle.store import turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
 
 
@@ -69,7 +70,7 @@ WHERE conversation = ?
 KNOWN_TURN_SQL = "SELECT turn, sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
 KINDS_OF_TURN_SQL = "SELECT DISTINCT visibility, state FROM message WHERE turn = ?"
 NEW_TURN_SQL = """
-INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_MESSAGE_SQL = """
 INSERT INTO message (turn, conversation, position, ordinal, message_id, role, at, visibility, length, digest,
@@ -160,7 +161,8 @@ def add_turn(
         Conflict: a message id is taken in this conversation.
     """
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
-    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest)
+    seal = _seal(tx, where, turn, door, now)
+    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal)
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
         row = (
@@ -188,6 +190,26 @@ def add_turn(
         target = None if attr.message is None else written[attr.message][0]
         tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
     return ConversationRow(conversation, sequence, ordinal + len(written)), written
+
+
+def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int) -> bytes | None:
+    """The seal of a turn that is about to be written, over what `turn_seals` reads of it afterwards."""
+    sealer = tx.sealer
+    if sealer is None:
+        return None
+    conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages + 1
+    messages = [
+        (conversation, position, ordinal + position, each.message_id, each.role, None, each.at, each.visibility, "live",
+         len(each.content), each.digest, *each.actor, None)
+        for position, each in enumerate(turn.messages)
+    ]  # fmt: skip
+    refs = [(at, ref.kind, ref.ref_id, ref.relation, ref.visibility, ref.label) for at, ref in enumerate(turn.refs)]
+    attrs = [
+        (at, each.message, int(each.message is None), each.visibility, int(each.export_allowed), each.key, each.value)
+        for at, each in enumerate(turn.attrs)
+    ]
+    head = (conversation, sequence, turn.turn_id, door, turn.at, now, 0, turn.digest)
+    return sealer.seal(turn_seals.NAME, turn_seals.values(head, messages, refs, attrs))
 
 
 def grow_conversation(tx: Writing, grown: ConversationRow, times: Sequence[int]) -> None:
@@ -247,7 +269,22 @@ ARCHIVE_SQL = "UPDATE turn SET archived = 1 WHERE turn = ? AND archived = 0 RETU
 STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
 ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
 ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
-ERASE_ATTRS_SQL = "DELETE FROM attr WHERE turn = ?"
+ERASE_ATTRS_SQL = """
+DELETE FROM attr
+WHERE turn = ? AND (
+  message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
+"""
+DELETE_MESSAGE_SQL = """
+UPDATE message SET state = 'deleted', lifecycle = ?, speaker = NULL, trigger_source = NULL WHERE message = ?
+"""
+SEQUENCES_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND at < ? ORDER BY sequence"
+SEQUENCE_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND turn_id = ?"
+TURNS_BETWEEN_SQL = """
+SELECT turn, sequence, turn_id FROM turn WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?
+"""
+SPEAKERS_SQL = "SELECT visibility, speaker FROM conversation_speaker WHERE conversation = ?"
+SETTLE_LIFECYCLE_SQL = "UPDATE transcript_lifecycle SET turns = ?, messages = ? WHERE lifecycle = ?"
+DROP_LIFECYCLE_SQL = "DELETE FROM transcript_lifecycle WHERE lifecycle = ?"
 HOLDS_CONTENT_SQL = """
 SELECT EXISTS (SELECT 1 FROM message m JOIN body b ON b.message = m.message WHERE m.turn = ?1)
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
@@ -274,6 +311,30 @@ def turns_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list
 def turns_before(tx: Reading, conversation: int, at: int) -> list[int]:
     """Keys of the turns whose time is before `at`."""
     return [row[0] for row in tx.rows(TURNS_BEFORE_SQL, conversation, at)]
+
+
+def sequences_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
+    """Sequences of the turns that are there, in their order, each once."""
+    found = (tx.value(SEQUENCE_SQL, conversation, turn_id) for turn_id in dict.fromkeys(turn_ids))
+    return sorted(sequence for sequence in found if sequence is not None)
+
+
+def sequences_before(tx: Reading, conversation: int, at: int) -> list[int]:
+    """Sequences of the turns whose time is before `at`, in their order."""
+    return [row[0] for row in tx.rows(SEQUENCES_SQL, conversation, at)]
+
+
+class PlacedTurn(NamedTuple):
+    """A turn by its key, its place in the conversation and its id."""
+
+    turn: int
+    sequence: int
+    turn_id: str
+
+
+def turns_between(tx: Reading, conversation: int, first: int, last: int, most: int) -> list[PlacedTurn]:
+    """At most `most` turns between two sequences, both ends included."""
+    return [PlacedTurn(*row) for row in tx.rows(TURNS_BETWEEN_SQL, conversation, first, last, most)]
 
 
 def affected_messages(tx: Reading, turn: int) -> list[AffectedMessage]:
@@ -311,8 +372,13 @@ def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
     tx.run(STATE_SQL, state, lifecycle, message)
 
 
+def delete_message(tx: Writing, message: int, lifecycle: int | None) -> None:
+    """Mark a message deleted by a step, without who spoke and what set it off; ids, role and times stay."""
+    tx.run(DELETE_MESSAGE_SQL, lifecycle, message)
+
+
 def erase_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
-    """Remove every byte of content of a turn itself: bodies, labels, attrs."""
+    """Remove the content of a turn itself: these bodies, labels, attrs but those of messages that stay."""
     for message in messages:
         tx.run(ERASE_BODY_SQL, message)
     tx.run(ERASE_LABELS_SQL, turn)
@@ -324,6 +390,19 @@ def settle_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str
     for visibility, speaker in speakers:
         spoken = tx.value(SPOKEN_SQL, conversation, visibility, speaker) is not None
         tx.run(NEW_SPEAKER_SQL if spoken else FORGET_SPEAKER_SQL, conversation, visibility, speaker)
+
+
+def speakers_of(tx: Reading, conversation: int) -> list[tuple[str, str]]:
+    """The (visibility, speaker) pairs that a conversation is known by."""
+    return [(row[0], row[1]) for row in tx.rows(SPEAKERS_SQL, conversation)]
+
+
+def settle_lifecycle(tx: Writing, lifecycle: int, turns: int, messages: int) -> None:
+    """Put down how much a step came to once it is over; of one that came to nothing no record stays."""
+    if turns or messages:
+        tx.run(SETTLE_LIFECYCLE_SQL, turns, messages, lifecycle)
+    else:
+        tx.run(DROP_LIFECYCLE_SQL, lifecycle)
 
 
 def add_lifecycle(

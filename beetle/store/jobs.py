@@ -37,6 +37,7 @@ class JobRow(NamedTuple):
     not_before: int
     lease_until: int | None
     created_at: int
+    updated_at: int
 
 
 class NewJob(NamedTuple):
@@ -60,7 +61,7 @@ class StateCount(NamedTuple):
 
 COLUMNS = """
 SELECT j.job, j.job_id, j.kind, j.space, s.memory_space_id, j.principal, j.agent_id, j.channel, j.chat_id, j.subject,
-  j.state, j.reason, j.attempts, j.not_before, j.lease_until, j.created_at
+  j.state, j.reason, j.attempts, j.not_before, j.lease_until, j.created_at, j.updated_at
 FROM job j JOIN space s ON s.space = j.space
 """
 NEW_SQL = """
@@ -99,6 +100,10 @@ DELETE FROM job WHERE job IN (SELECT job FROM job WHERE space = ? AND state = ? 
 """
 COUNTS_SQL = "SELECT kind, state, reason, count(*) FROM job WHERE space = ? GROUP BY kind, state, reason"
 LEFT_BY_SQL = COLUMNS + "WHERE j.principal = ? AND j.state IN ('waiting', 'leased')"
+PAGE_SQL = (
+    COLUMNS + "WHERE j.space = ? AND j.job > ? AND j.state IN ('waiting', 'leased', 'failed') ORDER BY j.job LIMIT ?"
+)
+COUNT_OPEN_SQL = "SELECT count(*) FROM job WHERE space = ? AND state IN ('waiting', 'leased', 'failed')"
 OPEN_SQL = COLUMNS + "WHERE j.space = ? AND j.state = ? ORDER BY j.not_before, j.job LIMIT ?"
 
 
@@ -169,6 +174,22 @@ def same(tx: Reading, space: int, new: NewJob) -> JobRow | None:
     """The job that is the same and has not ended, if there is one."""
     found = tx.row(SAME_SQL, space, new.kind, new.principal, new.agent_id, _subject(new.subject))
     return None if found is None else _job(found)
+
+
+def open_like(tx: Reading, job: JobRow) -> JobRow | None:
+    """The job of the same work that has not ended, if there is one."""
+    found = tx.row(SAME_SQL, job.space, job.kind, job.principal, job.agent_id, _subject(job.subject))
+    return None if found is None else _job(found)
+
+
+def page(tx: Reading, space: int | None, after: int, limit: int) -> list[JobRow]:
+    """Jobs behind the key `after` that wait, run or have failed, in the order in which they were left."""
+    return [_job(row) for row in tx.rows(PAGE_SQL, space, after, limit)]
+
+
+def count_open(tx: Reading, space: int | None) -> int:
+    """How many jobs wait, run or have failed."""
+    return tx.value(COUNT_OPEN_SQL, space)
 
 
 def counts(tx: Reading, space: int | None) -> list[StateCount]:

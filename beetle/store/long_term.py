@@ -147,12 +147,18 @@ NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, fact, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE fact = ? AND evidence = ? AND relation = ?"
-DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE fact = ? ORDER BY derived_ref LIMIT ?"
+DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE fact = ? ORDER BY derived_ref"
 EVIDENCE_COUNT_SQL = "SELECT count(*) FROM derived_ref WHERE fact = ? AND relation = 'cites'"
 PAGE_SQL = (
-    FACT_COLUMNS
+    FACT_COLUMNS  # noqa: S608 - constants
     + """
-WHERE space = ? AND state = ? AND fact < ? AND (?4 IS NULL OR kind = ?4) AND (?5 OR visibility = 'shared')
+WHERE space = ? AND state = ? AND fact < ? AND (?4 IS NULL OR kind = ?4) AND (?5 OR visibility = 'shared'
+  OR (?7 IS NOT NULL AND EXISTS (
+    SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
+    WHERE last.fact = fact.fact AND last.revision = fact.revision AND said.principal = ?7
+      AND (said.action IN ('created', 'corrected') OR said.visibility = 'private')
+      AND (last.body IS NOT NULL OR last.principal = ?7)
+  )))
 ORDER BY fact DESC LIMIT ?6
 """
 )
@@ -160,32 +166,26 @@ COUNT_SQL = """
 SELECT count(*) FROM fact
 WHERE space = ?1 AND state = ?2 AND (?3 IS NULL OR kind = ?3) AND (?4 OR visibility = 'shared')
 """
+COUNT_OWN_SQL = """
+SELECT count(*) FROM fact
+WHERE space = ?1 AND state = ?2 AND (?3 IS NULL OR kind = ?3) AND visibility = 'private' AND EXISTS (
+  SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
+  WHERE last.fact = fact.fact AND last.revision = fact.revision AND said.principal = ?4
+    AND (said.action IN ('created', 'corrected') OR said.visibility = 'private')
+    AND (last.body IS NOT NULL OR last.principal = ?4)
+)
+"""
+WORD_OF_SQL = """
+SELECT 1 FROM fact_revision last JOIN fact_revision said ON said.fact = last.fact AND said.body IS last.body
+WHERE last.fact = ?1 AND last.revision = ?2 AND said.principal = ?3
+  AND (said.action IN ('created', 'corrected') OR said.visibility = 'private')
+  AND (last.body IS NOT NULL OR last.principal = ?3)
+"""
 FACT_OF_BODY_SQL = """
 SELECT b.fact, r.body IS b.fact_body FROM fact_body b
 JOIN fact f ON f.fact = b.fact JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision
 WHERE b.fact_body IN (SELECT value FROM json_each(?))
 """
-WAITING_TEXTS_SQL = """
-SELECT c.candidate, c.candidate_id, c.privacy, c.authority, b.topic, b.content, b.keywords
-FROM candidate c JOIN candidate_body b ON b.candidate = c.candidate WHERE c.space = ? ORDER BY c.candidate
-"""
-
-
-class WaitingText(NamedTuple):
-    """What a deferred candidate would have remembered."""
-
-    candidate: int
-    candidate_id: str
-    privacy: str
-    authority: str
-    topic: str
-    content: str
-    keywords: str
-
-
-def waiting_texts(tx: Reading, space: int) -> Iterator[WaitingText]:
-    """The deferred candidates of a space whose text is here, the oldest first."""
-    return (WaitingText(*row) for row in tx.rows(WAITING_TEXTS_SQL, space))
 
 
 def current_of_topic(tx: Reading, space: int, target: str, kind: str, topic_mac: bytes | None) -> list[FactRow]:
@@ -211,16 +211,30 @@ def facts_by_key(tx: Reading, keys: Iterable[int]) -> list[FactRow]:
 
 
 def page_of_facts(
-    tx: Reading, space: int | None, states: Iterable[str], *, below: int, kind: str | None, private: bool, limit: int
-) -> list[FactRow]:
-    """At most `limit` records in these states with keys below `below`, the newest first."""
-    found = [row for state in states for row in tx.rows(PAGE_SQL, space, state, below, kind, private, limit)]
+    tx: Reading, space: int | None, states: Iterable[str], *, below: int, kind: str | None, private: bool,
+    writer: str | None, limit: int,
+) -> list[FactRow]:  # fmt: skip
+    """At most `limit` records in these states with keys below `below`, the newest first.
+
+    Args:
+        writer: whose own private ones are meant without `private`.
+    """
+    found = [row for state in states for row in tx.rows(PAGE_SQL, space, state, below, kind, private, limit, writer)]
     return [FactRow(*row) for row in sorted(found, reverse=True)[:limit]]
 
 
-def count_facts(tx: Reading, space: int | None, states: Iterable[str], kind: str | None, private: bool) -> int:
-    """How many records are in these states."""
-    return sum(tx.value(COUNT_SQL, space, state, kind, private) for state in states)
+def count_facts(
+    tx: Reading, space: int | None, states: Iterable[str], kind: str | None, private: bool, writer: str | None
+) -> int:
+    """How many records are in these states; `writer`: whose own private ones count without `private`."""
+    states = tuple(states)
+    own = 0 if writer is None else sum(tx.value(COUNT_OWN_SQL, space, state, kind, writer) for state in states)
+    return own + sum(tx.value(COUNT_SQL, space, state, kind, private) for state in states)
+
+
+def is_word_of(tx: Reading, row: FactRow, principal: str) -> bool:
+    """Whether what a record says now, or that it is private, or its deletion, is that principal's own doing."""
+    return tx.value(WORD_OF_SQL, row.fact, row.revision, principal) is not None
 
 
 def record_id_of(tx: Reading, fact: int | None) -> str | None:
@@ -332,9 +346,9 @@ def add_derived_ref(
     return True
 
 
-def derived_refs_of(tx: Reading, fact: int, limit: int) -> list[Row]:
-    """(derived, evidence, relation) of a fact, at most `limit`."""
-    return list(tx.rows(DERIVED_SQL, fact, limit))
+def derived_refs_of(tx: Reading, fact: int) -> Iterator[Row]:
+    """(derived, evidence, relation) of a fact, in the order in which they came."""
+    return tx.rows(DERIVED_SQL, fact)
 
 
 def count_evidence(tx: Reading, fact: int) -> int:

@@ -53,7 +53,8 @@ COUNTERS_SQL = """
 SELECT c.conversation, c.turns, count(t.turn), c.last_sequence, coalesce(max(t.sequence), 0), c.messages,
   (SELECT count(*) FROM message m WHERE m.conversation = c.conversation) AS held
 FROM conversation c LEFT JOIN turn t ON t.conversation = c.conversation GROUP BY c.conversation
-HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) OR c.messages <> held LIMIT 100
+HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) OR c.messages <> held
+  OR c.first_at IS NOT min(t.at) OR c.last_at IS NOT max(t.at) LIMIT 100
 """
 EMPTY_TURNS_SQL = """
 SELECT turn FROM turn WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = turn.turn) LIMIT 100
@@ -61,6 +62,19 @@ SELECT turn FROM turn WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = t
 DERIVED_SQL = """
 SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
 WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
+"""
+SPEAKERS_SQL = """
+SELECT DISTINCT conversation FROM (
+  SELECT * FROM (
+    SELECT conversation, visibility, speaker FROM conversation_speaker
+    EXCEPT SELECT conversation, visibility, speaker FROM message WHERE state = 'live' AND speaker IS NOT NULL
+  )
+  UNION ALL
+  SELECT * FROM (
+    SELECT conversation, visibility, speaker FROM message WHERE state = 'live' AND speaker IS NOT NULL
+    EXCEPT SELECT conversation, visibility, speaker FROM conversation_speaker
+  )
+) LIMIT 100
 """
 COUNTS_SQL = """
 SELECT json_object(
@@ -103,8 +117,16 @@ def bodies(tx: Reading) -> Iterator[Finding]:
 def counters(tx: Reading) -> Iterator[Finding]:
     """Conversations that hold another number of turns or messages than they say."""
     for conversation, turns, counted, last, highest, messages, held in tx.rows(COUNTERS_SQL):
+        said, there = (turns, last, messages), (counted, highest, held)
         problem = f"says {turns} turns up to {last} and {messages} messages, holds {counted} up to {highest} and {held}"
+        problem = "says other times than its turns have" if said == there else problem
         yield Finding("evidence", f"conversation {conversation}", problem)
+
+
+def speakers(tx: Reading) -> Iterator[Finding]:
+    """Conversations whose list of speakers is not that of their live messages."""
+    for (conversation,) in tx.rows(SPEAKERS_SQL):
+        yield Finding("evidence", f"conversation {conversation}", "its speakers are not those of its live messages")
 
 
 def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:

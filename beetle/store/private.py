@@ -28,6 +28,7 @@ SAYING_SQL = "SELECT record_id FROM private_item WHERE space = ? AND content_mac
 SET_STATE_SQL = "UPDATE private_item SET state = ? WHERE space = ? AND record_id = ?"
 KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE turn = ? AND derived = ? AND evidence = ?"
 NEW_DERIVED_SQL = "INSERT INTO derived_ref (space, derived, evidence, relation, turn, at) VALUES (?, ?, ?, ?, ?, ?)"
+REMOVE_DERIVED_SQL = "DELETE FROM derived_ref WHERE space = ? AND derived = ?"
 REMOVE_ITEM_SQL = "DELETE FROM private_item WHERE space = ? AND record_id = ?"
 COUNT_SQL = "SELECT count(*) FROM private_item WHERE space = ? AND (?2 IS NULL OR plane = ?2)"
 ALL_ITEMS_SQL = """
@@ -134,6 +135,11 @@ def remove_item(tx: WriteTransaction, space: int, record_id: str) -> None:
     """Take an item out."""
     tx.run(REMOVE_ITEM_SQL, space, record_id)
     tx.expect_erasure()
+
+
+def remove_derived_refs(tx: WriteTransaction, space: int, derived: str) -> None:
+    """Take out what joins an item to the turns that it came from."""
+    tx.run(REMOVE_DERIVED_SQL, space, derived)
 
 
 def add_derived_ref(tx: WriteTransaction, space: int, derived: str, evidence: str, turn: int) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from beetle.store import columns
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.indexed import Tables, extra_rows
 from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL
+from beetle.store.verify import Finding
 
 REBUILDING = "index_rebuild"
 """Key of `meta` that stands while the index is made anew."""
@@ -40,6 +43,40 @@ WHERE NOT EXISTS (SELECT 1 FROM conversation c WHERE c.conversation = kept.conve
     SELECT 1 FROM device WHERE device_id = substr(kept.principal, 8) AND state <> 'revoked'))
 RETURNING conversation
 """
+
+SPENT_SQL = """
+SELECT count(*) FROM idempotency
+WHERE idempotency <= (SELECT max(idempotency) FROM idempotency) - ?1
+  OR (principal GLOB 'device:*'
+    AND substr(principal, 8) NOT IN (SELECT device_id FROM device WHERE state <> 'revoked'))
+"""
+DEAD_SQL = """
+SELECT count(*) FROM remembered_conversation AS kept
+WHERE NOT EXISTS (SELECT 1 FROM conversation c WHERE c.conversation = kept.conversation AND c.space = kept.space)
+  OR (kept.principal GLOB 'device:*' AND NOT EXISTS (
+    SELECT 1 FROM device WHERE device_id = substr(kept.principal, 8) AND state <> 'revoked'))
+"""
+STUCK_SQL = "SELECT job_id FROM job WHERE state = 'leased' AND lease_until <= ? LIMIT 100"
+PENDING_SQL = "SELECT count(*) FROM pending_erasure WHERE since <= ?"
+
+
+def waiting(tx: Reading, most: int, before: int) -> Iterator[Finding]:
+    """What the steps of a recovery would find besides damage.
+
+    Args:
+        most: first reports that are kept.
+        before: microseconds; what has waited since then waits for nothing that will come.
+    """
+    if found := tx.value(SPENT_SQL, most):
+        yield Finding("idempotency", "first reports", f"{found} are kept that nobody needs")
+    if found := tx.value(DEAD_SQL):
+        yield Finding("remembered_conversations", "last conversations", f"{found} are gone, or of who may call no more")
+    for (job_id,) in tx.rows(STUCK_SQL, before):
+        yield Finding("jobs", f"job {job_id}", "its lease has ended, and nobody took it up")
+    if found := tx.value(PENDING_SQL, before):
+        yield Finding("pending_erasures", "write-ahead log", f"{found} erasures wait for it to be cut")
+    if is_rebuilding(tx):
+        yield Finding("recall_index", "index", "was emptied, and not filled since")
 
 
 def space_after(tx: Reading, space: int) -> tuple[int, str] | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from beetle.contracts.errors import DeadlineExceeded
+from beetle.store import seal_checks
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import (
     APPLICATION_ID,
@@ -175,8 +176,13 @@ def revoke_access(copy: str, closed: tuple[TransportRow, ...], principal: str) -
             return
         with transaction(connection):
             connection.execute(SUSPEND_SQL)
+            tx = Writing(connection)
             for each in closed:
-                set_transport(Writing(connection), each, principal)
+                set_transport(tx, each, principal)
+            if connection.execute(HAS_TABLE_SQL, ("row_seal",)).get is not None:
+                # Who opens it next seals them.
+                for table in ("device", "transport"):
+                    seal_checks.forget(tx, table)
     except apsw.Error as error:
         raise translate(error, copy, connection.system_errno) from error
     finally:

@@ -64,8 +64,17 @@ def index(tx: Reading, tables: Tables, progress: Progress) -> tuple[int, list[Fi
     return entries, findings
 
 
+def foreign_keys(tx: Reading) -> Iterator[Finding]:
+    """Rows that name one of another table that is not there."""
+    try:
+        for table, rowid, parent, _ in tx.rows(FOREIGN_KEYS_SQL):
+            yield Finding("foreign_keys", f"{table} row {rowid}", f"names a row of {parent} that is not there")
+    except apsw.CorruptError:
+        yield Finding("pages", "database", "SQLite found a malformed page")
+
+
 def pages(tx: Reading) -> Iterator[Finding]:
-    """What SQLite finds in the file's pages, the index's own among them, and between the tables."""
+    """What SQLite finds in the file's pages, the index's own among them."""
     try:
         # FTS5 checks the index by the structure that this connection read last, and only a query makes it read a newer
         # one: without it a sound index that has grown since is reported as corrupt.
@@ -73,7 +82,5 @@ def pages(tx: Reading) -> Iterator[Finding]:
         for (text,) in tx.rows(PAGES_SQL):
             if text != "ok":
                 yield Finding("pages", "database", str(text))
-        for table, rowid, parent, _ in tx.rows(FOREIGN_KEYS_SQL):
-            yield Finding("foreign_keys", f"{table} row {rowid}", f"names a row of {parent} that is not there")
     except apsw.CorruptError:
         yield Finding("pages", "database", "SQLite found a malformed page")

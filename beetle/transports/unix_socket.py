@@ -243,6 +243,7 @@ class _Connection:
         self._held.hold(self._share, 0)
         self._places.free(self._peer.uid, proven=self._proven)
         self._dispatcher.sessions.connections.close(self.state)
+        self._dispatcher.shared.transfers.leave(self.state)
 
     def is_nobody(self) -> bool:
         """Whether its user is no principal, and no device that was proved on it may be used now."""

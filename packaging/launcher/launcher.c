@@ -6,10 +6,12 @@
  *     (places.c): $BEETLE_CACHE alone if that is set, else the prefixes of an installed beetle, the user's cache,
  *     /var/cache. A folder has its name only once it is complete, so nothing in it is looked at. A folder or place that
  *     another user could have changed is not used;
- *  2. if there is none, unpacks it into the first place that will do (unpack.c): under the place's lock, so that of many
- *     first starts one unpacks and the others wait; into a folder with another name; checking every entry (tar.c);
+ *  2. if there is none, looks whether the system's C library is new enough (libc.c), and unpacks the tree into the first
+ *     place that will do (unpack.c): under the place's lock, so that of many first starts one unpacks and the others wait;
+ *     after removing versions that nobody runs, but for the one that was unpacked last, so that two versions used in turn
+ *     keep each other's tree (prune.c); into a folder with another name; checking every entry (tar.c);
  *     hashing this whole file beside it in a child process (verify.c, blake2b.c); and only when the hash fits and all is
- *     on the disk, renames the folder. Then it removes other versions that nobody runs (prune.c);
+ *     on the disk, renames the folder;
  *  3. takes a shared lock on the tree's file `in-use`, which the program inherits and which keeps the tree from being
  *     pruned, and becomes the program by execv(): same process, same arguments, same environment.
  *
@@ -25,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libc.h"
 #include "places.h"
 #include "problem.h"
 #include "self.h"
@@ -126,6 +129,8 @@ static void start(const struct self *self, struct place *places, int count, char
         for (int i = 0; i < count; i++)
             if (!run(self, &places[i], argv, problem))
                 return;
+        if (!libc_will_do(self, problem))
+            return;
         switch (unpack_somewhere(self, places, count, argv, problem)) {
         case UNPACKED: /* and removed since */
             break;

@@ -43,6 +43,29 @@ void prune_left_over(int place) {
     folder_each(place, remove_left_over, NULL);
 }
 
+struct newest {
+    char name[NAME_SIZE];
+    struct timespec unpacked;
+};
+
+static bool find_newest(int place, const char *name, void *context) {
+    struct newest *newest = context;
+    char use[NAME_SIZE + sizeof "/in-use"];
+    struct stat about;
+    if (!is_tree_name(name) || !is_own_folder(place, name))
+        return !stop_asked();
+    snprintf(use, sizeof use, "%s/in-use", name);
+    if (fstatat(place, use, &about, AT_SYMLINK_NOFOLLOW) < 0)
+        return !stop_asked();
+    const struct timespec before = newest->unpacked, made = about.st_mtim;
+    if (newest->name[0] == '\0' || made.tv_sec > before.tv_sec ||
+        (made.tv_sec == before.tv_sec && made.tv_nsec > before.tv_nsec)) {
+        snprintf(newest->name, sizeof newest->name, "%s", name);
+        newest->unpacked = made;
+    }
+    return !stop_asked();
+}
+
 static bool remove_unused(int place, const char *name, void *context) {
     const char *keep = context;
     if (!is_tree_name(name) || strcmp(name, keep) == 0 || !is_own_folder(place, name))
@@ -61,8 +84,8 @@ static bool remove_unused(int place, const char *name, void *context) {
     return !stop_asked();
 }
 
-void prune_unused(int place, const char *keep) {
-    char name[NAME_SIZE];
-    snprintf(name, sizeof name, "%s", keep);
-    folder_each(place, remove_unused, name);
+void prune_unused(int place) {
+    struct newest newest = {0};
+    if (folder_each(place, find_newest, &newest))
+        folder_each(place, remove_unused, newest.name);
 }

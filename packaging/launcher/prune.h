@@ -5,7 +5,8 @@
 /* Remove what starts that died have left: whoever holds the lock is alone. */
 void prune_left_over(int place);
 
-/* Remove the trees of other versions that no process is using. */
-void prune_unused(int place, const char *keep);
+/* Make room for one more tree: of those that are there, remove what no process is using, but for the one that was unpacked
+   last. So a place holds two trees, and what runs. */
+void prune_unused(int place);
 
 #endif

@@ -199,11 +199,11 @@ enum outcome unpack(const struct self *self, struct place *place, int *lock, str
     enum outcome outcome = UNPACKED;
     stop_hold();
     if (fstatat(place_fd, self->name, &about, AT_SYMLINK_NOFOLLOW) < 0) {
-        if (*lock >= 0)
+        if (*lock >= 0) {
             prune_left_over(place_fd);
+            prune_unused(place_fd);
+        }
         outcome = unpack_new(self, place, place_fd, *lock, problem);
-        if (outcome == UNPACKED && *lock >= 0)
-            prune_unused(place_fd, self->name);
     }
     stop_release();
     close(place_fd);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# dist/beetle in a bare root of this release that has no Python: copy one file, install, write, recall, console, uninstall.
+# The one file of dist/ in a bare root of this release that has no Python: copy one file, install, write, recall, console, uninstall.
 # /tmp may not execute there; later HOME is read-only. Needs root, debootstrap, unshare and tmux; touches nothing outside
 # a file system of its own in memory. $BEETLE_ROOT names an archive of a root that was made before:
 #   sh packaging/tests/bare_root.sh --make ARCHIVE
@@ -11,7 +11,8 @@ for tool in debootstrap unshare tmux; do
     command -v $tool >/dev/null 2>&1 || { echo "bare_root.sh needs $tool; on Debian: apt-get install $tool" >&2; exit 2; }
 done
 [ "$(id -u)" = 0 ] || { echo "bare_root.sh needs root: it makes a root to change into" >&2; exit 2; }
-[ "${1:-}" = --make ] || [ -x dist/beetle ] || { echo "there is no dist/beetle: sh packaging/build.sh" >&2; exit 2; }
+file=$(sed -n '1s/.*  //p' dist/SHA256SUMS 2>/dev/null) || true
+[ "${1:-}" = --make ] || [ -n "$file" ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 
 if [ -z "${BARE_ROOT_INSIDE:-}" ]; then
     # Mounts and processes of its own, which end with it.
@@ -52,7 +53,7 @@ mount -t proc proc "$root/proc"
 mount -t tmpfs -o noexec,nosuid,mode=1777 tmpfs "$root/tmp"
 chroot "$root" useradd --create-home --uid 4711 robot
 home=$root/home/robot
-cp dist/beetle "$home/beetle"
+cp "dist/$file" "$home/"
 cp packaging/tests/bare_root_inside.sh packaging/sample/conversation.json packaging/sample/skill.json "$home/"
 chown -R 4711:4711 "$home"
 
@@ -92,7 +93,7 @@ echo "--- for the whole system"
 as_root() {
     chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=xterm "$@"
 }
-as_root /home/robot/beetle install --profile compact
+as_root "/home/robot/$file" install --profile compact
 as_root beetle --config /etc/beetle/beetle.toml start
 as_root beetle transcript commit --file /home/robot/conversation.json
 as_root beetle stop
@@ -106,13 +107,13 @@ mount -o remount,bind,ro "$home"
 mkdir -m 0700 "$root/srv/cache"
 chown 4711:4711 "$root/srv/cache"
 code=0
-inside /home/robot/beetle --version 2>"$work/said" || code=$?
+inside "/home/robot/$file" --version 2>"$work/said" || code=$?
 cat "$work/said"
 [ $code = 8 ] || fail "no place to unpack to: exit code $code instead of 8"
 [ "$(grep -c . "$work/said")" -le 2 ] || fail "more than a line and its hint"
-inside BEETLE_CACHE=/srv/cache /home/robot/beetle --version
-inside BEETLE_CACHE=/srv/cache /home/robot/beetle --store /srv/cache/own/beetle.db transcript commit --file /home/robot/conversation.json
-inside BEETLE_CACHE=/srv/cache /home/robot/beetle --store /srv/cache/own/beetle.db memory recall --query "pump serviced" --limit 1
+inside BEETLE_CACHE=/srv/cache "/home/robot/$file" --version
+inside BEETLE_CACHE=/srv/cache "/home/robot/$file" --store /srv/cache/own/beetle.db transcript commit --file /home/robot/conversation.json
+inside BEETLE_CACHE=/srv/cache "/home/robot/$file" --store /srv/cache/own/beetle.db memory recall --query "pump serviced" --limit 1
 trees=$(find "$root/srv/cache" -mindepth 1 -maxdepth 1 -name '[0-9]*' | wc -l)
 [ "$trees" = 1 ] || fail "$trees trees in the cache"
 [ -z "$(find "$root/tmp" "$root/var/tmp" -mindepth 1)" ] || { find "$root/tmp" "$root/var/tmp"; fail "something is left in a temporary folder"; }

@@ -2,7 +2,7 @@
 # Builds the commit again, in a clone at another place, and compares it with dist/: the same bytes, or which differ.
 set -eu
 cd "$(dirname "$0")/../.."
-[ -x dist/beetle ] || { echo "there is no dist/beetle: sh packaging/build.sh" >&2; exit 2; }
+[ -f dist/SHA256SUMS ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/beetle-again.XXXXXX")
 trap 'rm -rf "$work"' EXIT INT TERM
 git clone --quiet . "$work/another place"
@@ -12,11 +12,12 @@ if ! cmp -s dist/SOURCES "$again/SOURCES"; then
     echo "dist/ is not a build of the last commit: commit, and build again" >&2
     exit 2
 fi
-if cmp -s dist/beetle "$again/beetle"; then
+file=$(sed -n '1s/.*  //p' dist/SHA256SUMS)
+if cmp -s "dist/$file" "$again/$file"; then
     echo "The second build has the same bytes: $(cut -d' ' -f1 dist/SHA256SUMS | head -1)"
     exit 0
 fi
 echo "The second build differs:" >&2
 diff dist/tree/MANIFEST "$again/tree/MANIFEST" >&2 || true
-cmp -l dist/beetle "$again/beetle" | head -5 >&2
+cmp -l "dist/$file" "$again/$file" | head -5 >&2
 exit 1

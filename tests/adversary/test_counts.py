@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from beetle.runtime.areas.governance import report
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.pipeline.invocation import Call
 from tests.building import candidate, candidates, step, talk, turn
-from tests.conformance.doors import PROFILE, Plain, embedded_caller
+from tests.conformance.doors import PROFILE, REPOSITORY, Plain, embedded_caller
 from tests.governance.material import ASKERS, OWNER
 
 BOB = Caller(
@@ -230,3 +231,36 @@ def test_a_repair_by_who_may_not_know_of_a_link_leaves_it_to_others(path: str) -
     assert len(call(opened, OPERATOR, "transcript.repair_safe")["mended"]) == 2
     assert call(opened, OPERATOR, "store.verify")["clean"]
     opened.store.close()
+
+
+@pytest.mark.parametrize("view", ["host_ui", "model_context"])
+def test_what_a_fact_came_from_is_counted_without_what_its_reader_may_not_know(tmp_path: Path, view: str) -> None:
+    """A list is narrowed to what the caller may see before it is cut: else its length would tell of the rest."""
+    small = (REPOSITORY / "profiles/profile-server-linux-dev-full.toml").read_text()
+    profile = tmp_path / "small.toml"
+    profile.write_text(re.sub(r"(?m)^derived_refs = .*$", "derived_refs = 1", small))
+    reader = DEVICE._replace(capabilities=frozenset({"long_term"}))
+    said: list[Plain] = []
+    for name in ("without", "with"):
+        opened = open_store(str(tmp_path / f"{name}.db"), str(profile))
+        call(opened, OWN, "transcript.commit", talk(turn("t1", "cannot swim\nswims well"), turn("t2", "swims well")))
+        if name == "with":
+            remember(opened, OWN, "cannot swim", topic="swimming", privacy="subject_private")
+        outcomes = [
+            call(opened, OWN, "memory.write", candidates(given))["outcomes"][0]
+            for given in (
+                candidate("c1", "swims well", topic="swimming", authority="operator", evidence_refs=[ref])
+                for ref in ("evidence:local/talk/t1", "evidence:local/talk/t2")
+            )
+        ]
+        assert {each["outcome"] for each in outcomes} == {"accepted"}
+        told = call(opened, reader, "long_term.detail", {"ref": outcomes[0]["ref"], "view": view})
+        said.append({field: told[field] for field in ("derived_refs", "profile_budget_applied", "supersedes")})
+        own = call(opened, OWN, "long_term.detail", {"ref": outcomes[0]["ref"], "view": "raw_owner"})
+        assert bool(own["supersedes"]) is (name == "with")
+        opened.store.close()
+    for each in said:
+        for one in each["derived_refs"]:
+            one.pop("derived")
+    assert said[0] == said[1]
+    assert said[0]["profile_budget_applied"] and len(said[0]["derived_refs"]) == 1

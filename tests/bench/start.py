@@ -19,9 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.running import ROOT, Daemon, pss_mib, rss_mib
-
-DIST = ROOT / "dist"
+from tests.built import ONE_FILE, TREE
+from tests.running import Daemon, pss_mib, rss_mib
 
 
 def milliseconds(run: Callable[[], object]) -> float:
@@ -57,9 +56,13 @@ def first_answer(profile: str, command: str, cache: str) -> tuple[float, float, 
 def ways() -> dict[str, str]:
     """Names and commands of what can be started here."""
     found = {"checkout": f"{sys.executable} -m beetle"}
-    for name, place in (("tree", "tree/beetle"), ("one file", "beetle"), ("stock one file", "beetle-stock")):
-        if (DIST / place).is_file():
-            found[name] = str(DIST / place)
+    for name, place in (
+        ("tree", TREE / "beetle"),
+        ("one file", ONE_FILE),
+        ("stock one file", Path(f"{ONE_FILE}-stock")),
+    ):
+        if place.is_file():
+            found[name] = str(place)
     return found
 
 

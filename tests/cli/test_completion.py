@@ -38,6 +38,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> str:
         (("--profile", "st"), {"standalone"}),
         (("transcript", "replay", "c1", "--view", "=", "host"), {"host_ui"}),
         (("completion", ""), {"bash", "zsh", "fish"}),
+        (("help", "inst"), {"install"}),
         (("--store", "/etc/passw"), {"/etc/passwd"}),
         (("verify", "--no-p"), {"--no-pages"}),
     ],

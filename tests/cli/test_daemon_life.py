@@ -1,13 +1,16 @@
-"""start, stop and status, with a real daemon."""
+"""start, stop, reload and status, with a real daemon."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.transports.serving import until
 
 from .conftest import CommandLine
 
@@ -106,3 +109,57 @@ def test_doctor_looks_at_a_running_daemon(running: CommandLine) -> None:
     levels = {each["check"]: each["level"] for each in said.json["findings"]}
     assert (levels["daemon"], levels["store"], levels["build"]) == ("ok", "ok", "ok")
     assert said.json["exit_code"] == said.code
+
+
+def reload(running: CommandLine, text: str) -> None:
+    """Change the configuration, and wait until the daemon has taken it."""
+    (running.folder / "beetle.toml").write_text(text)
+    log = running.folder / "b.log"
+    taken = log.read_text().count("configuration read again")
+    said = running.run("--store", running.store, "reload")
+    assert said.code == 0, said.err
+    until(lambda: log.read_text().count("configuration read again") > taken, "the configuration was not read")
+
+
+@pytest.mark.parametrize("by", ["the hint", "the page"])
+def test_the_owner_s_lines_open_the_private_plane_and_the_raw_view(running: CommandLine, by: str) -> None:
+    words = ("--store", running.store)
+    assert running.run(*words, "transcript", "commit", "--conversation", "c", "--text", "x").code == 0
+    hint = running.run(*words, "private", "list").error[2]
+    raw = (*words, "transcript", "replay", "--conversation", "c", "--view", "raw_owner")
+    assert hint in running.run(*raw).error[2]
+    lines = re.findall(r"(?:capabilities|views) = \[[^]]*\]", hint)
+    if by == "the page":
+        page = running.run("help", "configuration").out.partition("### Raw access for the owner")[2]
+        lines = re.findall(r"^(?:capabilities|views) = \[[^]]*\]", page, re.MULTILINE)
+    assert len(lines) == 2
+    reload(running, "\n".join(["[principals.me]", f"uid = {os.getuid()}", *lines, ""]))
+    assert running.run(*words, "private", "list").code == 0
+    assert "raw_owner" in running.run("--json", *raw).out
+
+
+def test_a_principal_that_lacks_one_grant_of_the_owner_is_told_all_of_them(running: CommandLine) -> None:
+    words = ("--store", running.store)
+    every = ["inspect", "transcript", "transcript.raw", "private.read"]
+    for missing in ("admin", "private.read"):
+        granted = [each for each in ("admin", *every) if each != missing]
+        reload(
+            running, f"[principals.me]\nuid = {os.getuid()}\ncapabilities = {granted}\nviews = ['host_ui', 'raw_owner']"
+        )
+        said = running.run(*words, "private", "list")
+        assert said.error[0] == "forbidden" and missing in said.error[2] and "raw_owner" in said.error[2]
+    reload(running, f"[principals.me]\nuid = {os.getuid()}\ncapabilities = {every}\nviews = ['host_ui', 'raw_owner']")
+    said = running.run(*words, "transcript", "replay", "--conversation", "c", "--view", "raw_owner")
+    assert said.error[0] == "privacy_denied" and said.error[2].startswith("views of this caller: host_ui; ")
+    assert '"admin"' in said.error[2]
+
+
+def test_a_configuration_with_an_error_is_refused_before_the_daemon_is_asked(running: CommandLine) -> None:
+    (running.folder / "beetle.toml").write_text("[principals.me]\nuid = 1\n")
+    assert running.run("--store", running.store, "reload").error[0] == "invalid_request"
+    assert "not taken" not in (running.folder / "b.log").read_text()
+
+
+def test_a_reload_without_a_daemon_says_so(beetle: CommandLine) -> None:
+    said = beetle.run("--store", beetle.store, "reload")
+    assert (said.code, said.error[0]) == (7, "daemon_unavailable")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import grp
+import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,9 @@ from typing import Any
 import pytest
 
 from beetle.cli import doctor
+from beetle.cli.installing import profile_limits
+from beetle.deploy.layout import Layout, Settings
+from beetle.deploy.unit import personal_unit
 from tests.running import Daemon
 
 from .conftest import CommandLine
@@ -110,3 +115,69 @@ def test_a_running_daemon_tells_of_its_own_identity(beetle: CommandLine) -> None
         said = beetle.run("--socket", daemon.socket, "--store", daemon.store, "--json", "doctor")
     found = {each["check"]: each for each in said.json["findings"]}["identity"]
     assert (found["level"], found["advice"]) == ("warning", f"put {daemon.store}.identity back from its backup")
+
+
+def write_unit(beetle: CommandLine, config: Path, profile: str) -> Path:
+    """The unit of an installation of this user, as `beetle install` writes it for a profile."""
+    unit = beetle.folder / ".config/systemd/user/beetle.service"
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    layout = Layout(Path("/"), "/opt/beetle", "/bin/beetle", str(config), str(unit), True)
+    limits = profile_limits(profile, Path("/"), beetle.store)[2]
+    unit.write_text(personal_unit(layout, Settings(beetle.store, beetle.socket), limits, ()))
+    return unit
+
+
+def test_a_unit_that_was_made_for_another_profile_is_a_warning(beetle: CommandLine) -> None:
+    config = beetle.folder / "odd $ % name.toml"
+    config.write_text('[daemon]\nprofile = "compact"\n')
+    assert "unit" not in findings(beetle)
+    unit = write_unit(beetle, config, "compact")
+    found = findings(beetle)["unit"]
+    assert (found["level"], found["text"]) == ("ok", f"{unit} is for the profile compact")
+    config.write_text('[daemon]\nprofile = "standalone"\n')
+    found = findings(beetle)["unit"]
+    assert (found["level"], found["exit_code"]) == ("warning", 1)
+    assert "made for another profile than standalone" in found["text"] and "MemoryMax=48 instead of 96" in found["text"]
+    assert found["advice"].startswith("beetle install --user")
+    config.unlink()
+    found = findings(beetle)["unit"]
+    assert (found["level"], found["key"]) == ("problem", "invalid_request") and str(config) in found["text"]
+    unit.write_text(unit.read_text().replace("# Written by `beetle install`", "# mine"))
+    assert "unit" not in findings(beetle)
+
+
+def group_found(beetle: CommandLine, group: str) -> dict[str, Any]:
+    (beetle.folder / "beetle.toml").write_text(f'[daemon]\nsocket = "{beetle.socket}"\ngroup = "{group}"\n')
+    said = beetle.run("--json", "doctor").json
+    return {each["check"]: each for each in said["findings"]}["group"]
+
+
+def test_a_group_that_cannot_enter_the_folder_of_the_socket_is_a_problem(beetle: CommandLine) -> None:
+    group = grp.getgrgid(os.getgid()).gr_name
+    beetle.folder.chmod(0o700)
+    found = group_found(beetle, group)
+    assert (found["level"], found["key"], found["exit_code"]) == ("problem", "forbidden", 5)
+    assert f"the group {group} cannot enter {beetle.folder} (group {group}, mode 0700)" == found["text"]
+    assert found["advice"].startswith(f"chgrp {group} {beetle.folder} && chmod g+x {beetle.folder}")
+    beetle.folder.chmod(0o710)
+    assert group_found(beetle, group)["level"] == "ok"
+    missing = group_found(beetle, "no-such-group")
+    assert (missing["level"], missing["key"]) == ("problem", "invalid_request")
+    assert "groupadd --system no-such-group" in missing["advice"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to any group")
+def test_a_folder_above_that_the_group_cannot_enter_and_a_socket_of_another_group_are_told(beetle: CommandLine) -> None:
+    other = next(each for each in grp.getgrall() if each.gr_gid != os.getgid())
+    inner = beetle.folder / "inner"
+    inner.mkdir(0o755)
+    beetle.socket = str(inner / "b.sock")
+    beetle.folder.chmod(0o700)
+    found = group_found(beetle, other.gr_name)
+    assert found["level"] == "problem" and found["advice"].startswith(f"chmod o+x {beetle.folder}, or another")
+    beetle.folder.chmod(0o711)
+    Path(beetle.socket).touch()
+    found = group_found(beetle, other.gr_name)
+    assert (found["level"], found["exit_code"]) == ("warning", 1) and "restart the daemon" in found["advice"]
+    os.chown(beetle.socket, -1, other.gr_gid)
+    assert group_found(beetle, other.gr_name)["level"] == "ok"

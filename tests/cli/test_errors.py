@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -81,8 +83,6 @@ def test_an_error_cannot_drive_the_terminal(beetle: CommandLine) -> None:
 
 
 def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine) -> None:
-    import subprocess
-    import sys
 
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -95,8 +95,6 @@ def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine) -> None
 
 def test_a_reader_that_goes_away_is_no_error(beetle: CommandLine) -> None:
     import os
-    import subprocess
-    import sys
 
     read, write = os.pipe()
     os.close(read)
@@ -133,7 +131,13 @@ def test_credentials_without_a_daemon_open_nothing(beetle: CommandLine) -> None:
 
 
 def test_an_error_is_json_where_json_is_asked_for(beetle: CommandLine) -> None:
-    for words in (("--json", "memory", "recall"), ("memory", "recall", "--json"), ("--json", "nothing")):
+    for words in (
+        ("--json", "memory", "recall"), ("memory", "recall", "--json"), ("--json", "nothing"), ("--json",),
+        ("--json", "memory"), ("--json", "memory", "recall", "a", "b"), ("--json", "memory", "recall", "--limt", "3"),
+        ("memory", "recall", "a", "--json", "--deadline-ms", "soon"), ("--json", "call"), ("--json", "--store"),
+        ("--json", "--sotre", "x", "status"), ("--json", "completion", "tcsh"), ("--json", "doctor", "--what"),
+        ("--json", "call", "memory.recall", "{"), ("--json", "install", "--prefix"),
+    ):  # fmt: skip
         said = beetle.run(*words)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
         told = json.loads(said.err)["error"]
@@ -142,7 +146,9 @@ def test_an_error_is_json_where_json_is_asked_for(beetle: CommandLine) -> None:
 
 
 def test_a_command_without_its_group_is_found(beetle: CommandLine) -> None:
-    assert beetle.run("recall", "key").error[2] == "did you mean `beetle memory recall`?"
+    assert beetle.run("replay").error[2] == "did you mean `beetle memory replay` or `beetle transcript replay`?"
+    assert beetle.run("memory", "recal").error[2] == "did you mean recall?"
+    assert beetle.run("recal").error[2] == "did you mean recall or call?"
     assert "`beetle agent-skill list`" in beetle.run("list").error[2]
 
 
@@ -157,3 +163,21 @@ def test_the_operator_who_asks_for_private_material_is_told_the_owner_s_way(beet
 def test_no_hint_names_a_page_that_is_not_installed() -> None:
     for kind in ERRORS.values():
         assert "docs/" not in kind.hint_template
+
+
+def test_an_error_of_the_system_is_json_too(beetle: CommandLine) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "beetle", "--json", "version"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert json.loads(done.stderr)["error"]["key"] == "internal"
+
+
+def test_the_short_words_are_the_long_ones(beetle: CommandLine) -> None:
+    beetle.here("transcript", "commit", "--conversation", "c", "--text", "the spare key is under the pot")
+    for short, long, field in (("recall", "recall", "hits"), ("context", "project", "system_memory_block")):
+        said = [beetle.here("--json", *words, "spare key") for words in ((short,), ("memory", long))]
+        assert said[0].code == 0 and "spare key" in str(said[0].json[field])
+        assert said[0].json[field] == said[1].json[field]
+    assert beetle.here("recall", "x", "--limit", "0").error[2] == "--limit: see `beetle memory recall --help`"

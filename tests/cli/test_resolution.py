@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,10 +144,30 @@ def test_a_usual_socket_that_may_not_be_used_makes_no_second_store(beetle: Comma
         assert (said.code, said.error[:2]) == (5, ("forbidden", f"this user may not use the socket {closed}"))
         assert said.error[2]
     assert not list((beetle.folder / "open").iterdir())
-    found = {each["check"]: each for each in beetle.run("--json", "doctor").json["findings"]}["daemon"]
-    assert (found["level"], found["key"]) == ("problem", "forbidden")
+    found = {each["check"]: each for each in beetle.run("--json", "doctor").json["findings"]}
+    assert "daemon" not in found
+    socket_found = found["socket"]
+    assert (socket_found["level"], socket_found["key"], socket_found["exit_code"]) == ("problem", "forbidden", 5)
+    assert "mode 0600" in socket_found["text"] and "[daemon] group" in socket_found["advice"]
     with pytest.raises(Forbidden):
         Client()
+
+
+def test_doctor_says_which_group_the_user_of_a_closed_socket_is_not_in(beetle: CommandLine, closed: str) -> None:
+    group = next(each for each in grp.getgrall() if each.gr_gid not in (*os.getgroups(), os.getegid()))
+    user, shut = pwd.getpwuid(65534).pw_name, beetle.folder / "shut"
+    os.seteuid(0)
+    shut.mkdir()
+    for path, mode in ((Path(closed), 0o660), (shut, 0o750)):
+        os.chown(path, 0, group.gr_gid)
+        path.chmod(mode)
+    os.seteuid(65534)
+    for path, barrier, mode in ((closed, closed, "0660"), (f"{shut}/b.sock", shut, "0750")):
+        said = beetle.run("--json", "--socket", path, "--store", beetle.store, "doctor").json
+        found = {each["check"]: each for each in said["findings"]}["socket"]
+        assert (found["level"], found["key"]) == ("problem", "forbidden")
+        assert found["text"].endswith(f"({barrier}: {pwd.getpwuid(0).pw_name}:{group.gr_name}, mode {mode})")
+        assert f"usermod -aG {group.gr_name} {user}" in found["advice"]
 
 
 def test_a_client_finds_the_daemon_as_a_command_does(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

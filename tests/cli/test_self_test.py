@@ -461,3 +461,11 @@ def test_a_tree_that_lost_its_manifest_is_no_reason_to_look_away(tree: Path, roo
 def test_the_build_that_unpacks_itself_has_no_tree_to_look_at(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_MEIPASS", str(tree.parent / "elsewhere"))
     assert contents.built_tree() == "not applicable: not a built tree"
+
+
+def test_a_page_of_the_manual_that_the_build_left_out_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(contents.manual, "_folder", lambda: tmp_path)
+    (tmp_path / "README.md").write_text("| [store.md](store.md) | files |\n")
+    (tmp_path / "store.md").write_text("\n")
+    with refused("the manual is empty, or one of its pages"):
+        contents.commands()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from tests.conformance.conftest import ALL_DOORS
 from tests.conformance.doors import Connection, Door, Plain, Socket
 
 ONE_ANSWER = [case for case in CASES if case.row.effect != "stream"]
+PYTHON = re.compile(r"`|\b(str|dict|int|tuple|None|NoneType|True|False|ext|datetime|msgspec)\b")
+"""Words for types that say nothing to callers in other languages."""
 ENDS = "memory.close"
 """It ends the daemon that the others share: test_recover.py closes daemons of its own."""
 
@@ -68,6 +71,9 @@ def test_a_case_is_answered_at_every_door(any_door: Door, case: Case) -> None:
 )
 def test_a_change_is_made_once_for_a_key(door: Door, case: Case) -> None:
     args = case.request(Prepared(door.prepare))
+    if case.who == "owner" and not door.own_agent:
+        door.refused("forbidden", case.op, args)
+        return
     first = door.ask(case.op, args, idempotency_key="key")
     again = door.ask(case.op, args, idempotency_key="key")
     assert again.report == {**first.report, **dict.fromkeys(case.once)}
@@ -94,6 +100,7 @@ def bad(kind: str) -> list[Any]:
 def test_a_wrong_field_is_named_by_its_path(door: Door, op: str, args: Any, path: str) -> None:
     error = door.refused("invalid_request", op, args)
     assert error.message.endswith(f" - at {path}"), error.message
+    assert not PYTHON.search(error.message), error.message
     assert error.details["path"] == path
     assert error.hint
     assert error.retryable is False

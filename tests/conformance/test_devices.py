@@ -146,6 +146,7 @@ def test_the_ways_in_are_what_profile_build_and_operator_say(door: Door) -> None
     assert [name for name, each in entries.items() if each["allowed"]] == list(entries)[:5]
     assert [name for name, each in entries.items() if each["built"]] == ["in_process", "unix_socket", "cli"]
     assert entries["unix_socket"]["enabled"] and entries["unix_socket"]["configurable"] == ["enabled"]
+    assert entries["http"]["configurable"] == entries["mcp_stdio"]["configurable"] == []
     listening = entries["unix_socket"]["listening"]
     assert listening is (door.name != "in_process")
     assert bool(entries["unix_socket"]["endpoint"]) is listening
@@ -157,7 +158,10 @@ def test_the_ways_in_are_what_profile_build_and_operator_say(door: Door) -> None
         ({"name": "in_process", "enabled": False}, "invalid_request"),
         ({"name": "cli", "enabled": False}, "invalid_request"),
         ({"name": "unix_socket", "endpoint": "127.0.0.1:80"}, "invalid_request"),
-        ({"name": "http", "endpoint": "127.0.0.1:80"}, "invalid_request"),
+        ({"name": "http", "endpoint": "127.0.0.1:80"}, "capability_hidden"),
+        ({"name": "http", "enabled": True}, "capability_hidden"),
+        ({"name": "http", "enabled": False}, "capability_hidden"),
+        ({"name": "mcp_stdio", "enabled": True}, "capability_hidden"),
         ({"name": "grpc", "enabled": False}, "capability_hidden"),
         ({"name": "telepathy", "enabled": False}, "invalid_request"),
         ({"name": "http"}, "invalid_request"),

@@ -109,14 +109,18 @@ def test_deleting_and_forgetting_leave_tombstones(door: Door) -> None:
 def test_private_facts_are_the_space_s_own_agent_s(door: Door) -> None:
     private = spoken("Ana sees a doctor.", topic="doctor", privacy="subject_private")
     (ref,) = learn(door, private)
-    assert listed(door) == [] and door.call("long_term.list", {})["total"] == 0
-    door.refused("not_found", "long_term.detail", {"ref": ref})
-    door.refused("not_found", "long_term.mutate", {"action": "delete", "ref": ref})
     own = ["Ana sees a doctor."] if door.own_agent else []
-    assert listed(door, view="model_context") == own
+    # An operator, who is not the space's own agent, sees what it wrote itself: in lists, not in recall.
+    wrote = [] if door.own_agent else ["Ana sees a doctor."]
+    assert listed(door) == wrote and door.call("long_term.list", {})["total"] == len(wrote)
+    if door.own_agent:
+        door.refused("not_found", "long_term.detail", {"ref": ref})
+        door.refused("not_found", "long_term.mutate", {"action": "delete", "ref": ref})
+    assert listed(door, view="model_context") == own + wrote
     found = door.call("memory.recall", {"query": "doctor"})
     assert [hit["excerpt"] for hit in found["long_term"]] == own
-    assert listed(door, view="operator_audit") == []
+    assert listed(door, view="operator_audit") == [None] * len(wrote)
+    assert listed(door, view="export") == []
 
 
 def test_an_audit_sees_digests_for_words(door: Door) -> None:

@@ -31,7 +31,7 @@ def test_a_sound_space_has_no_issues_and_nothing_to_mend(door: Door) -> None:
 
 
 def test_a_link_to_a_turn_that_came_later_is_found_and_mended(door: Door) -> None:
-    door.prepare("memory.write", write(skill("feeding", citations=[REF])))
+    door.prepare("memory.write", {**write(skill("feeding", citations=[REF])), "source": "import"})
     (issue,) = door.call("transcript.repair", {})["issues"]
     derived = "procedural:runtime_skill__feeding/1"
     assert issue == {
@@ -59,7 +59,7 @@ def test_a_link_to_a_turn_that_came_later_is_found_and_mended(door: Door) -> Non
 
 def test_issues_come_in_pages_and_are_counted_whole(door: Door) -> None:
     cited = [f"evidence:local/talk/t{n}" for n in range(5)]
-    door.prepare("memory.write", write(skill("feeding", citations=cited)))
+    door.prepare("memory.write", {**write(skill("feeding", citations=cited)), "source": "import"})
     seen: list[str] = []
     more: dict[str, str] = {}
     while True:

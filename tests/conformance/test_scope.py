@@ -29,7 +29,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
             key = "capability_hidden" if case.hidden else probe.key
             if case.who == "owner" and door.own_agent:
                 # In process, the stranger is the owner of a private plane of its own, which is empty.
-                key = {"private.list": None, "private.get": "not_found"}[case.op]
+                key = {"private.list": None, "private.get": "not_found", "private.delete": "not_found"}[case.op]
             if key is not None:
                 told = door.refused(key, case.op, args, stranger)
                 assert "secret" not in told.message
@@ -67,7 +67,12 @@ def test_a_citation_of_another_owner_s_evidence_does_not_resolve(door: Door) -> 
     other = {"owner_id": f"{door.owner}-other"}
     door.prepare("transcript.commit", SAID)
     ref = "evidence:local/talk/t1"
-    door.prepare("memory.write", write(skill("x", citations=[ref])), other)
+    refused = [
+        door.refused("invalid_request", "memory.write", write(skill("x", citations=[each])), scope=other)
+        for each in (ref, "evidence:local/talk/never")
+    ]
+    assert len({(each.message, each.hint, str(each.details)) for each in refused}) == 1
+    door.prepare("memory.write", {**write(skill("x", citations=[ref])), "source": "import"}, other)
     cited = door.call("skill.detail", {"name": "x"}, other)["citations"][0]
     assert (cited["ref"], cited["resolves"]) == (ref, False)
     assert door.call("transcript.lifecycle", step("review", "t1"))["derived_refs"] == []

@@ -82,7 +82,11 @@ def test_citations_that_are_evidence_refs_become_derived_refs(door: Door) -> Non
     door.prepare("transcript.commit", talk(turn("t 1", "hello")))
     here, gone = "evidence:local/talk/t%201/t%201.0", "evidence:local/talk/nowhere"
     cited = [here, gone, "a book, page 9", "procedural:runtime_skill__x", "evidence:too/few", here]
-    report = door.call("memory.write", write(skill("x", citations=cited)))
+    error = door.refused("invalid_request", "memory.write", write(skill("y"), skill("x", citations=cited)))
+    assert error.details["path"] == "$.args.writes[1].citations[1]" and "commit the turn first" in error.hint
+    assert door.call("skill.list", {})["runtime_skills"] == [], "all of them or none"
+    # What is brought from elsewhere may cite what did not come with it.
+    report = door.call("memory.write", {**write(skill("x", citations=cited)), "source": "import"})
     derived = [{"derived": f"procedural:{PREFIX}x/1", "evidence": ref, "relation": "cites"} for ref in (here, gone)]
     assert report["derived_refs"] == derived
     shown = detail(door, "x")

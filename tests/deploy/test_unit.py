@@ -39,6 +39,13 @@ def test_the_usual_places_are_made_by_systemd_with_the_modes_of_the_wire_contrac
     assert closed["RuntimeDirectoryMode"] == ["0700"]
 
 
+def test_a_reload_needs_no_program_that_a_minimal_system_lacks() -> None:
+    for text in (system_unit(LAYOUT, USUAL, LIMITS, "user"), personal_unit(LAYOUT, USUAL, LIMITS, ())):
+        found = options(text)
+        assert found["ExecReload"] == ["/opt/beetle/current/beetle --config /etc/beetle/beetle.toml reload"]
+        assert [name for name in found if name.startswith("Exec")] == ["ExecStart", "ExecReload"]
+
+
 def test_the_daemon_s_own_defaults_are_the_places_that_systemd_makes() -> None:
     from beetle.runtime.host.config import Config, socket_path, store_path
 

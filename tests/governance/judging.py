@@ -39,6 +39,7 @@ class JudgedStore:
         self.now = START_US
         self.opened = open_store("in memory", profile, "in-memory", dependencies=Dependencies(clock=self._tick))
         self.days = self.opened.profile.budgets.deferred_days
+        self.turns: set[tuple[str, str]] = set()
 
     def _tick(self) -> int:
         self.now += 1
@@ -98,6 +99,7 @@ class JudgedStore:
     def talk(self, *messages: Plain, turn_id: str = "t1", owner: str = "owner") -> None:
         turn = {"turn_id": turn_id, "at": "2024-05-01T10:00:00Z", "messages": list(messages)}
         self.call("transcript.commit", {"conversation": TALK, "turns": [turn]}, owner=owner)
+        self.turns.add((owner, turn_id))
 
     def lifecycle(self, action: str, *turn_ids: str) -> None:
         step = {"conversation": TALK, "action": action, "turn_ids": list(turn_ids), "reason": "a test asked"}

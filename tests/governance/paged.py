@@ -56,6 +56,11 @@ LISTS: dict[str, Listed] = {
     "long_term.list": Listed(
         "records", {"view": "host_ui"}, {"query": "fact", "kind": "fact", "state": "all", "view": "raw_owner"}
     ),
+    "governance.list": Listed(
+        "candidates",
+        {"what": "candidates", "view": "host_ui"},
+        {"what": "all", "reason": "needs_assertion", "view": "raw_owner"},
+    ),
     "private.list": Listed("items", {}, {"plane": "private_garden"}),
     "transcript.replay": Listed(
         "turns",
@@ -136,7 +141,7 @@ def _fill(memory: MemoryRuntime) -> None:
         commit(memory, *(turn(f"t{each}", f"number {each}") for each in range(5)), conversation=where)
     for each in range(AT_LEAST):
         citations = [f"evidence:local/c1/gone-{each}", f"evidence:local/c2/gone-{each}"]
-        write_skill(memory, f"skill-{each}", "the way of it", citations=citations)
+        write_skill(memory, f"skill-{each}", "the way of it", source="import", citations=citations)
         tool = {"tool_id": "valve", "title": "Open a valve", "schema_fingerprint": "v1"}
         memory.upsert_agent_tool_registry(registry_id=f"tools-{each}", fingerprint="f1", tools=[tool])
     candidates = [
@@ -145,7 +150,12 @@ def _fill(memory: MemoryRuntime) -> None:
         for each in range(AT_LEAST)
         for target, privacy in (("long_term", "shared_with_subject"), ("private_garden", "subject_private"))
     ]  # fmt: skip
-    memory.write(kind="candidates", candidates=candidates)
+    waiting = [
+        {**each, "authority": "assistant_claimed", "topic": f"claim of {each['topic']}"}
+        for each in candidates
+        if each["target"] == "long_term"
+    ]
+    memory.write(kind="candidates", candidates=[*candidates, *waiting])
     memory.propose(
         proposals=[
             {"kind": "fact_write", "change": {"content": f"proposed {each}"}, "rationale": "it may help"}

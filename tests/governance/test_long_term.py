@@ -22,7 +22,7 @@ from tests.governance.learned import (
     replace,
     within,
 )
-from tests.store.conftest import assert_clean, open_runtime, store_of
+from tests.store.conftest import assert_clean, commit, open_runtime, store_of, turn
 
 PRIVATE = {"view": "raw_owner"}
 
@@ -412,6 +412,7 @@ def test_verify_finds_a_fact_that_was_tampered_with(tmp_path: Path) -> None:
     )
     for number, harm in enumerate(harms):
         with open_runtime(tmp_path / f"{number}.db") as memory:
+            commit(memory, turn("t1", "It is in the house."))
             ref = learn(memory, evidence=("evidence:local/c1/t1",))
             mutate(memory, "correct", ref, content="It is in the shed.")
             assert_clean(memory)

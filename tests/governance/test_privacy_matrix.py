@@ -126,6 +126,7 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from transcript_cells(store, asker)
     yield from continuity_cells(store, asker)
     yield from fact_cells(store, asker)
+    yield from waiting_cells(asker)
     yield from skill_cells(asker)
     yield from model_cells(store, asker)
     yield from private_cells(store, asker)
@@ -222,6 +223,17 @@ def fact_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     for name in ("fact shared", "fact superseded", "fact gone"):
         args = {"action": "forget_by_query", "query": canary(name), "dry_run": True}
         yield Cell("long_term.mutate", args, set())
+
+
+def waiting_cells(asker: Asker) -> Iterator[Cell]:
+    """What waits follows the rules for facts; what is accepted, and why, is told by ids."""
+    for view in VIEWS:
+        may = view in asker.caller.views
+        shown = {canary("waiting")} if sees_words(view) else set[str]()
+        # What the cells below write waits here too, for the askers that come later.
+        beside = frozenset({canary("fact shared")} if sees_words(view) else ())
+        yield Cell("governance.list", {"view": view}, shown if may else None, beside)
+        yield Cell("governance.list", {"view": view, "reason": "policy_paused"}, set() if may else None)
 
 
 def skill_cells(asker: Asker) -> Iterator[Cell]:

@@ -15,7 +15,6 @@ from beetle import MemoryRuntime
 from beetle.contracts.common import Conversation
 from beetle.contracts.control import ReceiptCheck, ReceiptFault
 from beetle.contracts.skills import RuntimeSkillDeleteRequest
-from beetle.contracts.transcript import MemoryTranscriptLifecycleRequest
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.pipeline.handlers import Write
@@ -295,13 +294,12 @@ def test_each_step_of_a_batch_has_the_receipt_of_its_own_event(path: str) -> Non
 def test_keys_are_loaded_before_the_writer_begins(path: str) -> None:
     """By the part of a handler that runs on the caller's thread."""
     with open_runtime(path) as memory:
-        skill, step = HANDLERS["skill.delete"], HANDLERS["transcript.lifecycle"]
-        assert isinstance(skill, Write) and isinstance(step, Write)
+        skill = HANDLERS["skill.delete"]
+        assert isinstance(skill, Write)
         where = Conversation(conversation_id="c1")
-        dry = MemoryTranscriptLifecycleRequest(
+        memory.request_transcript_lifecycle(
             conversation=where, action="mask", turn_ids=("t1",), reason="r", dry_run=True
         )
-        step.prepare(invocation_of(memory), dry)
         assert identity_of(memory)._made is None, "a dry run signs nothing"
         skill.prepare(invocation_of(memory), RuntimeSkillDeleteRequest(name="tea"))
         assert identity_of(memory)._made is not None

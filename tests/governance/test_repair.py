@@ -229,7 +229,7 @@ DAMAGE: dict[str, Damage] = {
     ),
     "two turns have one sequence": Damage(
         without_unique("turn", "UNIQUE (conversation, sequence)", "UPDATE turn SET sequence = 2 WHERE turn_id = 't3'"),
-        (("sequence_twice", "t2", None), ("counts_disagree", None, None)),
+        (("sequence_twice", "t2", None), ("counts_disagree", None, None), ("turn_digest_mismatch", "t3", None)),
         ("recounted",),
     ),
     "two turns have one id": Damage(
@@ -239,7 +239,7 @@ DAMAGE: dict[str, Damage] = {
     "two messages have one place": Damage(
         without_unique("message", "UNIQUE (conversation, ordinal)",
                        "UPDATE message SET ordinal = 3 WHERE message_id = 't3-m0'"),
-        (("ordinal_twice", "t2", "t2-m1"), ("counts_disagree", None, None)),
+        (("ordinal_twice", "t2", "t2-m1"), ("counts_disagree", None, None), ("turn_digest_mismatch", "t3", None)),
         ("recounted",),
     ),
     "two messages have one id": Damage(
@@ -273,10 +273,12 @@ DAMAGE: dict[str, Damage] = {
         then(delete_t1, sql(f"INSERT INTO body VALUES ({M1}, 'the first pelican')")),
         (("body_left", "t1", "t1-m0"),),
     ),
-    "a live message is not in the index": Damage(unindexed, (("not_indexed", "t1", "t1-m0"),), ("indexed",)),
+    "a live message is not in the index": Damage(
+        unindexed, (("not_indexed", "t1", "t1-m0"), ("turn_digest_mismatch", "t1", None)), ("indexed",)
+    ),
     "a masked message is in the index": Damage(
         sql(f"UPDATE message SET state = 'masked' WHERE message = {M1}"),
-        (("indexed_though_withheld", "t1", "t1-m0"),),
+        (("indexed_though_withheld", "t1", "t1-m0"), ("turn_digest_mismatch", "t1", None)),
         ("unindexed",),
     ),
     "a masked message whose body was changed is in the index": Damage(

@@ -134,11 +134,11 @@ def test_an_observation_is_joined_to_its_turn_and_its_words_are_erased_with_it(p
     assert len(place.rows("SELECT * FROM tool_observation")) == 2
 
 
-def test_words_about_a_turn_that_is_not_there_are_not_kept(place: JudgedStore) -> None:
+def test_words_about_a_turn_that_is_not_there_are_refused(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
-    place.call("memory.write", feedback(observation(CANARY), turn_id="t9"))
-    assert briefs(place) == []
-    assert place.rows("SELECT turn, turn_id FROM tool_observation") == [(None, "t9")]
+    error = place.refused("invalid_request", "memory.write", feedback(observation(CANARY), turn_id="t9"))
+    assert error.details["path"] == "$.args.feedback.turn_id" and error.hint
+    assert briefs(place) == [] and place.rows("SELECT * FROM tool_observation") == []
 
 
 def test_words_about_no_turn_are_kept(place: JudgedStore) -> None:
@@ -148,6 +148,7 @@ def test_words_about_no_turn_are_kept(place: JudgedStore) -> None:
 
 def test_words_about_an_erased_turn_are_not_kept(place: JudgedStore) -> None:
     place.talk(message("u1"), turn_id="t1")
+    place.talk(message("u2"), turn_id="t2")
     place.lifecycle("delete_raw", "t1")
     report = place.call("memory.write", feedback(observation(CANARY), turn_id="t1"))
     assert report["accepted"] == 1

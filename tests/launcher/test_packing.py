@@ -36,14 +36,22 @@ def test_packing_twice_gives_the_same_bytes_whatever_the_times_and_the_umask(mak
 
 def test_the_trailer_says_what_is_in_the_file(one: Packed, launcher: Path, maker: Maker) -> None:
     data = one.file.read_bytes()
-    magic, name, offset, size, unpacked, entries = maker.onefile.HEAD.unpack(data[-TRAILER:-64])
+    magic, name, offset, size, unpacked, entries, *libc = maker.onefile.HEAD.unpack(data[-TRAILER:-64])
     assert (magic, name.rstrip(b"\0").decode()) == (b"beetle-one-file\0", one.name)
+    assert libc == [0, 0]
     assert data[:offset] == launcher.read_bytes()
     assert offset + size + TRAILER == len(data)
     inside = list(one.tree.rglob("*"))
     assert unpacked == sum(each.stat().st_size for each in inside if each.is_file() and not each.is_symlink())
     assert entries == len(inside)
     assert data[-64:] == hashlib.blake2b(data[:-64]).digest()
+
+
+def test_the_trailer_says_which_c_library_the_program_needs(maker: Maker) -> None:
+    tree, out = maker.tree("needing"), maker.folder / "needing"
+    assert maker.onefile.main([str(tree), str(maker.launcher), str(out), "2.36"]) == 0
+    assert maker.onefile.HEAD.unpack(out.read_bytes()[-TRAILER:-64])[-2:] == (2, 36)
+    assert maker.onefile.main([str(tree), str(maker.launcher), str(out), "glibc 2.36"]) == 2
 
 
 def spoil_content(tree: Path) -> None:

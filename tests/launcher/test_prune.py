@@ -12,28 +12,53 @@ from tests.launcher.packed import Maker, Packed, left, said, start
 from tests.launcher.traced import Traced
 
 
-def test_an_unused_tree_of_another_version_goes(maker: Maker, one: Packed, env: dict[str, str], place: Path) -> None:
-    start(one.file, env=env)
+def unpacked(place: Path) -> dict[str, int]:
+    """The trees that are there, and which folder each is: another one when it was unpacked again."""
+    return {name: (place / name).stat().st_ino for name in left(place)}
+
+
+def test_two_versions_that_are_used_in_turn_keep_each_other_s_tree(
+    maker: Maker, one: Packed, env: dict[str, str], place: Path
+) -> None:
     new = maker.pack("new", version="1.0.1")
-    assert said(start(new.file, env=env).stdout).pid
-    assert left(place) == [new.name]
+    for file in (one, new):
+        assert said(start(file.file, env=env).stdout).pid
+    before = unpacked(place)
+    assert sorted(before) == sorted([one.name, new.name])
+    for file in (one, new, one):
+        assert said(start(file.file, env=env).stdout).exe == str(place / file.name / "beetle")
+        assert unpacked(place) == before
+
+
+def test_of_several_unused_trees_the_one_that_was_unpacked_last_stays(
+    maker: Maker, one: Packed, env: dict[str, str], place: Path
+) -> None:
+    versions = [one, *(maker.pack(f"new-{number}", version=f"1.0.{number}") for number in range(1, 5))]
+    for index, file in enumerate(versions):
+        assert said(start(file.file, env=env).stdout).pid
+        assert left(place) == sorted(each.name for each in versions[max(0, index - 1) : index + 1])
+    # An older version is unpacked again, and is then the one that was unpacked last.
+    for file in (one, versions[3]):
+        assert said(start(file.file, env=env).stdout).pid
+    assert left(place) == sorted([one.name, versions[3].name])
 
 
 def test_a_tree_in_use_stays_until_a_later_unpacking(
     maker: Maker, one: Packed, env: dict[str, str], place: Path
 ) -> None:
-    new, newer = maker.pack("new", version="1.0.1"), maker.pack("newer", version="1.0.2")
+    new = [maker.pack(f"new-{number}", version=f"1.0.{number}") for number in range(1, 5)]
     process = subprocess.Popen(
         [one.file, "hang"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
     assert process.stdout is not None
     while process.stdout.readline() != "end\n":
         assert process.poll() is None
-    assert said(start(new.file, env=env).stdout).pid
-    assert left(place) == sorted([one.name, new.name])
+    for file in new[:3]:
+        assert said(start(file.file, env=env).stdout).pid
+    assert left(place) == sorted([one.name, new[1].name, new[2].name])
     process.communicate("", timeout=60)
-    assert said(start(newer.file, env=env).stdout).pid
-    assert left(place) == [newer.name]
+    assert said(start(new[3].file, env=env).stdout).pid
+    assert left(place) == sorted([new[2].name, new[3].name])
 
 
 def test_what_is_no_tree_of_ours_stays(maker: Maker, one: Packed, env: dict[str, str], place: Path) -> None:
@@ -63,14 +88,16 @@ def test_left_overs_go_and_links_in_them_are_not_followed(
     outside = maker.folder / "outside"
     outside.mkdir()
     (outside / "precious").touch()
-    for name in (".unpack-7", ".unpack-7-1", ".prune-0.9.0-0123456789ab", "0.9.9-0123456789ab"):
+    kept = "0.9.9-0123456789ab"
+    for name in (".unpack-7", ".unpack-7-1", ".prune-0.9.0-0123456789ab", "0.9.8-0123456789ab", kept):
         (place / name / "_internal/deep").mkdir(parents=True)
         (place / name / "_internal/deep/link").symlink_to(outside)
         (place / name / "link").symlink_to(outside / "precious")
         (place / name / "in-use").touch()
+    os.utime(place / "0.9.8-0123456789ab/in-use", (1, 1))
     place.chmod(0o755)
     assert said(start(one.file, env=env).stdout).pid
-    assert left(place) == [one.name]
+    assert left(place) == sorted([kept, one.name])
     assert os.listdir(outside) == ["precious"]
 
 

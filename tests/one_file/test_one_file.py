@@ -1,10 +1,12 @@
-"""dist/beetle as a device has it: one file, started by its name. Skipped where it is not built."""
+"""The one file of dist/ as a device has it: one file, started by its name. Skipped where it is not built."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ import pytest
 
 from beetle import __version__
 from tests.built import ONE_FILE, TREE, need_build
-from tests.running import Daemon, rss_mib
+from tests.running import ROOT, Daemon, rss_mib
 from tests.transports.test_kill import kill_and_check
 
 IDLE_RSS_MIB = 32
@@ -51,6 +53,19 @@ def left(places: Path) -> list[str]:
 
 def tree_name() -> str:
     return (TREE / "MANIFEST").read_text().split("\n", 1)[0].split()[-1]
+
+
+def test_its_name_says_version_system_and_processor_and_its_end_which_c_library_it_needs() -> None:
+    need_build()
+    assert ONE_FILE.name == f"beetle-{__version__}-linux-{platform.machine()}"
+    needed = struct.unpack("<II", ONE_FILE.read_bytes()[-192 + 112 : -192 + 120])
+    assert (2, 17) <= needed <= tuple(map(int, platform.libc_ver()[1].split(".")[:2]))
+
+
+def test_the_manual_is_inside(places: Path) -> None:
+    pages = sorted(each.stem for each in (ROOT / "docs").glob("*.md") if each.stem != "README")
+    assert sorted(each["topic"] for each in json.loads(beetle("--json", "help").stdout)["topics"]) == pages
+    assert beetle("help", "install").stdout.startswith("# Installing\n")
 
 
 def test_the_first_start_and_the_next_say_the_version_and_leave_one_tree(places: Path) -> None:

@@ -60,8 +60,17 @@ def test_the_limits_are_those_of_the_wire_protocol(budget: str, alias: str, valu
 def test_every_profile_states_every_budget_as_an_integer(alias: str) -> None:
     budgets = load_profile(alias).budgets
     values = [getattr(budgets, name) for name in Budgets.__struct_fields__]
-    assert len(values) == 38
+    assert len(values) == 42
     assert all(type(value) is int for value in values)
+
+
+def test_the_page_of_profiles_says_of_every_budget_what_it_counts_and_what_happens_there() -> None:
+    page = (REPOSITORY / "docs/profiles.md").read_text().partition("What each budget counts")[2]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    told = {name.strip("`"): (counts, then) for name, counts, then, *_ in rows if len(name.split()) == 1}
+    for name in Budgets.__struct_fields__:
+        counts, then = told[name]
+        assert len(counts.split()) > 2 and then, name
 
 
 @pytest.mark.parametrize("alias", ALL)

@@ -74,6 +74,9 @@ class ToolRules(EvolveRules):
         if turn_id is not None:
             feedback["turn_id"] = turn_id
         args = {"kind": "agent_tool_usage_feedback", "feedback": feedback}
+        if turn_id is not None and turn is None:
+            self.refused("invalid_request", "memory.write", args, owner, who=who, chat=chat)
+            return
         assert self.ask("memory.write", args, owner, who=who, chat=chat)["accepted"] == len(used)
         told = (turn, turn_id, self.places.now, CALLERS[who].name, current or chat)
         space.uses += [Use(name, scope, tool, schema, outcome, *told) for tool, schema, outcome in used]

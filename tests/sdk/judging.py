@@ -222,6 +222,7 @@ class Judge:
     def _put_off(self, claim: Claim, reason: str) -> Item | None:
         if reason == "soul_handoff":
             return self._seal(claim, "handoff")
+        self.name("w")
         item = self._seal(claim, "waiting") if claim.target in PRIVATE_TARGETS else None
         if item is not None:
             claim = replace(claim, record_id=item.record_id, topic="", content="")

@@ -88,7 +88,10 @@ SNAPSHOT = SIGNED | {"store_bytes": "pages in another order", "store_id": "rando
 
 ONLY_IN: dict[str, dict[str, str]] = {
     "console.overview": {
-        **{name: "of the machine, or measured" for name in ("system", "metrics", "python", "pid", "disk_free_bytes")},
+        **{
+            name: "of the machine, or measured"
+            for name in ("system", "metrics", "python", "pid", "disk_free_bytes", "activity")
+        },
         "started_at": "the last opening",
         "disk_total_bytes": "a store in memory has none",
     },

@@ -18,6 +18,10 @@ NAMES = ("door", "lamp")
 names = st.sampled_from(NAMES)
 
 
+NEVER = "evidence:local/c1/never"
+"""Names a turn that nobody commits."""
+
+
 class SkillRules(TranscriptRules):
     """Two skills of each owner."""
 
@@ -30,7 +34,7 @@ class SkillRules(TranscriptRules):
         ref = f"evidence:local/{quote(conversation, safe='')}/{turn.turn_id}"
         message = turn.messages[pick % len(turn.messages)].message_id
         choice = pick // 4 % 8
-        return ("evidence:local/c1/never",) if choice == 7 else (ref,) if choice == 6 else (f"{ref}/{message}",)
+        return (NEVER,) if choice == 7 else (ref,) if choice == 6 else (f"{ref}/{message}",)
 
     @rule(owner=owners, who=callers, name=names, pick=picks, same=st.booleans())
     def write_skill(self, owner: str, who: str, name: str, pick: int, same: bool) -> None:
@@ -43,9 +47,13 @@ class SkillRules(TranscriptRules):
         topic, title, summary, content, citations = text
         given = {"name": name, "topic": topic, "title": title, "summary": summary, "content": content,
                  "citations": list(citations)}  # fmt: skip
-        (outcome,) = self.ask(
-            "memory.write", {"kind": "procedural", "source": "manual", "writes": [given]}, owner, who=who
-        )["writes"]
+        # What is brought from elsewhere may cite what never was here; a copy of a space says again what it says.
+        source = "import" if same or NEVER in citations else "manual"
+        if source != "import" or NEVER in citations:
+            wrong = {"kind": "procedural", "source": "manual", "writes": [{**given, "citations": [NEVER]}]}
+            self.refused("invalid_request", "memory.write", wrong, owner, who=who)
+        args = {"kind": "procedural", "source": source, "writes": [given]}
+        (outcome,) = self.ask("memory.write", args, owner, who=who)["writes"]
         wanted = "created" if there is None else "unchanged" if there.texts[-1] == text else "revised"
         skill = write_skill(space, PREFIX + name, text)
         assert (outcome["outcome"], outcome["revision"]) == (wanted, skill.revision)

@@ -17,6 +17,7 @@ from beetle.contracts.memory import ProjectionAudit
 from beetle.open import Opened, open_store
 from beetle.runtime.host import metrics
 from beetle.runtime.host.caller import Caller
+from beetle.runtime.host.history import MOST_STEPS, STEP_S, Gauges, History
 from beetle.runtime.host.machine import disk_bytes, read_system
 from beetle.runtime.host.metrics import BUCKETS, PRINCIPALS, PROJECTIONS, Metrics, bucket_of, upper_edge
 from beetle.runtime.host.principals import OPERATOR
@@ -220,3 +221,58 @@ def test_a_figure_that_cannot_be_read_is_none_and_never_made_up(tmp_path: Path, 
     assert seen.os == "Linux" and seen.cpu is None and seen.load == () and seen.up_s is None
     assert (seen.memory_available_bytes, seen.process_rss_bytes) == (None, None)
     assert disk_bytes(str(tmp_path / "nowhere")) == (None, None)
+
+
+# Recent activity
+
+
+def reads_nothing() -> Gauges:
+    return Gauges(None, None, None)
+
+
+def test_each_step_holds_what_was_asked_in_it_and_a_step_without_any_was_measured_too() -> None:
+    now = 100.0
+    looks: list[Gauges] = []
+
+    def look() -> Gauges:
+        looks.append(Gauges(10 + len(looks), 5, None))
+        return looks[-1]
+
+    history = History(look, lambda: now)
+    history.note("memory.recall", 0.002)
+    history.note("memory.write", 0.004)
+    history.note("console.overview", 9.0)
+    now += 3 * STEP_S + 1
+    history.note("memory.write", 0.001)
+    steps, running_s = history.last(60)
+    assert [(each.writes, each.recalls, each.slowest_ms) for each in steps] == [
+        (1, 1, 4.0), (0, 0, None), (0, 0, None), (1, 0, 1.0)
+    ]  # fmt: skip
+    assert [each.gauges.rss for each in steps] == [10, None, None, 11], "what was not read is not made up"
+    assert running_s == 1.0 and len(looks) == 2
+    assert [each.writes for each in history.last(2)[0]] == [0, 1]
+
+
+def test_the_history_is_bounded_and_forgets_what_is_older() -> None:
+    now = 0.0
+    history = History(reads_nothing, lambda: now)
+    for number in range(3 * MOST_STEPS):
+        now = number * STEP_S
+        history.note("memory.write", 0.001)
+    steps, _ = history.last(10 * MOST_STEPS)
+    assert len(steps) == MOST_STEPS and {each.writes for each in steps} == {1}
+    now += MOST_STEPS * STEP_S
+    assert {each.writes for each in history.last(MOST_STEPS)[0]} == {0}
+
+
+def test_the_overview_tells_an_operator_of_recent_activity_and_nobody_else(opened: Opened) -> None:
+    assert overview(opened).activity is None, "it was not asked for"
+    ask(opened, "transcript.commit", talk(turn("t1", "the kettle")))
+    found = ask(opened, "console.overview", {"steps": 240}).activity
+    assert sum(found.writes) == 1 and found.step_s == STEP_S
+    assert found.rss_bytes[-1] > 0 and found.disk_free_bytes[-1] > 0
+    lengths = {len(getattr(found, name)) for name in found.__struct_fields__ if not name.endswith("_s")}
+    assert len(lengths) == 1
+    stranger = embedded_caller("ada")._replace(kind="principal")
+    assert not stranger.is_operator
+    assert ask(opened, "console.overview", {"steps": 240}, stranger).activity is None

@@ -457,3 +457,43 @@ def test_a_body_is_repeated_to_the_byte_by_what_it_decodes_to(source: Home) -> N
     body = bytes(envelope.body)
     assert pack(unpack(body, Body)) == body
     assert close_envelope("chat", None, body, lambda digest: signed) == data
+
+
+SECRET = "password is hunter2hunter2"
+
+
+def procedures(**changes: Any) -> Callable[[Body], Body]:
+    def changed(body: Body) -> Body:
+        first, *others = body.records.skills
+        told = replace(first, revisions=(replace(first.revisions[0], **changes), *first.revisions[1:]))
+        return replace(body, records=replace(body.records, skills=(told, *others)))
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("facts[1].texts[0].content", facts(lambda f: replace(f, texts=(replace(f.texts[0], content=SECRET),)))),
+        (
+            "facts[1].texts[0].keywords[0]",
+            facts(lambda f: replace(f, texts=(replace(f.texts[0], keywords=(SECRET,)),))),
+        ),
+        ("skills[0].revisions[0].content", procedures(content=SECRET)),
+        ("skills[0].revisions[0].title", procedures(title=SECRET)),
+    ],
+)
+def test_what_looks_like_a_secret_comes_in_by_no_import(
+    source: Home, target: Home, path: str, change: Callable[[Body], Body]
+) -> None:
+    data, _ = source.snapshot()
+    made = forged(data, change)
+    error = target.refused("privacy_denied", "memory.import", taking(made, "chat-1", "bootstrap_import"))
+    assert error.details["path"].endswith(f".records.{path}"), error.details
+    assert "hunter2" not in f"{error.message} {error.hint} {error.details}"
+    assert attempt(target, made) == "privacy_denied"
+
+
+def test_evidence_of_an_import_is_as_it_was_said(source: Home, target: Home) -> None:
+    data, _ = source.snapshot()
+    target.take(forged(data, messages(content=SECRET)))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
+from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import ProgressStep
 from beetle.store.engine import progress
 from tests.sdk.answering import ModelServer
@@ -69,7 +70,7 @@ WORK: dict[str, tuple[str, Callable[[MemoryRuntime], Any], str]] = {
         "transcript.lifecycle",
         lambda memory: {"conversation": CONVERSATION, "action": "delete_raw", "before": "2027-01-01T00:00:00Z",
                         "reason": "test"},
-        "change",
+        "erase",
     ),
     "what a deletion would do": (
         "transcript.lifecycle",
@@ -89,6 +90,7 @@ WORK: dict[str, tuple[str, Callable[[MemoryRuntime], Any], str]] = {
 @pytest.mark.parametrize("name", WORK)
 def test_long_work_tells_every_step_in_order_and_what_is_done_of_it(memory: MemoryRuntime, name: str) -> None:
     operation, arguments, counted = WORK[name]
+    assert BY_NAME[operation].progress, "its row says so: the command line shows it"
     _, heard = run(memory, operation, arguments(memory))
     steps = [list(group) for _, group in groupby(heard, lambda step: step.number)]
     assert [group[0].number for group in steps] == list(range(1, heard[0].steps + 1))

@@ -392,7 +392,7 @@ def test_what_repair_can_mend_is_mended_in_every_space(path: Path) -> None:
 
 def test_a_citation_of_what_was_never_said_here_is_no_damage(path: Path) -> None:
     with open_runtime(path) as memory:
-        write_skill(memory, "elsewhere", "As it was said", citations=("evidence:local/c1/never",))
+        write_skill(memory, "elsewhere", "As it was said", source="import", citations=("evidence:local/c1/never",))
         report = memory.recover()
         assert report.recovered and [each.step for each in report.steps if each.left] == []
 

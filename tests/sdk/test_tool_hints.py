@@ -11,7 +11,7 @@ import pytest
 from beetle.contracts.errors import InvalidRequest
 from beetle.runtime.areas.tools import MOST_HINTS
 from beetle.sdk import MemoryRuntime
-from tests.governance.judging import TALK, JudgedStore, Plain, message
+from tests.governance.judging import JudgedStore, Plain, message
 
 MINUTE = 1 / (24 * 60)
 REGISTRY = "host-tools"
@@ -41,7 +41,7 @@ def register(place: JudgedStore, *tools: Plain, fingerprint: str = "f1", scope: 
 
 
 def use(place: JudgedStore, turn_id: str | None = None, outcome: str = "succeeded", **more: Any) -> None:
-    """One feedback call with one observation."""
+    """One feedback call with one observation, of a turn that is there."""
     where = {name: more.pop(name) for name in ("owner", "chat") if name in more}
     registry = {
         "registry_id": more.pop("registry_id", REGISTRY),
@@ -52,6 +52,8 @@ def use(place: JudgedStore, turn_id: str | None = None, outcome: str = "succeede
         "tool_id": "weather", "schema_fingerprint": "s1", "outcome": outcome, "summary": f"{CANARY} was looked up",
         **more,
     }  # fmt: skip
+    if turn_id is not None and (where.get("owner", "owner"), turn_id) not in place.turns:
+        said(place, turn_id, **where)
     feedback = {"registry_ref": registry, "turn_id": turn_id, "observations": [observation]}
     place.call("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": feedback}, **where)
 
@@ -298,53 +300,24 @@ def test_no_word_of_an_observation_is_in_a_hint(place: JudgedStore) -> None:
         assert CANARY not in str(place.call(op, args))
 
 
-# A turn that is committed after the feedback about it
+# A turn that is not there
 
 
-def tied(place: JudgedStore) -> list[bool]:
-    return [row[0] is not None for row in place.rows("SELECT turn FROM tool_observation ORDER BY tool_observation")]
-
-
-def test_feedback_that_comes_before_its_turn_is_tied_to_it(place: JudgedStore) -> None:
-    register(place)
-    said(place, "t1")
-    use(place, "t2")
-    use(place, "t3")
-    assert tied(place) == [False, False] and asked(place) == WEATHER
-    said(place, "t2", "t4")
-    assert tied(place) == [True, False]
-    place.lifecycle("mask", "t2")
-    assert asked(place) == NONE
-
-
-def test_feedback_before_the_first_turn_is_tied_by_the_chat_of_who_commits(place: JudgedStore) -> None:
-    use(place, "t1")
-    said(place, "t1")
-    assert tied(place) == [True]
-
-
-def test_a_turn_of_another_conversation_owner_or_chat_is_not_taken_for_it(place: JudgedStore) -> None:
-    said(place, "t0")
-    use(place, "t1", chat="elsewhere")
-    said(place, "t1", owner="other")
-    assert tied(place) == [False]
-    said(place, "t1")
-    assert tied(place) == [False], "the feedback was given in another chat"
-    turn = {"turn_id": "t1", "at": "2024-05-01T10:00:00Z", "messages": [message("x")]}
-    other = {**TALK, "conversation_id": "elsewhere"}
-    place.call("transcript.commit", {"conversation": other, "turns": [turn]}, chat="elsewhere")
-    assert tied(place) == [True]
-
-
-def test_a_turn_that_was_tied_late_is_erased_like_any_other(place: JudgedStore) -> None:
+@pytest.mark.parametrize("where", [{}, {"owner": "other"}, {"chat": "elsewhere"}])
+def test_feedback_about_a_turn_that_is_not_there_is_refused_with_its_place(place: JudgedStore, where: Plain) -> None:
     register(place)
     said(place, "t0")
-    use(place, "t1")
-    use(place, "t2")
-    said(place, "t1", "t2")
-    place.lifecycle("delete_raw", "t1")
-    assert tied(place) == [True, True] and asked(place) == NONE
-    assert CANARY not in str(place.rows("SELECT * FROM tool_brief"))
+    if where:
+        said(place, "t1")
+    observation = {"tool_id": "weather", "schema_fingerprint": "s1", "outcome": "succeeded", "summary": CANARY}
+    feedback = {"registry_ref": ref(), "turn_id": "t1", "observations": [observation]}
+    error = place.refused(
+        "invalid_request", "memory.write", {"kind": "agent_tool_usage_feedback", "feedback": feedback}, **where
+    )
+    assert error.details["path"] == "$.args.feedback.turn_id" and "commit the turn first" in error.hint
+    assert place.rows("SELECT * FROM tool_observation") == [] and asked(place) == NONE
+    place.call("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": {**feedback, "turn_id": "t0"}})
+    assert len(place.rows("SELECT * FROM tool_observation")) == 1
 
 
 # The builder, and inspection

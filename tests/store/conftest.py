@@ -89,9 +89,11 @@ def lifecycle(memory: MemoryRuntime, action: str, *turn_ids: str, conversation: 
     )
 
 
-def write_skill(memory: MemoryRuntime, name: str, content: str, title: str = "How to", **more: Any) -> Any:
+def write_skill(
+    memory: MemoryRuntime, name: str, content: str, title: str = "How to", source: Any = "manual", **more: Any
+) -> Any:
     skill = {"name": name, "topic": "work", "title": title, "summary": "when needed", "content": content, **more}
-    return memory.write(kind="procedural", source="manual", writes=[skill])
+    return memory.write(kind="procedural", source=source, writes=[skill])
 
 
 def delete_skill(memory: MemoryRuntime, name: str) -> Any:

@@ -23,6 +23,11 @@ from tests.store.conftest import open_runtime, store_of
 SNAPSHOT = Path(__file__).with_name("query_plans.txt")
 LARGE = ("message", "turn", "body", "event_log", "fact", "fact_body", "fact_revision")
 WHOLE: dict[str, str] = {
+    "erased_since.FACTS_SQL": "a restore looks for every fact that was deleted",
+    "plane_evidence.SPEAKERS_SQL": "verify looks through the whole store",
+    "place_checks.RESTORED_SQL": "verify looks through the whole store",
+    "place_checks.TURNS_SQL": "verify looks through the whole store",
+    "place_checks.PLACES_SQL": "verify looks through the whole store",
     "plane_evidence.BODY_SQL": "verify compares every message with its body",
     "plane_evidence.CONTENTS_SQL": "verify reads every body",
     "plane_evidence.LENGTH_SQL": "verify looks at every body",

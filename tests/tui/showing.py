@@ -14,6 +14,7 @@ from beetle.client import Client
 from beetle.contracts.common import MemoryIdentity, MemoryScope
 from beetle.open import open_embedded
 from beetle_tui.app import Console
+from beetle_tui.area import AreaScreen
 from beetle_tui.source import DaemonSource, Source, StoreSource
 from beetle_tui.title_bar import TitleBar
 from tests.running import Daemon
@@ -83,6 +84,11 @@ def show(
             await look(Shown(console, pilot))
 
     asyncio.run(run())
+
+
+async def exported(area: AreaScreen) -> list[str]:
+    """The lines of an export."""
+    return [line async for page in area.exported() for line in page]
 
 
 def at(daemon: Daemon, **options: Any) -> DaemonSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from beetle.client import Client
 from beetle_tui.document import Document
@@ -29,9 +29,9 @@ def skill(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, **texts, **more}
 
 
-def write(client: Client, *skills: dict[str, Any]) -> None:
+def write(client: Client, *skills: dict[str, Any], source: Literal["manual", "import"] = "manual") -> None:
     for first in range(0, len(skills), 100):
-        client.write(kind="procedural", source="manual", writes=list(skills[first : first + 100]))
+        client.write(kind="procedural", source=source, writes=list(skills[first : first + 100]))
 
 
 def detail(daemon: Daemon, name: str) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import count
 from math import sin
 from typing import Any, cast
 
@@ -15,13 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from beetle.contracts.common import Report
-from beetle.contracts.console import ConnectedPrincipal, ConsoleOverviewReport, Metrics, OperationMetrics
+from beetle.contracts.console import (
+    ConnectedPrincipal,
+    ConsoleOverviewReport,
+    Metrics,
+    OperationMetrics,
+    RecentActivity,
+)
 from beetle.contracts.control import HelloReport
 from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.contracts.memory import MemoryInspectionReport, MemoryRecallReport, RecallTimings
 from beetle.contracts.progress import OnProgress, ProgressStep
-from beetle_tui.activity import KEPT_STEPS, STEP_SECONDS, History, Reading
+from beetle_tui.activity import MOST_BARS
 from beetle_tui.source import DaemonSource
 
 NOW = datetime(2026, 3, 9, 14, 5, 36, 250_000, tzinfo=UTC)
@@ -40,8 +44,6 @@ TIMINGS = RecallTimings(search=1.3, load=0.5, rank=0.3, total=2.1)
 KEY = "beetle-workshop-key-that-opens-nothing-0123"
 RECEIPT = "beetle-receipt-1."
 RECEIPT_TEXT = RECEIPT + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_" * 6
-ANSWER_S = 0.0042
-BEGAN_S = 600 * STEP_SECONDS
 
 
 class Steady(DaemonSource):
@@ -111,6 +113,7 @@ def _steady(report: Report) -> Report:
                 "system": system and replace(system, process_rss_bytes=RSS_BYTES, memory_limit_bytes=None),
                 "sessions": sessions and replace(sessions, connected=(OPERATOR,)),
                 "metrics": metrics and _asked(metrics),
+                "activity": report.activity and past(MOST_BARS),
             }
             return replace(report, storage=replace(report.storage, **STORE, **MACHINE), **known)
         case MemoryInspectionReport():
@@ -135,29 +138,16 @@ def _of_pid(row: EventRow) -> EventRow:
     return replace(row, subject={**row.subject, "pid": PID}) if "pid" in row.subject else row
 
 
-class Ticking:
-    """A clock for the overview: each look at it is later by what an answer takes, and no bar is ever full."""
-
-    def __init__(self) -> None:
-        self._looks: Iterator[int] = count()
-
-    def __call__(self) -> float:
-        return BEGAN_S + next(self._looks) * ANSWER_S
-
-
-def past() -> History:
-    """What has happened up to the step of the clock's: a morning's work."""
-    history = History()
-    for left in range(KEPT_STEPS, -1, -1):
-        history.note(
-            BEGAN_S - left * STEP_SECONDS,
-            Reading(
-                writes=CALLS["memory.write"] - round(30 * (left / 9 + sin(left / 9))),
-                recalls=CALLS["memory.recall"] - round(60 * (left / 6 + sin(left / 6))),
-                answer_ms=4.2 + 3 * abs(sin(left / 4)),
-                rss_bytes=RSS_BYTES - 250_000 * left,
-                wal_bytes=STORE["wal_bytes"] - 9_000 * (left % 9),
-                disk_free_bytes=MACHINE["disk_free_bytes"] + 40_000_000 * left,
-            ),
-        )
-    return history
+def past(most: int) -> RecentActivity:
+    """A morning's work, as many steps of it as are asked for."""
+    lefts = range(most - 1, -1, -1)
+    return RecentActivity(
+        step_s=5.0,
+        running_s=2.5,
+        writes=tuple(round(7 + 3 * sin(left / 9)) for left in lefts),
+        recalls=tuple(round(20 - left / 6 + 3 * sin(left / 6)) for left in lefts),
+        slowest_ms=tuple(None if left == 4 else 4.2 + 3 * abs(sin(left / 4)) for left in lefts),
+        rss_bytes=tuple(RSS_BYTES - 250_000 * left for left in lefts),
+        wal_bytes=tuple(STORE["wal_bytes"] - 9_000 * (left % 9) for left in lefts),
+        disk_free_bytes=tuple(MACHINE["disk_free_bytes"] + 40_000_000 * left for left in lefts),
+    )

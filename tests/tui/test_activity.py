@@ -1,75 +1,64 @@
-"""The history behind the overview's bars, and the bars."""
+"""The lines of bars of the overview: what the daemon has measured, with gaps where it has not, and a scale."""
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from collections.abc import Iterator
+from typing import Any
 
-from beetle_tui.activity import BARS, KEPT_STEPS, PLAIN_BARS, STEP_SECONDS, History, Reading, bars
+import pytest
+from msgspec.structs import replace
 
-
-def reading(writes: int, recalls: int = 0, rss: int = 10) -> Reading:
-    return Reading(writes, recalls, 1.0, rss, 5, None)
-
-
-def test_what_was_done_between_two_readings_is_spread_over_the_steps_between() -> None:
-    history = History()
-    history.note(0.0, reading(100))
-    history.note(4 * STEP_SECONDS, reading(108, 4, rss=20))
-    assert [each.writes for each in history.steps] == [0, 2, 2, 2, 2]
-    assert [each.recalls for each in history.steps] == [0, 1, 1, 1, 1]
-    assert [each.rss_bytes for each in history.steps] == [10, 10, 10, 10, 20]
+from beetle.contracts.console import ConsoleOverviewReport, RecentActivity
+from beetle_tui.activity import BARS, PLAIN_BARS, activity_lines, bars
+from tests.running import Daemon
+from tests.tui.showing import Shown, at, commit, running, show, turn
 
 
-def test_readings_of_one_step_are_added_up() -> None:
-    history = History()
-    for second, writes in enumerate((1, 3, 6)):
-        history.note(STEP_SECONDS + second / 10, reading(writes))
-    assert [each.writes for each in history.steps] == [5]
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running() as found:
+        yield found
 
 
-def test_a_daemon_that_was_started_again_counts_from_nothing() -> None:
-    history = History()
-    history.note(0.0, reading(1000))
-    history.note(STEP_SECONDS, reading(3))
-    assert [each.writes for each in history.steps] == [0, 3]
+def told(daemon: Daemon, **lately: Any) -> ConsoleOverviewReport:
+    """A real report with another history."""
+    with daemon.client() as client:
+        seen = client.console_overview(steps=3)
+    assert isinstance(seen.activity, RecentActivity)
+    return replace(seen, activity=replace(seen.activity, **lately))
 
 
-def test_a_night_without_a_reading_fills_the_history_and_no_more() -> None:
-    history = History()
-    history.note(0.0, reading(0))
-    history.note(8 * 3600.0, reading(5760))
-    assert len(history.steps) == KEPT_STEPS
-    assert {each.writes for each in history.steps} == {1.0}
+def test_rates_are_of_ended_steps_and_of_the_one_that_runs_so_far(daemon: Daemon) -> None:
+    writes = activity_lines(told(daemon, step_s=5.0, running_s=2.0, writes=(0, 10, 4)))[0]
+    assert writes.series == (0.0, 2.0, 2.0)
+    assert writes.value == "2.0/s"
+    assert activity_lines(told(daemon, step_s=5.0, running_s=0.1, writes=(4,)))[0].value == "4.0/s", "not forty"
 
 
-def test_the_pace_is_what_was_done_in_the_time_that_it_took_however_young_the_step_is() -> None:
-    history = History()
-    assert history.rates == (0.0, 0.0)
-    for second in range(13):
-        history.note(STEP_SECONDS * 4 + second, reading(100 + 20 * second, 3 * second))
-        assert second == 0 or history.rates == (20.0, 3.0)
-    history.note(STEP_SECONDS * 8, reading(340, 36))
-    history.note(STEP_SECONDS * 9, reading(340, 40))
-    assert history.rates == (0.0, 4 / STEP_SECONDS), "what has ended has no pace"
-    history.note(STEP_SECONDS * 9 + 1, reading(2))
-    assert history.rates == (0.0, 0.0), "another daemon"
-    history.note(STEP_SECONDS * 9 + 3, reading(6))
-    assert history.rates[0] == 2.0
+def test_an_idle_daemon_shows_the_lowest_bars_and_nothing_where_nothing_was_read(daemon: Daemon) -> None:
+    idle = activity_lines(told(daemon, writes=(0, 0, 0), slowest_ms=(None, None, None), rss_bytes=(5, None, 5)))
+    assert bars(idle[0].series, 4) == " ▁▁▁"
+    assert bars(idle[2].series, 4) == "    " and idle[2].value == "-"
+    assert bars(idle[3].series, 3, idle[3].top)[1] == " "
 
 
-@given(st.lists(st.tuples(st.floats(0, 300), st.integers(0, 1000)), min_size=1, max_size=30))
-def test_nothing_that_was_done_is_lost_while_it_is_kept(gaps: list[tuple[float, int]]) -> None:
-    history = History()
-    at, writes = 1e6, 0
-    history.note(at, reading(0))
-    end = at + (KEPT_STEPS - 2) * STEP_SECONDS
-    for gap, done in gaps:
-        if at + gap > end:
-            break
-        at, writes = at + gap, writes + done
-        history.note(at, reading(writes))
-    assert abs(sum(each.writes for each in history.steps) - writes) < 1e-6
+def test_the_history_is_there_when_the_console_comes_and_survives_another_area(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        commit(client, turn(1))
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("live, read")
+        assert set(shown.value("Writes")) & set(BARS[1:]), "what was written before the console came"
+        assert "a full bar" in shown.text
+        high = shown.value("Writes").split()[-1]
+        assert high.endswith("/s") and float(high.removesuffix("/s")) > 0, "the scale"
+        await shown.press("7")
+        await shown.until_shown("chain ok")
+        await shown.press("1")
+        await shown.until_shown("refs to evidence")
+        assert set(shown.value("Writes")) & set(BARS[1:])
+
+    show(at(daemon), look)
 
 
 def test_bars_stand_on_zero_and_reach_the_highest_or_the_top() -> None:

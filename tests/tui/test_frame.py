@@ -21,7 +21,7 @@ from beetle.contracts.errors import BeetleError, DeadlineExceeded, NotFound
 from beetle_tui.app import Console
 from beetle_tui.area import Area, AreaScreen, Body
 from beetle_tui.dialogs import Ask, Working
-from beetle_tui.exporting import COPY_BYTES, copy
+from beetle_tui.exporting import COPY_BYTES, Pages, copy
 from beetle_tui.filter import FilterBar
 from beetle_tui.line_input import MOST, LineInput
 from beetle_tui.link import Cancelled
@@ -53,6 +53,10 @@ class Plain(AreaScreen):
 
     def copied(self) -> str | None:
         return self.chosen
+
+    async def exported(self) -> Pages:
+        yield ["first line"]
+        yield ["second line"]
 
     def open_ref(self, ref: str) -> None:
         self._say(f"ref {ref}")
@@ -260,7 +264,7 @@ def test_what_is_shown_is_written_to_a_new_file_that_only_its_owner_may_read(dae
 
     async def look(shown: Shown) -> None:
         await shown.press("e")
-        await shown.until_shown("Export", "of what is shown, to a new file")
+        await shown.until_shown("Export", "whole, to a new file")
         await shown.press("enter")
         await shown.until_shown("name a file")
         shown.console.screen.query_one(LineInput).value = str(file)

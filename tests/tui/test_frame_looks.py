@@ -19,8 +19,9 @@ from beetle.runtime.host.config import read_config
 from beetle_tui.app import Console
 from beetle_tui.area import AreaScreen
 from beetle_tui.help import HelpScreen
-from beetle_tui.keys import NoSuchKey, check_keys
+from beetle_tui.keys import KeyTaken, NoSuchKey, bound_classes, check_keys
 from beetle_tui.palette import Palette
+from beetle_tui.places import places
 from beetle_tui.theme import CONTRAST, THEME_NAMES, THEMES, usual_theme
 from tests.running import Daemon
 from tests.tui.showing import Shown, at, running, show
@@ -135,19 +136,19 @@ def test_the_first_theme_fits_the_terminal(terminal: str, theme: str) -> None:
 
 def test_keys_of_ones_own_work_and_are_shown(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
-        assert "x Help" in shown.lines[-1] and "n Commands" in shown.lines[-1]
+        assert "X Help" in shown.lines[-1] and "B Commands" in shown.lines[-1]
         await shown.press("question_mark")
         await shown.pilot.pause()
         assert isinstance(shown.console.screen, AreaScreen), "the usual key does nothing any more"
-        await shown.press("x")
+        await shown.press("X")
         await shown.until_shown("every key of this screen")
-        assert any("x" in line and "every key of this screen" in line for line in shown.lines)
+        assert any("X" in line and "every key of this screen" in line for line in shown.lines)
         await shown.press("escape")
         await shown.press("D")
         await shown.until(lambda: shown.console.current_mode == "devices")
         assert "D Devices" in shown.lines[0]
 
-    looked(daemon, look, keys={"help": "x", "palette": "n", "refresh": "f5,R", "devices": "D"})
+    looked(daemon, look, keys={"help": "X", "palette": "B", "refresh": "f5,R", "devices": "D"})
 
 
 def test_two_keys_can_be_swapped(daemon: Daemon) -> None:
@@ -167,12 +168,17 @@ def test_two_keys_can_be_swapped(daemon: Daemon) -> None:
         ({"\x1b[2J": "k"}, "no key of the console has this id", "docs/console.md"),
         ({"row-up": "hyper+k"}, "'hyper+k' is no key", "write a letter"),
         ({"row-up": ""}, "'' is no key", "write a letter"),
-        ({"help": "x", "quit": "x"}, "x is given to help as well", "a key of its own"),
+        ({"help": "X", "quit": "X"}, "help: X is the key of quit as well", "help and quit a key of its own"),
+        ({"refresh": "d"}, "refresh: d is the key of skill-delete as well", "refresh and skill-delete"),
+        ({"quit": "f5", "fact-delete": "f5"}, "fact-delete: f5 is the key of quit as well", "fact-delete and quit"),
+        ({"row-down": "s"}, "row-down: s is the key of skill-sort as well", "a key of its own"),
+        ({"line-next-link": "y"}, "line-next-link: y is the key of copy as well", "a key of its own"),
+        ({"checklist-tick": "up"}, "checklist-tick: up is the key of row-up as well", "a key of its own"),
     ],
 )
 def test_a_key_that_cannot_be_is_refused(keys: dict[str, str], said: str, hint: str) -> None:
-    with pytest.raises(NoSuchKey) as raised:
-        check_keys(keys)
+    with pytest.raises((NoSuchKey, KeyTaken)) as raised:
+        check_keys(keys, places(Console))
     assert said in raised.value.message and hint in raised.value.hint
 
 
@@ -183,10 +189,29 @@ def configured(folder: Path, text: str) -> Path:
 
 
 def test_the_configuration_names_theme_and_keys(tmp_path: Path) -> None:
-    file = configured(tmp_path, '[console]\ntheme = "high-contrast"\nkeys = { "row-up" = "w", quit = "ctrl+n" }\n')
+    file = configured(tmp_path, '[console]\ntheme = "high-contrast"\nkeys = { "row-up" = "K", quit = "ctrl+n" }\n')
     console = read_config(file, {}, 1000).console
-    assert (console.theme, dict(console.keys)) == ("high-contrast", {"row-up": "w", "quit": "ctrl+n"})
-    check_keys(console.keys)
+    assert (console.theme, dict(console.keys)) == ("high-contrast", {"row-up": "K", "quit": "ctrl+n"})
+    check_keys(console.keys, places(Console))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"refresh": "d", "skill-delete": "D", "device-remove": "D", "fact-delete": "D", "policy-lift": "D",
+         "registry-delete": "D", "transcripts-date": "D"},
+        {"row-up": "up,f7", "line-up": "up,f7", "json-up": "f7"},
+        {"transcripts-mask": "m,M"},
+        {"skills": "7", "log": "2"},
+    ],
+)  # fmt: skip
+def test_a_key_may_be_of_several_actions_that_are_never_reached_from_one_place(keys: dict[str, str]) -> None:
+    check_keys(keys, places(Console))
+
+
+def test_every_key_of_the_console_has_its_place() -> None:
+    placed = {kind for place in places(Console) for each in place for kind in each.__mro__}
+    assert [each for each in bound_classes() if each not in placed] == []
 
 
 @pytest.mark.parametrize(

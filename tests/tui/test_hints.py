@@ -25,6 +25,7 @@ from beetle_tui.form import Choose, Field, Form, Option
 from beetle_tui.json_view import ReportView
 from beetle_tui.keys import HOLE, bindings_of, bound_classes, check_keys, hinted, key_for, short_key
 from beetle_tui.palette import Entry, Palette
+from beetle_tui.places import places
 from beetle_tui.source import Source
 from beetle_tui.steps import Receipt
 from tests.running import ROOT, Daemon
@@ -45,7 +46,7 @@ OWN = {
     "recall-next": "ctrl+g",
     "fact-state": "f2", "policy-pause": "f2", "policy-suppress": "f3", "proposal-submit": "f2",
     "proposal-withdraw": "f3", "proposal-state": "f7", "recall-query": "f2", "recall-switches": "f3",
-    "switch-change": "f2", "device-add": "f2", "device-suspend": "f3", "filter": "f9", "transcripts-search": "f2",
+    "switch-change": "f4", "device-add": "f2", "device-suspend": "f3", "filter": "f9", "transcripts-search": "f2",
     "transcripts-links": "f3", "refresh": "f11",
 }  # fmt: skip
 """A key of one's own for every binding that some text names."""
@@ -82,7 +83,7 @@ def named_in(file: Path) -> Iterator[str]:
 
 
 def test_every_hint_names_bindings_that_there_are() -> None:
-    check_keys(OWN)
+    check_keys(OWN, places(Console))
     known = {each.id for kind in bound_classes() for each in bindings_of(kind)}
     named = {name for file in SOURCES.rglob("*.py") for name in named_in(file)}
     assert len(named) > len(OWN) / 2
@@ -103,7 +104,8 @@ def test_a_hint_has_the_first_key_or_all_of_them_or_the_usual_ones(daemon: Daemo
 
 def test_what_is_loaded_late_can_have_other_keys_too() -> None:
     program = (
-        "from beetle_tui.app import Console; from beetle_tui.keys import check_keys; check_keys({'edit-save': 'f9'})"
+        "from beetle_tui.app import Console; from beetle_tui.keys import check_keys; "
+        "from beetle_tui.places import places; check_keys({'edit-save': 'f9'}, places(Console))"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
     modules = [each.name for each in pkgutil.walk_packages(beetle_tui.__path__, "beetle_tui.")]
@@ -203,7 +205,7 @@ def test_empty_areas_say_their_keys(tmp_path: Path) -> None:
     said = {
         "3": ("No device: f2 adds one", "`f2` asks what it is called"),
         "5": ("f2 shows stale", "^b, ^g: another part"),
-        "6": ("press f2 and type a question", "f2 types a query.", "f3 goes there, f2 changes one", "^b, ^g: another"),
+        "6": ("press f2 and type a question", "f2 types a query.", "f3 goes there, f4 changes one", "^b, ^g: another"),
         "7": ("f9 filters them.",),
     }
 

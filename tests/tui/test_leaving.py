@@ -145,11 +145,15 @@ def test_the_letter_that_quits_is_typed_where_one_types(daemon: Daemon) -> None:
         await shown.press("q")
         assert shown.console.screen.query_one(LineInput).value == "q"
         await shown.press("escape")
+        await shown.until_shown("is not kept")
+        await shown.press("y")
         shown.console.action_operation("memory.recall")
         await shown.until(lambda: isinstance(shown.console.screen, OperationForm))
         await shown.press("q")
         assert shown.console.screen.query_one("#argument-query", LineInput).value == "q"
         await shown.press("escape")
+        await shown.until_shown("is not kept")
+        await shown.press("y")
         shown.console.push_screen(Form("A form", [Field("a", "A")]))
         await shown.until(lambda: isinstance(shown.console.screen, Form))
         await shown.press("q")

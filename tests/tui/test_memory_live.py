@@ -69,12 +69,12 @@ def test_a_registry_and_a_proposal_of_another_client_are_shown_by_themselves(dae
 def test_jobs_and_candidates_that_wait_are_shown_as_they_come(daemon: Daemon, client: Client) -> None:
     async def look(shown: Shown) -> None:
         await part(shown, "Waiting")
-        await shown.until_shown("No job is open", "None. A candidate waits")
+        await shown.until_shown("Nothing waits", "None. A candidate waits")
         message = {"message_id": "w1", "role": "user", "content": "I live in Porto."}
         turn = {"turn_id": "w1", "at": "2026-03-04T08:12:00Z", "messages": [message]}
         left = client.finalize_turn_and_maintain(conversation={"conversation_id": "later"}, turn=turn)
         assert left.deferred_job_id is not None
-        await shown.until_shown("1 of 1 open job", "waiting", left.deferred_job_id)
+        await shown.until_shown("1 of 1 entry", "waiting", left.deferred_job_id)
         wanted = {"candidate_id": "boast", "authority": "assistant_claimed", "target": "long_term",
                   "privacy": "shared_with_subject", "content": "The assistant is good."}  # fmt: skip
         client.write(kind="candidates", candidates=[wanted])
@@ -90,8 +90,12 @@ def test_the_detail_of_a_fact_that_was_followed_to_is_current_too(daemon: Daemon
         await go(shown, "memory")
         shown.console.go(ref)
         await shown.until_shown("gauge (current)", "The gauge is broken.")
-        client.mutate_long_term(action="mark_stale", ref=ref, reason="mended")
-        await shown.until_shown("gauge (stale)")
+        client.mutate_long_term(action="correct", ref=ref, content="The gauge is mended.", reason="mended")
+        await shown.until_shown("gauge (current)", "The gauge is mended.", "2 revisions")
+        client.mutate_long_term(action="mark_stale", ref=ref, reason="gone")
+        await shown.until(lambda: "gauge" not in shown.text)  # the list holds it no more
+        shown.console.go(ref)
+        await shown.until_shown("> stale       gauge", "gauge (stale)")
 
     show(at(daemon), look, size=(80, 40))
 

@@ -9,6 +9,7 @@ import pytest
 from beetle.client import Client
 from beetle.contracts.common import Report
 from beetle.contracts.progress import OnProgress
+from beetle.store import jobs
 from beetle_tui.dialogs import Confirm
 from beetle_tui.source import DaemonSource
 from tests.running import Daemon
@@ -52,7 +53,7 @@ def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
         await shown.press("a")
         await shown.until_shown("Pause what may be remembered")
         await shown.press("ctrl+s")
-        await shown.until_shown("pause: done", "1 of 2 policies")
+        await shown.until_shown("pause: done", " of 2 policies")
         assert {each.action for each in client.long_term_policy(action="list").policies} == {"pause", "suppress"}
         for left in ("1 of 1 policy", "No policy holds"):
             await shown.press("d")
@@ -99,7 +100,7 @@ def test_what_waits_is_told_with_what_it_waits_for(daemon: Daemon, client: Clien
 
     async def look(shown: Shown) -> None:
         await part(shown, "Waiting")
-        await shown.until_shown("No job is open", "for somebody else than the assistant to say so (needs_assertion)")
+        await shown.until_shown("1 of 1 entry", "for somebody else than the assistant to say so (needs_assertion)")
         await shown.until_shown("deferred: needs_assertion", "none is configured")
         await shown.press("m")
         await shown.until_shown("Maintain?")
@@ -178,3 +179,71 @@ def test_a_part_that_the_profile_hides_says_so_and_the_others_go_on() -> None:
             await shown.until(lambda: "Could not read" not in shown.text)
 
         show(at(other), look)
+
+
+def waits(client: Client, content: str, **more: object) -> str:
+    wanted = {"candidate_id": "w", "authority": "assistant_claimed", "target": "long_term",
+              "privacy": "shared_with_subject", "topic": content, "content": content, **more}  # fmt: skip
+    waiting_id = client.write(kind="candidates", candidates=[wanted]).outcomes[0].waiting_id
+    assert waiting_id is not None
+    return waiting_id
+
+
+def test_what_waits_is_accepted_and_rejected_with_a_reason() -> None:
+    with running() as other, other.client() as client:
+        turn = {"turn_id": "t1", "at": "2026-03-04T08:12:00Z", "messages": [
+            {"message_id": "m1", "role": "assistant", "content": "I believe the kiln is hot."}]}  # fmt: skip
+        client.commit_transcript(conversation={"conversation_id": "kiln"}, turns=[turn])
+        waits(client, "The kiln is hot.", evidence_refs=["evidence:local/kiln/t1/m1"])
+        waits(client, "The kiln is blue.")
+        gone = waits(client, "The kiln is new.")
+
+        async def look(shown: Shown) -> None:
+            await part(shown, "Waiting")
+            await shown.until_shown("1 of 3 entries", "needs_assertion", "The kiln is hot.", "I believe the kiln is")
+            await shown.press("a")
+            await shown.until_shown("Accept this candidate?", "The kiln is hot.", "accepted (created)")
+            await shown.press("y")
+            await shown.until_shown("accepted: created", "1 of 2 entries", "The kiln is blue.")
+            await shown.press("down")
+            await shown.until(lambda: memory(shown).part.row is not None and memory(shown).part.row.waiting_id == gone)
+            await shown.press("d")
+            await shown.until_shown("Reject this candidate?", "The kiln is new.")
+            await shown.press("enter")
+            await shown.until_shown("a reason is needed")
+            await typed(shown, "a joke")
+            await shown.press("enter")
+            await shown.until_shown("rejected: declined", "1 of 1 entry", "The kiln is blue.")
+            await shown.press("R")
+            await shown.until_shown("no job is chosen")
+
+        show(at(other), look, size=(80, 44))
+        assert [each.content for each in client.list_waiting(what="candidates").candidates] == ["The kiln is blue."]
+        assert [each.content for each in client.list_long_term().records] == ["The kiln is hot."]
+
+
+def test_a_failed_job_shows_its_conversation_and_error_and_is_retried(tmp_path) -> None:
+    source = opened(str(tmp_path / "own.db"), PROFILE)
+    message = {"message_id": "w1", "role": "user", "content": "I live in Porto."}
+    turn = {"turn_id": "w1", "at": "2026-03-04T08:12:00Z", "messages": [message]}
+    left = source.call("memory.finalize_turn", {"conversation": {"conversation_id": "harbour"}, "turn": turn})
+    job_id = left.deferred_job_id
+
+    def fail(tx) -> None:
+        job = jobs.find(tx, job_id)
+        assert job is not None
+        jobs.end(tx, job, tx.now, "failed", "model_timeout")
+
+    source._embedded._opened.store.write(fail)
+
+    async def look(shown: Shown) -> None:
+        await part(shown, "Waiting")
+        await shown.until_shown("job failed", "local/harbour", "model_timeout", "never again")
+        await shown.press("a")
+        await shown.until_shown("no candidate is chosen")
+        await shown.press("R")
+        await shown.until_shown("Try this job again now?", "maintain of local/harbour")
+        await shown.press("y")
+        await shown.until_shown("retried", "job waiting")
+
+    show(source, look, size=(80, 44))

@@ -26,7 +26,7 @@ from beetle_tui.text import DRIVES_A_TERMINAL
 from tests.running import ROOT
 from tests.tui.pictured import WORLDS, World, masked
 from tests.tui.scenes import OWN, SCENES, Scene, Visit
-from tests.tui.steady import Steady, Ticking
+from tests.tui.steady import Steady
 
 PICTURES = Path(__file__).parent / "pictures"
 PAGE = ROOT / "docs/console.md"
@@ -55,8 +55,7 @@ def shared() -> Iterator[Callable[[str], World]]:
 
 @pytest.fixture(autouse=True)
 def clocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs by itself: the overview's bars, the seconds of long work, the pauses before a lost daemon is tried."""
-    monkeypatch.setattr("beetle_tui.screens.overview.seconds", Ticking())
+    """What runs by itself: the seconds of long work, the pauses before a lost daemon is tried."""
     times = iter([0.0])
     monkeypatch.setattr("beetle_tui.working.seconds", lambda: next(times, 12.0))
     monkeypatch.setattr("beetle_tui.link.FIRST_PAUSE_S", 30)

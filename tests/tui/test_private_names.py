@@ -32,7 +32,6 @@ KNOWN = {
     ("keys", "_keymap"): "there is `set_keymap`, and nothing that reads it",
     ("line_input", "_on_paste"): "the public name runs beside Textual's own handler, which inserts the text once more",
     ("plaintext", "_on_paste"): "as in `line`",
-    ("exporting", "_compositor"): "the characters that are on the screen; `export_screenshot` makes a drawing of them",
 }
 OF_TEXTUAL = (
     textual.app.App, textual.screen.Screen, textual.screen.ModalScreen, textual.widget.Widget,

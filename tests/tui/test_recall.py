@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -18,7 +19,7 @@ from beetle_tui.source import DaemonSource
 from beetle_tui.text import bar
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
-from tests.tui.showing import Shown, at, opened, show
+from tests.tui.showing import Shown, at, exported, opened, show
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ def test_memory_is_asked_as_it_stood_at_a_time(daemon: Daemon) -> None:
         await shown.press("enter")
         await shown.until_shown("as of 2026-03-02 08:00:30Z", "1 of 1 hit;")
         await shown.press("a", "ctrl+u", "enter")
-        await shown.until_shown("as of now", f"1 of {everything} hits")
+        await shown.until_shown("as of now", f" of {everything} hits")
 
     show(at(daemon), look)
 
@@ -286,8 +287,9 @@ def test_wide_and_long_hits_break_no_line(daemon: Daemon, size: tuple[int, int])
             assert len(shown.lines) == size[1]
             assert max(map(cell_len, shown.lines)) <= size[0]
             assert not set(shown.text) & set("\x1b\u202e")
-        lines = bench(shown).shown_lines()
-        assert lines[0] == "gizmo key" and any("gizmo" in each for each in lines[3:])
+        found, block = map(json.loads, await exported(bench(shown)))
+        assert found["query"] == "gizmo key" and any("gizmo" in each["excerpt"] for each in found["hits"])
+        assert "gizmo" in block["system_memory_block"]
 
     show(at(daemon), look, size=size)
 

@@ -57,7 +57,7 @@ def test_a_person_reads_a_skill_and_follows_its_citation(daemon: Daemon) -> None
         await shown.until(lambda: shown.console.clipboard == f"procedural:{PREFIX}pump")
 
     with daemon.client() as client:
-        write(client, skill("pump", citations=[CITED, "a book", "evidence:local/gone/t9"]))
+        write(client, skill("pump", citations=[CITED, "a book", "evidence:local/gone/t9"]), source="import")
     show(at(daemon), look, size=(80, 48))
 
 
@@ -66,7 +66,7 @@ def test_a_citation_of_what_is_not_there_says_so(daemon: Daemon) -> None:
         await to_skills(shown, f"> {CITED}", "- a book", "- evidence:local/gone/t9 (no such record here)")
 
     with daemon.client() as client:
-        write(client, skill("pump", citations=[CITED, "a book", "evidence:local/gone/t9"]))
+        write(client, skill("pump", citations=[CITED, "a book", "evidence:local/gone/t9"]), source="import")
     show(at(daemon), look, size=(80, 60))
 
 

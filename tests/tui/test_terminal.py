@@ -207,6 +207,10 @@ def test_help_theme_copy_and_export_work_from_an_area(terminal: Terminal) -> Non
     terminal.type("~/shown.txt")
     terminal.press("enter")
     terminal.until("exists already", "an export overwrites none")
+    terminal.press("escape")
+    terminal.until("What you have typed here is not kept")
+    terminal.press("y")
+    terminal.until("Filter", gone=["exists already"])
     terminal.press("q")
     assert terminal.ended() == 0
 

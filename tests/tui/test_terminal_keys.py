@@ -98,7 +98,7 @@ PLACES = (
     KeyTarget("memory", ("Choose",), (*FACTS, Keys(("i",), "Only facts of the kind"))),
     KeyTarget("memory", ("Policies", "Section"), (Keys(("right",), "Chat Since"),)),
     KeyTarget("memory", ("Tools", "Section"), (Keys(("right",), "Registry Scope"),)),
-    KeyTarget("memory", ("Waiting", "Section"), (Keys(("right",), "Tries Due"),)),
+    KeyTarget("memory", ("Waiting", "Section"), (Keys(("right",), "Waits for What"),)),
     KeyTarget("memory", ("Proposals", "Section"), (Keys(("right",), "Why Made"), Keys(("v",), "1 of 1 proposal"))),
     KeyTarget("recall", ("Recall", "Table", *EVERYWHERE), (ASKED,)),
     KeyTarget("recall", ("Switches",), (ASKED, Keys(("x",)))),

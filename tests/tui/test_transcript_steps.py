@@ -109,6 +109,10 @@ def test_a_person_who_does_not_say_yes_changes_nothing(daemon: Daemon, client: C
         await type_in(shown, "perhaps")
         await shown.until_shown("Delete for good?")
         await shown.press("n")
+        await shown.until_shown("Nothing was done.", "perhaps")
+        await shown.press("escape")
+        await shown.until_shown("is not kept")
+        await shown.press("y")
         await shown.until(lambda: isinstance(shown.console.screen, Transcripts))
 
     before = client.inspect().event_log.rows

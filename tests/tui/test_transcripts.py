@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from beetle_tui.source import DaemonSource
 from beetle_tui.split import Detail
 from beetle_tui.turns import read_time, withheld_blocks
 from tests.running import Daemon
-from tests.tui.showing import Shown, at, running, show
+from tests.tui.showing import Shown, at, exported, running, show
 from tests.tui.talking import (
     WORKSHOP,
     area,
@@ -390,7 +391,8 @@ def test_y_copies_the_ref_and_in_the_turn_its_text(daemon: Daemon, client: Clien
         await shown.until(lambda: shown.console.clipboard == "evidence:local/workshop/t5")
         await shown.press("enter", "y")
         await shown.until(lambda: "Pump 5 is loud." in shown.console.clipboard)
-        assert any("Pump 5 is loud." in line for line in area(shown).shown_lines())
+        (line,) = await exported(area(shown))
+        assert json.loads(line)["turn_id"] == "t5" and "Pump 5 is loud." in line
 
     show(at(daemon), look)
 

@@ -27,6 +27,7 @@ from beetle_tui.link import Link, Lost
 from beetle_tui.messages import AreaWanted, InputBroken, KeyTaken, RefFollowed, StoreVerified
 from beetle_tui.operations import operation_entries, run_operation
 from beetle_tui.palette import Entry, Palette
+from beetle_tui.places import places
 from beetle_tui.screens import SCREENS
 from beetle_tui.source import Source, StoreSource
 from beetle_tui.theme import DARK, LIGHT, MONOCHROME, THEME_NAMES, THEMES
@@ -81,8 +82,9 @@ class Console(App[None], inherit_bindings=False):
 
         Raises:
             NoSuchKey: one of the keys, or what it is for, is not there.
+            KeyTaken: one of the keys is another action's too.
         """
-        check_keys(keys or {})
+        check_keys(keys or {}, places(type(self)))
         super().__init__(driver_class=driver_for(charset))
         self.link = Link(self, source, reconnect)
         self.shared = Shared(self.link, self.areas, charset)

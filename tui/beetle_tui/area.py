@@ -21,17 +21,18 @@ from textual.widgets import Static
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
-from beetle_tui.dialogs import as_lines, told_lines
+from beetle_tui.dialogs import Faults, as_lines, told_lines
 from beetle_tui.document import Document
-from beetle_tui.exporting import ask_where, copy, lines_within, write_lines
+from beetle_tui.exporting import Pages, ask_where, copy
 from beetle_tui.filter import FilterBar
 from beetle_tui.footer import Footer
 from beetle_tui.keys import plain_key_for
+from beetle_tui.line_input import LineInput
 from beetle_tui.link import Cancelled, Joined, Joining, Link, Lost
 from beetle_tui.messages import RefFollowed
 from beetle_tui.table import Table
 from beetle_tui.title_bar import SMALLEST, TitleBar, TooSmall
-from beetle_tui.working import long_below
+from beetle_tui.working import long_below, pages_below
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_UNTIL_SLOW = 1.0
@@ -215,6 +216,10 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         """Rows could not be read, and what was read stays."""
         self._tell_unless_lost(event.error)
 
+    def on_line_input_cut(self, event: LineInput.Cut) -> None:
+        """A paste that is too long."""
+        self.tell(event.told)
+
     def on_document_followed(self, event: Document.Followed) -> None:
         """Go to what the line names."""
         if isinstance(event.target, str):
@@ -242,9 +247,9 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         """What `y` copies: what is chosen, whole; None where nothing is."""
         return None
 
-    def shown_lines(self) -> list[str]:
-        """What `e` exports. Unless an area knows better, the lines of it that are on the screen."""
-        return lines_within(self, self.query_one("#body").region)
+    def exported(self) -> Pages:
+        """What `e` exports: every row of the list that has the keys, or all of the page; lines of JSON."""
+        raise NotImplementedError
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is a filter where there is a line for it."""
@@ -262,15 +267,18 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
-        """Ask for a file, and write what is shown to it."""
-        lines = self.shown_lines()
-        path = await self.app.push_screen_wait(ask_where(lines))
-        if path is not None:
-            self.untell()
-            try:
-                self.tell(await write_lines(path, lines))
-            except BeetleError as error:
-                self.tell(error)
+        """Ask for a file, and write to it all that is listed, or the page that has the keys."""
+        self.untell()
+        await self.app.push_screen_wait(ask_where(self._export))
+
+    async def _export(self, path: str) -> Faults:
+        try:
+            self.tell(await pages_below(self.app, path, self.exported()))
+        except Cancelled:
+            return ["It was called off, and the file removed."]
+        except BeetleError as error:
+            return told_lines(error)
+        return None
 
     def outdate(self) -> None:
         """What is shown may be outdated; a hidden area reads once it is shown."""

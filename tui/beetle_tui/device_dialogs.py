@@ -22,7 +22,7 @@ from textual.widgets import Static
 from beetle.contracts.capabilities import CatalogEntry
 from beetle.contracts.errors import BeetleError
 from beetle_tui.charset import UTF_8
-from beetle_tui.dialogs import Ask, Dialog, needed
+from beetle_tui.dialogs import Ask, Dialog, Faults, needed, told_lines
 from beetle_tui.exporting import copy, write_lines
 from beetle_tui.keys import hinted
 from beetle_tui.loaded_rows import LoadedRows
@@ -47,6 +47,7 @@ AROUND_ENTRIES = 4
 class Checklist(Dialog[tuple[str, ...] | None]):
     """Has names ticked; answers with those that are, in their order, or with None when it was given up."""
 
+    HOLDS = (Table,)
     KEYS = "{checklist-tick} ticks, {checklist-all} all, {row-open} takes it, {checklist-close} closes"
     DEFAULT_CSS = "Checklist Table { height: auto; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -210,19 +211,22 @@ class KeyShown(Dialog[None]):
     @work(group="key", exclusive=True)
     async def action_write(self) -> None:
         """To a file, as `--auth-file` reads it."""
+
+        async def run(path: str) -> Faults:
+            try:
+                self.say("", await write_lines(path, [self._credentials.text]))
+            except BeetleError as error:
+                return told_lines(error)
+            return None
+
         ask = Ask(
             "Credentials file",
             ["A new file of mode 0600, for `beetle --auth-file`."],
             hint="a path, such as ~/kitchen.json",
             fault=needed("name a file"),
+            run=run,
         )
-        path = await self.app.push_screen_wait(ask)
-        if path is None:
-            return
-        try:
-            self.say("", await write_lines(path, [self._credentials.text]))
-        except BeetleError as error:
-            self.say("", f"{error.key}: {error.message}")
+        await self.app.push_screen_wait(ask)
 
 
 class Code(Widget):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,10 +16,12 @@ from textual.widgets import Input, Static
 
 from beetle.contracts.errors import BeetleError
 from beetle_tui.keys import hinted
-from beetle_tui.line_input import LineInput
+from beetle_tui.line_input import LineInput, tame
 from beetle_tui.text import neutral
 
 Answer = TypeVar("Answer")
+Faults = Sequence[str] | None
+"""Why what was asked for was not done; None once it was."""
 
 
 class Editing:
@@ -35,6 +38,8 @@ class Dialog(ModalScreen[Answer]):
 
     KEYS: ClassVar[str]
     """What its keys do, as `hinted` takes it."""
+    HOLDS: ClassVar[tuple[type[Any], ...]] = ()
+    """What may have the keys in it, where that has keys of its own."""
     DEFAULT_CSS = """
     Dialog {
         align: center middle; background: transparent;
@@ -70,10 +75,10 @@ class Dialog(ModalScreen[Answer]):
         yield from ()
 
     def say(self, *lines: str) -> None:
-        """Say what is wrong, or what was done, where a subclass has a place for it: `#fault`."""
+        """Say what is wrong, or what was done, where a subclass has a place for it: `#fault`. No line says nothing."""
         said = self.query_one("#fault", Static)
         said.update(as_lines(lines))
-        said.set_class(True, "-shown")
+        said.set_class(bool(lines), "-shown")
 
 
 def needed(told: str) -> Callable[[str], str | None]:
@@ -116,12 +121,58 @@ class QuitUnsaved(Confirm):
         super().__init__("Quit?", ["What you have typed is not saved.", f"{again} once more quits too."])
 
 
-class Ask(Dialog[str | None]):
-    """Asks for one line, and keeps asking while there is a fault in it; answers with None when it was given up."""
+class Typing(Dialog[Answer | None], Editing):
+    """One that a person types into. It closes over what was typed only after a question; and with `run` it stays until
+    what was typed has been taken: what is wrong is said in it, a lost daemon too. Answers with None when given up."""
+
+    def __init__(self, title: str, lines: Iterable[str], run: Callable[[Answer], Awaitable[Faults]] | None) -> None:
+        """`run` does what the answer is for."""
+        super().__init__(title, lines)
+        self._does = run
+        self._is_taking = False
+
+    def action_leave(self) -> None:
+        """Close; what was typed is not lost without a question."""
+        if self._is_taking:
+            self.say("It is being done: wait for what comes of it.")
+        elif self.unsaved:
+            self.run_worker(self._leave, group="leave", exclusive=True)
+        else:
+            self.dismiss(None)
+
+    def take(self, answer: Answer) -> None:
+        """Answer, once what it is for was done."""
+        if self._does is None:
+            self.dismiss(answer)
+        elif not self._is_taking:
+            self._is_taking = True
+            self.run_worker(partial(self._take, self._does, answer), group="take")
+
+    def on_line_input_cut(self, event: LineInput.Cut) -> None:
+        """A paste that is too long."""
+        self.say(event.told)
+
+    async def _take(self, run: Callable[[Answer], Awaitable[Faults]], answer: Answer) -> None:
+        try:
+            wrong = await run(answer)
+        finally:
+            self._is_taking = False
+        if wrong is None:
+            self.dismiss(answer)
+        else:
+            self.say(*wrong)
+
+    async def _leave(self) -> None:
+        if await self.app.push_screen_wait(Confirm("Close it?", ["What you have typed here is not kept."])):
+            self.dismiss(None)
+
+
+class Ask(Typing[str]):
+    """Asks for one line, and keeps asking while there is a fault in it."""
 
     KEYS = "enter takes it, {ask-close} closes"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Close", id="ask-close", tooltip="leave it as it is"),
+        Binding("escape", "leave", "Close", id="ask-close", tooltip="leave it as it is"),
     ]
 
     def __init__(
@@ -132,9 +183,10 @@ class Ask(Dialog[str | None]):
         value: str = "",
         hint: str = "",
         fault: Callable[[str], str | None] = lambda text: None,
+        run: Callable[[str], Awaitable[Faults]] | None = None,
     ) -> None:
-        """`fault` says what is wrong with a text, or None; `hint` stands in the empty line."""
-        super().__init__(title, lines)
+        """`fault` says what is wrong with a text, or None; `hint` stands in the empty line. See Typing for `run`."""
+        super().__init__(title, lines, run)
         self._value = value
         self._hint = hint
         self._fault = fault
@@ -148,9 +200,15 @@ class Ask(Dialog[str | None]):
         """Take it, or say what is wrong."""
         wrong = self._fault(event.value)
         if wrong is None:
-            self.dismiss(event.value)
+            self.take(event.value)
         else:
             self.say(wrong)
+
+    @property
+    def unsaved(self) -> bool:
+        """See Editing."""
+        typed = self.query_one(LineInput).value if self.is_mounted else ""
+        return bool(typed.strip()) and typed != tame(self._value)
 
 
 class Told(Dialog[None]):

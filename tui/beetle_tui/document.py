@@ -166,6 +166,7 @@ class Document(LineList, inherit_bindings=False):
         first = next((at for at, row in enumerate(self._rows) if row.block == block), 0)
         self.index = min(first + within, max(0, len(self._rows) - 1))
         self.virtual_size = Size(width, len(self._rows))
+        self.keep_in_sight()
         self._refresh_changed(before, chosen)
         if self._goal is not None:
             self.go_to(self._goal)

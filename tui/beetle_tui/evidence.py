@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Conversation, ConversationRef
 from beetle.contracts.names import ViewName
 from beetle.contracts.transcript import (
@@ -16,7 +18,10 @@ from beetle.contracts.transcript import (
     MemoryTranscriptTimelineRequest,
     SearchHit,
     TimelineAnchor,
+    TranscriptRedactionReportItem,
+    TranscriptTurn,
 )
+from beetle_tui.exporting import Pages, json_line
 from beetle_tui.link import Link
 from beetle_tui.rows import Batch, CursorRows, NumberedRows
 from beetle_tui.turns import TurnRow, rows_between
@@ -105,3 +110,24 @@ def hit_rows(link: Link, search: Search) -> NumberedRows[SearchHit]:
         return Batch(report.hits, total=len(report.hits))
 
     return NumberedRows(fetch, 0, HITS_READ)
+
+
+def plain_turn(turn: TranscriptTurn, redactions: Sequence[TranscriptRedactionReportItem]) -> dict[str, Any]:
+    """A turn for a file, with what its view withholds of it."""
+    withheld = [to_plain(each) for each in redactions if each.turn_id == turn.turn_id]
+    return {**to_plain(turn), "redactions": withheld}
+
+
+async def turn_lines(link: Link, where: Conversation, view: ViewName) -> Pages:
+    """Every turn of a conversation, whole, as lines of a file.
+
+    Raises:
+        BeetleError: see transcript.timeline.
+    """
+    reached = 0
+    while True:
+        page = await timeline(link, where, view, TimelineAnchor(after=reached), TURNS_READ)
+        yield [json_line(plain_turn(each, page.redactions)) for each in page.turns]
+        if not page.turns or not page.has_after:
+            return
+        reached = page.turns[-1].sequence

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from textual.geometry import Region
-from textual.screen import Screen
-
+from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import Conflict, InvalidRequest
-from beetle_tui.dialogs import Ask, needed
+from beetle_tui.dialogs import Ask, Faults, needed
 from beetle_tui.keys import key_for
-from beetle_tui.text import count, harmless, size
+from beetle_tui.rows import Rows
+from beetle_tui.text import DRIVES_A_TERMINAL, count, harmless, size
+
+T = TypeVar("T")
+Pages = AsyncIterator[Sequence[str]]
+"""The lines of a file, as they are read."""
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -47,19 +51,31 @@ def copy(app: App[Any], text: str) -> str:
     return f"{count(len(plain), 'character')} handed to the terminal's clipboard"
 
 
-def lines_within(screen: Screen[Any], region: Region) -> list[str]:
-    """The text of a part of the screen, without the blanks at its ends."""
-    strips = screen._compositor.render_strips(screen.app.size)[region.y : region.bottom]
-    lines = [strip.crop(region.x, region.right).text.rstrip() for strip in strips]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+def json_line(value: Any) -> str:
+    """A value of builtins as JSON on one line; what could drive a terminal is an escape of JSON's."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() else DRIVES_A_TERMINAL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def ask_where(lines: Sequence[str]) -> Ask:
+async def lines_of(rows: Rows[T], plain: Callable[[T], Any] = to_plain) -> Pages:
+    """Every row of a list, whole, a line of JSON each; read from its beginning, whatever of it was looked at.
+
+    Raises:
+        BeetleError: it cannot be read to its end.
+    """
+    async for page in rows.pages():
+        yield [json_line(plain(each)) for each in page]
+
+
+async def one_line(value: Any) -> Pages:
+    """A single thing, whole."""
+    yield [json_line(value)]
+
+
+def ask_where(run: Callable[[str], Awaitable[Faults]]) -> Ask:
     """The dialog that asks for the file of an export."""
-    told = f"{count(len(lines), 'line')} of what is shown, to a new file that only you may read."
-    return Ask("Export", [told], hint="a path, such as ~/skills.txt", fault=needed("name a file"))
+    told = "All of it, whole, to a new file that only you may read."
+    return Ask("Export", [told], hint="a path, such as ~/skills.jsonl", fault=needed("name a file"), run=run)
 
 
 async def write_lines(path: str, lines: Sequence[str]) -> str:
@@ -69,25 +85,46 @@ async def write_lines(path: str, lines: Sequence[str]) -> str:
         FileExists: there is something of that name.
         WriteFailed: the system refuses it.
     """
+
+    async def pages() -> Pages:
+        yield lines
+
+    return await write_pages(path, pages())
+
+
+async def write_pages(path: str, pages: Pages, on_page: Callable[[int], None] = lambda written: None) -> str:
+    """As write_lines, page by page; `on_page` is told before each how many lines are written, and may raise. A file
+    that is not whole is removed.
+
+    Raises:
+        BeetleError: as write_lines, and of what reads the pages.
+    """
     file = os.path.abspath(os.path.expanduser(path.strip()))
-    data = "".join(f"{harmless(line)}\n" for line in lines).encode()
-    await asyncio.to_thread(_write, file, data)
-    return f"{count(len(lines), 'line')} written to {file}"
-
-
-def _write(file: str, data: bytes) -> None:
+    descriptor = await asyncio.to_thread(_create, file)
+    written = 0
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as stream:
+            async for lines in pages:
+                on_page(written)
+                data = "".join(f"{harmless(line)}\n" for line in lines).encode()
+                await asyncio.to_thread(stream.write, data)
+                written += len(lines)
+    except OSError as error:
+        os.unlink(file)
+        raise WriteFailed(path=file, reason=_reason(error)) from None
+    except BaseException:
+        # Ours, and only a part of what it should be.
+        os.unlink(file)
+        raise
+    return f"{count(written, 'line')} written to {file}"
+
+
+def _create(file: str) -> int:
+    try:
+        return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
         raise FileExists(path=file) from None
     except OSError as error:
-        raise WriteFailed(path=file, reason=_reason(error)) from None
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-    except OSError as error:
-        # Ours, and only a part of what it should be.
-        os.unlink(file)
         raise WriteFailed(path=file, reason=_reason(error)) from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from beetle_tui.dialogs import Dialog, Editing
+from beetle_tui.dialogs import Dialog, Faults, Typing
 from beetle_tui.line_input import LineInput
 from beetle_tui.loaded_rows import LoadedRows
 from beetle_tui.table import Column, Table
@@ -35,8 +35,8 @@ class Field(NamedTuple):
     fault: Callable[[str], str | None] = lambda text: None
 
 
-class Form(Dialog[Mapping[str, str] | None], Editing):
-    """Asks for several things at once, and keeps asking while there is a fault; answers with None when given up."""
+class Form(Typing[Mapping[str, str]]):
+    """Asks for several things at once, and keeps asking while there is a fault."""
 
     KEYS = "{form-take} takes it, {form-next} goes on, {form-close} closes"
     DEFAULT_CSS = """
@@ -49,7 +49,7 @@ class Form(Dialog[Mapping[str, str] | None], Editing):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "take", "Take", id="form-take", tooltip="take what is filled in"),
-        Binding("escape", "dismiss(None)", "Close", id="form-close", tooltip="leave it as it is"),
+        Binding("escape", "leave", "Close", id="form-close", tooltip="leave it as it is"),
         Binding("tab", "app.focus_next", "Next", id="form-next", tooltip="to the next field"),
         Binding("shift+tab", "app.focus_previous", "Back", id="form-previous", tooltip="to the field before"),
     ]
@@ -60,9 +60,11 @@ class Form(Dialog[Mapping[str, str] | None], Editing):
         fields: Sequence[Field],
         lines: Iterable[str] = (),
         check: Callable[[Mapping[str, str]], str | None] = lambda values: None,
+        run: Callable[[Mapping[str, str]], Awaitable[Faults]] | None = None,
     ) -> None:
-        """`check` says what is wrong with all of it together, once no field has a fault of its own."""
-        super().__init__(title, lines)
+        """`check` says what is wrong with all of it together, once no field has a fault of its own. See Typing for
+        `run`."""
+        super().__init__(title, lines, run)
         self._fields = tuple(fields)
         self._check = check
         self._untouched: dict[str, str] = {}
@@ -105,7 +107,7 @@ class Form(Dialog[Mapping[str, str] | None], Editing):
         if wrong is not None:
             self.say(wrong)
             return
-        self.dismiss(values)
+        self.take(values)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter goes on; in the last field it takes what is filled in."""
@@ -141,6 +143,7 @@ class Option(NamedTuple):
 class Choose(Dialog[str | None]):
     """Has one of several rows chosen; answers with None when it was given up."""
 
+    HOLDS = (Table,)
     KEYS = "{row-open} chooses, {choose-close} closes"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Close", id="choose-close", tooltip="leave it as it is"),

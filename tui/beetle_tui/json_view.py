@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from beetle.contracts.errors import BeetleError
-from beetle_tui.dialogs import Dialog
+from beetle_tui.dialogs import Dialog, Faults, told_lines
 from beetle_tui.exporting import ask_where, copy, write_lines
 from beetle_tui.keys import key_for
 from beetle_tui.line_list import LineList, moving
@@ -161,6 +161,7 @@ class JsonTree(LineList, inherit_bindings=False):
 class ReportView(Dialog[None]):
     """The report of an operation."""
 
+    HOLDS = (JsonTree,)
     KEYS = "{json-fold} opens a line, {report-copy} copies, {report-export} exports, {report-close} closes"
     DEFAULT_CSS = """
     ReportView {
@@ -192,12 +193,15 @@ class ReportView(Dialog[None]):
     async def action_export(self) -> None:
         """Ask for a file, and write all of it there."""
         lines = as_text(self._value).split("\n")
-        path = await self.app.push_screen_wait(ask_where(lines))
-        if path is not None:
+
+        async def run(path: str) -> Faults:
             try:
                 self.say(await write_lines(path, lines))
             except BeetleError as error:
-                self.say(f"{error.key}: {error.message}")
+                return told_lines(error)
+            return None
+
+        await self.app.push_screen_wait(ask_where(run))
 
 
 def as_text(value: Any) -> str:

@@ -36,6 +36,17 @@ class NoSuchKey(InvalidRequest):
     template = "$.console.keys.{binding}: {reason}"
 
 
+class KeyTaken(InvalidRequest):
+    """The configuration gives a key to two actions that can be reached from one place."""
+
+    template = "$.console.keys.{binding}: {key} is the key of {other} as well"
+    hint_template = "give each of {binding} and {other} a key of its own"
+
+
+Place = tuple[type[Any], ...]
+"""Classes whose keys work together: what may have the keys, what it stands in, the screen, and the console."""
+
+
 def bindings_of(kind: type[Any]) -> list[Binding]:
     """The bindings that a class itself defines, one for each key."""
     own = kind.__dict__.get("BINDINGS", ())
@@ -54,43 +65,51 @@ def bound_classes() -> list[type[Any]]:
     return sorted(found, key=lambda each: (each.__module__, each.__qualname__))
 
 
-def check_keys(keys: Mapping[str, str]) -> None:
-    """See that each id is a binding's, each key one that a terminal sends, and no two of a screen's are the same.
+def check_keys(keys: Mapping[str, str], places: Iterable[Place]) -> None:
+    """See that each id is a binding's, each key one that a terminal sends, and none of them taken where it would work.
 
     Raises:
         NoSuchKey: with the nearest ids in its hint.
+        KeyTaken: with both ids.
     """
-    classes = bound_classes()
-    known = _ids(classes)
+    known = _ids(bound_classes())
     if not keys.keys() <= known:
         # What is edited in is loaded where it is needed; here its keys are.
         import beetle_tui.editor  # noqa: F401
 
-        classes = bound_classes()
-        known = _ids(classes)
+        known = _ids(bound_classes())
     for name, text in keys.items():
         if name not in known:
             raise NoSuchKey(binding=name[:80], reason="no key of the console has this id", hint=_nearest(name, known))
-        for key in text.split(","):
-            if not _is_key(key.strip()):
+        for key in _split(text):
+            if not _is_key(key):
                 hint = "write a letter, or a name such as up, f2, ctrl+n, question_mark; several with commas between"
-                raise NoSuchKey(binding=name, reason=f"{key.strip()[:40]!r} is no key", hint=hint)
-    for kind in classes:
-        _refuse_twice(kind, keys)
+                raise NoSuchKey(binding=name, reason=f"{key[:40]!r} is no key", hint=hint)
+    for place in places:
+        _refuse_twice(place, keys)
 
 
 def _ids(classes: Iterable[type[Any]]) -> set[str]:
     return {each.id for kind in classes for each in bindings_of(kind) if each.id}
 
 
-def _refuse_twice(kind: type[Any], keys: Mapping[str, str]) -> None:
-    taken: dict[str, str] = {}
-    for name in dict.fromkeys(each.id for each in bindings_of(kind) if each.id in keys):
-        for key in keys[name or ""].split(","):
-            first = taken.setdefault(key.strip(), name or "")
-            if first != name:
-                reason = f"{key.strip()} is given to {first} as well"
-                raise NoSuchKey(binding=name, reason=reason, hint="give each of the two a key of its own")
+def _split(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
+def _refuse_twice(place: Place, keys: Mapping[str, str]) -> None:
+    """No two actions that can be reached from one place have the same key, unless they have it by themselves."""
+    usual: dict[str, set[str]] = {}
+    for kind in dict.fromkeys(part for each in place for part in each.__mro__):
+        for binding in bindings_of(kind):
+            if binding.id:
+                usual.setdefault(binding.id, set()).add(binding.key)
+    for name in sorted(usual.keys() & keys.keys()):
+        for other in sorted(usual.keys() - {name}):
+            theirs = set(_split(keys[other])) if other in keys else usual[other]
+            both = sorted((set(_split(keys[name])) & theirs) - (usual[name] & usual[other]))
+            if both:
+                raise KeyTaken(binding=name, key=both[0], other=other)
 
 
 def _is_key(key: str) -> bool:
@@ -101,7 +120,7 @@ def _is_key(key: str) -> bool:
 
 def _nearest(word: str, known: set[str]) -> str:
     close = get_close_matches(word[:80], sorted(known), n=3)
-    return f"did you mean {' or '.join(close)}?" if close else "`?` in the console and docs/console.md list them"
+    return f"did you mean {' or '.join(close)}?" if close else "`?` in the console and `beetle help console` list them"
 
 
 def hinted(app: App[Any], text: str) -> str:

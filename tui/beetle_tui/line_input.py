@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual.events import Paste
+from textual.message import Message
 from textual.widgets import Input
 
-from beetle_tui.text import DRIVES_A_TERMINAL
+from beetle_tui.text import DRIVES_A_TERMINAL, count
 
 MOST = 20_000
 """Characters of a line that nothing else bounds: a pasted megabyte would be laid out again at every key."""
@@ -13,6 +16,17 @@ MOST = 20_000
 
 class LineInput(Input):
     """An Input as the console has them everywhere: the cursor does not blink, and what is pasted is bounded."""
+
+    @dataclass
+    class Cut(Message):
+        """What was pasted did not fit, and its end was left out."""
+
+        left_out: int
+
+        @property
+        def told(self) -> str:
+            """In a sentence."""
+            return f"This line has no room for the last {count(self.left_out, 'character')} of what was pasted."
 
     def __init__(
         self, value: str = "", *, hint: str = "", most: int = MOST, secret: bool = False, id: str | None = None
@@ -31,6 +45,8 @@ class LineInput(Input):
         text = tame(event.text[: max(0, room)])
         if text:
             self.replace(text, start, end)
+        if len(event.text) > room:
+            self.post_message(self.Cut(len(event.text) - max(0, room)))
 
 
 def tame(text: str) -> str:

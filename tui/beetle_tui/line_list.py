@@ -1,4 +1,7 @@
-"""Lines of which one is chosen, by keys or with the mouse: what tables, pages and reports have in common."""
+"""Lines of which one is chosen, by keys or with the mouse: what tables, pages and reports have in common.
+
+The chosen line is always in sight: what a key acts on is what a person sees.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from abc import abstractmethod
 
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
 
@@ -53,16 +56,32 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
         """See fit."""
         self._fitted = self.size
         self.fit()
+        self.keep_in_sight()
 
     def _look_at_room(self, _: object) -> None:
         if self.size != self._fitted:
             self.on_resize()
+        else:
+            self.keep_in_sight()
+
+    def keep_in_sight(self) -> None:
+        """Scroll no further than is needed to see the chosen line."""
+        top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
+        if height > 0 and not top <= self.index < top + height:
+            self.scroll_to(y=self.index if self.index < top else self.index - height + 1, animate=False, force=True)
+
+    def _follow_sight(self) -> None:
+        """Choose the nearest of the lines in sight: the mouse has scrolled."""
+        top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
+        nearest = min(max(self.index, top), top + height - 1)
+        if height > 0 and nearest != self.index:
+            self.choose(nearest)
 
     def choose(self, index: int) -> None:
         """Choose a line by its number, or the nearest that there is, and bring it into sight."""
         before, self.index = self.index, min(max(0, index), max(0, self.line_count - 1))
         # What scrolls is drawn whole, and that comes later; where it stays, two lines are another.
-        self.scroll_to_region(Region(0, self.index, 1, 1), animate=False, force=True)
+        self.keep_in_sight()
         self.refresh_line(before)
         self.refresh_line(self.index)
 
@@ -88,6 +107,18 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
             self.choose(at)
             if again:
                 self.open_chosen()
+
+    def on_mouse_scroll_down(self) -> None:
+        """What a person sees is what keys act on: after the wheel too."""
+        self.call_later(self._follow_sight)
+
+    def on_mouse_scroll_up(self) -> None:
+        """See on_mouse_scroll_down."""
+        self.call_later(self._follow_sight)
+
+    def on_scroll_to(self) -> None:
+        """See on_mouse_scroll_down: the bar was dragged."""
+        self.call_later(self._follow_sight)
 
     def on_focus(self) -> None:
         """The chosen line is drawn otherwise."""

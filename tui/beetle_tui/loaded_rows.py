@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar
 
 from beetle_tui.rows import Rows
@@ -35,10 +35,19 @@ class LoadedRows(Rows[T], Generic[T]):
         """See Rows."""
         return self.items[index] if 0 <= index < len(self.items) else None
 
+    def place_of(self, wanted: Callable[[T], bool], near: int) -> int | None:
+        """See Rows."""
+        places = (at for at, row in enumerate(self.items) if wanted(row))
+        return min(places, key=lambda place: abs(place - near), default=None)
+
     def missing(self, first: int, last: int) -> bool:
         """See Rows."""
         del first, last
         return False
+
+    async def pages(self) -> AsyncIterator[Sequence[T]]:
+        """See Rows."""
+        yield self.items
 
     async def _load_page(self, page: int, current: Callable[[], bool]) -> bool:
         del page

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from beetle.contracts.fields import Request
 from beetle.contracts.operations import Operation
 from beetle.contracts.schema import request_schema
-from beetle_tui.dialogs import Dialog, Editing
+from beetle_tui.dialogs import Typing
 from beetle_tui.keys import hinted
 from beetle_tui.line_input import LineInput
 from beetle_tui.text import fold, neutral
@@ -158,7 +158,7 @@ def _json(argument: Argument, text: str) -> Any:
         raise Untypable(f"{argument.name}: this is no JSON") from None
 
 
-class OperationForm(Dialog[dict[str, str] | None], Editing):
+class OperationForm(Typing[dict[str, str]]):
     """A line for each argument; answers with the texts once they can be arguments, or with None."""
 
     KEYS = "enter runs it, {operation-next} goes on, {operation-close} closes"
@@ -174,7 +174,7 @@ class OperationForm(Dialog[dict[str, str] | None], Editing):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Close", id="operation-close", tooltip="run nothing"),
+        Binding("escape", "leave", "Close", id="operation-close", tooltip="run nothing"),
         Binding("enter", "run", "Run", id="operation-run", tooltip="run it"),
         Binding("tab,down", "app.focus_next", "Next", id="operation-next", tooltip="to the next argument", show=False),
         Binding("shift+tab,up", "app.focus_previous", "Previous", id="operation-previous",
@@ -183,7 +183,7 @@ class OperationForm(Dialog[dict[str, str] | None], Editing):
 
     def __init__(self, row: Operation, request: type[Request], texts: Mapping[str, str], fault: Sequence[str]) -> None:
         """`texts` fill the lines, `fault` says what was wrong with them the last time."""
-        super().__init__(row.name, [sentence_of(row)])
+        super().__init__(row.name, [sentence_of(row)], None)
         self.arguments = arguments_of(request)
         self._texts = texts
         self._wrong = fault
@@ -238,7 +238,7 @@ class OperationForm(Dialog[dict[str, str] | None], Editing):
         except Untypable as wrong:
             self.say(str(wrong))
         else:
-            self.dismiss(texts)
+            self.take(texts)
 
 
 def sentence_of(row: Operation) -> str:

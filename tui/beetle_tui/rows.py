@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -48,6 +48,13 @@ class Rows(ABC, Generic[T]):
         place = index % self.size
         return page[place] if page is not None and place < len(page) else None
 
+    def place_of(self, wanted: Callable[[T], bool], near: int) -> int | None:
+        """Where the row is that is wanted, among those that are current; the nearest, where there are several."""
+        places = (
+            page * self.size + at for page in self._current for at, row in enumerate(self._kept[page]) if wanted(row)
+        )
+        return min(places, key=lambda place: abs(place - near), default=None)
+
     def missing(self, first: int, last: int) -> bool:
         """Whether rows of these are to be asked for; both ends are meant."""
         last = min(last, self.count - 1)
@@ -75,6 +82,14 @@ class Rows(ABC, Generic[T]):
                 continue
             if not await self._load_page(page, lambda: asked == self._asked):
                 return
+
+    @abstractmethod
+    def pages(self) -> AsyncIterator[Sequence[T]]:
+        """Every row, read anew from the first to the last; nothing of it is kept.
+
+        Raises:
+            BeetleError: what a request was answered with.
+        """
 
     @abstractmethod
     async def _load_page(self, page: int, current: Callable[[], bool]) -> bool:
@@ -118,6 +133,16 @@ class CursorRows(Rows[T]):
             return self._total
         return self._reached + (not self._ended and self._reached > 0)
 
+    async def pages(self) -> AsyncIterator[Sequence[T]]:
+        """See Rows."""
+        cursor: str | None = None
+        while True:
+            batch = await self._fetch(cursor, self.size)
+            yield batch.rows
+            cursor = batch.next_cursor
+            if cursor is None:
+                return
+
     async def _load_page(self, page: int, current: Callable[[], bool]) -> bool:
         while True:
             at = min(page, len(self._cursors) - 1)
@@ -144,6 +169,10 @@ class CursorRows(Rows[T]):
         elif last:
             self._cursors.append(batch.next_cursor)
             self._ended, self._reached = False, (page + 1) * self.size
+        elif batch.next_cursor != self._cursors[page + 1]:
+            # Rows came or went before: the page behind begins elsewhere now.
+            self._cursors[page + 1] = batch.next_cursor
+            self._current.discard(page + 1)
 
 
 class NumberedRows(Rows[T]):
@@ -165,6 +194,15 @@ class NumberedRows(Rows[T]):
         if count != self._count:
             self._current.discard(max(0, self._count - 1) // self.size)
             self._count = count
+
+    async def pages(self) -> AsyncIterator[Sequence[T]]:
+        """See Rows."""
+        start, total = 0, max(1, self._count)
+        while start < total:
+            batch = await self._fetch(start, self.size)
+            yield batch.rows
+            start += self.size
+            total = self._count if batch.total is None else batch.total
 
     async def _load_page(self, page: int, current: Callable[[], bool]) -> bool:
         batch = await self._fetch(page * self.size, self.size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 from textual.binding import Binding, BindingType
 
 from beetle.contracts.common import Conversation, DerivedMemoryRef, Report
+from beetle.contracts.errors import BeetleError
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
 from beetle.contracts.transcript_repair import (
     MemoryTranscriptRepairReport,
@@ -16,13 +17,15 @@ from beetle.contracts.transcript_repair import (
     MemoryTranscriptRepairSafeReport,
     MemoryTranscriptRepairSafeRequest,
 )
-from beetle_tui.dialogs import Ask, Confirm, Told
+from beetle_tui.dialogs import Ask, Confirm, Faults, Told, told_lines
 from beetle_tui.evidence import name_of
 from beetle_tui.exporting import copy
 from beetle_tui.keys import hinted
+from beetle_tui.link import Cancelled
 from beetle_tui.text import count, moment
 from beetle_tui.transcript_lists import no_bound
 from beetle_tui.turns import read_time
+from beetle_tui.working import long_below
 
 if TYPE_CHECKING:
     from beetle_tui.area import AreaScreen
@@ -48,11 +51,12 @@ FOR_GOOD: tuple[Action, ...] = ("archive", "delete_raw")
 
 
 class Target(NamedTuple):
-    """Turns of a conversation: these, or every one that is older than `before`."""
+    """Turns of a conversation: these, or every one that is older than `before`. `says` is what is shown of them."""
 
     where: Conversation
     turn_ids: tuple[str, ...] | None = None
     before: datetime | None = None
+    says: str = ""
 
     def __str__(self) -> str:
         if self.turn_ids is not None:
@@ -64,32 +68,75 @@ class Target(NamedTuple):
 
 async def take_step(screen: AreaScreen, action: Action, target: Target) -> bool:
     """Ask, confirm and carry out; answers with whether anything may have changed. For workers."""
-    title, meaning = TOLD[action]
-    first = await _carry_out(screen, title, _request(action, target, DRY_REASON, True), long=target.turn_ids is None)
+    title = TOLD[action][0]
+    dry = _request(action, target, DRY_REASON, True)
+    first = await _carry_out(screen, title, dry, long=target.turn_ids is None)
     if first is None:
         return False
-    impact = cast(MemoryTranscriptLifecycleReport, first)
-    if not impact.affected_turns:
+    step = _Step(screen, action, target, cast(MemoryTranscriptLifecycleReport, first))
+    if not step.foreseen.affected_turns:
         screen.tell(f"There is no {target}.")
         return False
-    words = str(target)
-    lines = [words[0].upper() + words[1:], *impact_lines(impact), "", meaning]
-    asked = Ask(title, lines, hint="why? kept with the record of it", fault=_no_reason)
-    reason = await screen.app.push_screen_wait(asked)
-    if reason is None:
+    asked = Ask(title, step.lines, hint="why? kept with the record of it", fault=_no_reason, run=step.run)
+    await screen.app.push_screen_wait(asked)
+    if step.done is None:
         return False
-    if action in FOR_GOOD and not await screen.app.push_screen_wait(Confirm(f"{title}?", lines)):
-        return False
-    long = action == "delete_raw" or target.turn_ids is None
-    done = await _carry_out(screen, title, _request(action, target, reason.strip(), False), long=long)
-    if done is None:
-        return False
-    report = cast(MemoryTranscriptLifecycleReport, done)
-    if not report.changed:
-        screen.tell(f"{title}: nothing was left to do.")
-        return False
-    await screen.app.push_screen_wait(Receipt(f"{title}: done", tuple(outcome_lines(report)), report.receipt))
+    shown = tuple(outcome_lines(step.done))
+    await screen.app.push_screen_wait(Receipt(f"{title}: done", shown, step.done.receipt))
     return True
+
+
+class _Step:
+    """A step that was rehearsed. It is done as it was shown, or not at all: what changed meanwhile is shown again."""
+
+    def __init__(
+        self, screen: AreaScreen, action: Action, target: Target, foreseen: MemoryTranscriptLifecycleReport
+    ) -> None:
+        self._screen = screen
+        self._action: Action = action
+        self._target = target
+        self.foreseen = foreseen
+        self.done: MemoryTranscriptLifecycleReport | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """What it would touch, and what that means."""
+        words = str(self._target)
+        says = [self._target.says] if self._target.says else []
+        return [words[0].upper() + words[1:], *says, *impact_lines(self.foreseen), "", TOLD[self._action][1]]
+
+    async def run(self, reason: str) -> Faults:
+        """Carry it out, unless it would do something else now. See Typing."""
+        title = TOLD[self._action][0]
+        if self._action in FOR_GOOD and not await self._screen.app.push_screen_wait(Confirm(f"{title}?", self.lines)):
+            return ["Nothing was done."]
+        try:
+            now = await self._ask(DRY_REASON, True)
+            if _impact(now) != _impact(self.foreseen):
+                self.foreseen = now
+                return ["It changed meanwhile, and nothing was done. Now it would be:", *impact_lines(now)]
+            done = await self._ask(reason.strip(), False)
+        except BeetleError as error:
+            return told_lines(error)
+        except Cancelled:
+            return ["It was called off. What the store had begun by then it may still finish."]
+        if not done.changed:
+            return ["Nothing was left to do."]
+        self.done = done
+        return None
+
+    async def _ask(self, reason: str, dry_run: bool) -> MemoryTranscriptLifecycleReport:
+        request = _request(self._action, self._target, reason, dry_run)
+        link, title = self._screen.link, TOLD[self._action][0]
+        if self._target.turn_ids is None or (self._action == "delete_raw" and not dry_run):
+            report = await long_below(self._screen.app, link, title, LIFECYCLE, request)
+        else:
+            report = await link.call(LIFECYCLE, request)
+        return cast(MemoryTranscriptLifecycleReport, report)
+
+
+def _impact(report: MemoryTranscriptLifecycleReport) -> tuple[object, ...]:
+    return report.affected_turns, report.message_ids, report.derived_refs
 
 
 async def derived_from(screen: AreaScreen, where: Conversation, turn_id: str) -> tuple[DerivedMemoryRef, ...] | None:
@@ -197,11 +244,11 @@ def impact_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
 
 
 def _touched(report: MemoryTranscriptLifecycleReport) -> str:
-    return f"{count(report.affected_turns, 'turn')}, {_least(report)}{count(len(report.message_ids), 'message')}"
+    return f"{count(report.affected_turns, 'turn')}, {count(report.affected_messages, 'message')}"
 
 
 def _least(report: MemoryTranscriptLifecycleReport) -> str:
-    """The report counts turns; of the rest it only lists, and not without end."""
+    """The report counts turns and messages; derived records it lists, and not without end."""
     return "at least " if report.profile_budget_applied else ""
 
 

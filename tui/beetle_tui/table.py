@@ -90,13 +90,22 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         error: BeetleError
 
     def __init__(
-        self, columns: Sequence[Column[T]], *, id: str | None = None, dim: Callable[[T], bool] | None = None
+        self,
+        columns: Sequence[Column[T]],
+        *,
+        id: str | None = None,
+        dim: Callable[[T], bool] | None = None,
+        key: Callable[[T], object] | None = None,
     ) -> None:
-        """`dim` says which rows count less: they are drawn fainter."""
+        """`dim` says which rows count less: they are drawn fainter. `key` is what stays of a row when it is read again:
+        where rows come and go, the chosen one stays chosen, at its place on the screen, as long as it is there."""
         super().__init__(id=id)
         self.columns = tuple(columns)
         self.rows: Rows[T] | None = None
         self._dim = dim
+        self._key = key
+        self._held: object = None
+        """The key of the chosen row, once it was read."""
         self._reading = False
         self._told: Any = None
         self._drawn: dict[int, _Drawn] = {}
@@ -122,10 +131,15 @@ class Table(LineList, Generic[T], inherit_bindings=False):
 
     def show(self, rows: Rows[T], index: int = 0) -> None:
         """Show another list, from a row on."""
-        self.rows = rows
+        self._held = None
         self.index = index
-        self._told = rows  # no row of it: that there is none is told as well
         self.scroll_to(y=0, animate=False)
+        self.renew(rows)
+
+    def renew(self, rows: Rows[T]) -> None:
+        """Show another reading of the list; the chosen row stays the chosen one."""
+        self.rows = rows
+        self._told = rows  # no row of it: that there is none is told as well
         self._settle()
         self.read()
 
@@ -139,7 +153,8 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         """Read what is seen and not there."""
         if self.rows is None or self._reading or not self.is_attached:
             return
-        if self._is_there(self.rows):
+        if self._is_there(self.rows) and not self._is_astray(self.rows):
+            self._hold()
             self._settle()
         else:
             self._reading = True
@@ -147,8 +162,11 @@ class Table(LineList, Generic[T], inherit_bindings=False):
 
     def choose(self, index: int) -> None:
         """See Lines: the row is read, and told of."""
+        self._held = None  # what scrolls reads, and would follow the row before
         super().choose(index)
         self.read()
+        if self._key is not None and self.chosen is not None:
+            self._held = self._key(self.chosen)
         self._tell()
 
     def action_open(self) -> None:
@@ -173,14 +191,16 @@ class Table(LineList, Generic[T], inherit_bindings=False):
     async def _read(self) -> None:
         try:
             while (rows := self.rows) is not None:
-                if self._is_there(rows):
-                    break
-                await rows.load(*self._seen())
-                if rows is self.rows and rows.missing(self.index, self.index):
-                    await rows.load(self.index, self.index)
+                if not self._is_there(rows):
+                    await rows.load(*self._seen())
+                    if rows is self.rows and rows.missing(self.index, self.index):
+                        await rows.load(self.index, self.index)
+                if rows is self.rows and self._is_astray(rows):
+                    await rows.load(max(0, self.index - rows.size), self.index + rows.size)
                 if rows is self.rows:
+                    self._hold()
                     self._settle()
-                    if not rows.count:
+                    if not rows.count or self._is_there(rows):
                         break
         except BeetleError as error:
             self.post_message(self.Failed(error))
@@ -195,10 +215,38 @@ class Table(LineList, Generic[T], inherit_bindings=False):
     def _is_there(self, rows: Rows[T]) -> bool:
         return rows.count > 0 and not rows.missing(*self._seen()) and not rows.missing(self.index, self.index)
 
+    def _is_held(self, row: T) -> bool:
+        return self._key is not None and self._key(row) == self._held
+
+    def _is_astray(self, rows: Rows[T]) -> bool:
+        """Whether another row stands in the place of the chosen one, and it is nowhere among those that are current."""
+        row = rows.get(self.index)
+        if self._held is None or not rows.count or (row is not None and self._is_held(row)):
+            return False
+        return rows.place_of(self._is_held, self.index) is None
+
+    def _hold(self) -> None:
+        """Follow the chosen row to where it is now, at the same height of the screen; where it is gone, take to the one
+        in its place."""
+        if self._key is None or self.rows is None:
+            return
+        row = self.rows.get(self.index)
+        if self._held is not None and (row is None or not self._is_held(row)):
+            place = self.rows.place_of(self._is_held, self.index)
+            if place is not None:
+                top = int(self.scroll_offset.y) + place - self.index
+                self.index = place
+                self.virtual_size = Size(self.room, self.line_count)
+                self.scroll_to(y=max(0, top), animate=False, force=True)
+                return
+        row = self.rows.get(min(self.index, max(0, self.line_count - 1)))
+        self._held = None if row is None else self._key(row)
+
     def _settle(self) -> None:
         """Draw the lines that are another now: on a slow line each one counts."""
         self.index = min(self.index, max(0, self.line_count - 1))
         self.virtual_size = Size(self.room, self.line_count)
+        self.keep_in_sight()
         top = int(self.scroll_offset.y)
         for y in range(self.size.height):
             if self._drawn.get(y) != self._standing(y):

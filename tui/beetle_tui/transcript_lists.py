@@ -89,12 +89,25 @@ FIRST_EMPTY = (
 def listings() -> Iterator[Listing[Any]]:
     """The lists themselves: `#LEVEL-list`, and in it the table `#LEVEL-table`."""
     for level, columns in COLUMNS.items():
-        table: Table[Any] = Table(columns, id=f"{level}-table", dim=_counts_less)
+        table: Table[Any] = Table(columns, id=f"{level}-table", dim=_counts_less, key=_same)
         yield Listing(table, noun=NOUNS[level], empty=EMPTY[level], id=f"{level}-list")
 
 
 def _counts_less(row: Any) -> bool:
     return isinstance(row, TurnRow) and (row.archived or row.is_gap)
+
+
+def _same(row: Any) -> object:
+    """What stays of a row when it is read again."""
+    match row:
+        case ConversationSummary(channel_id=channel, conversation_id=name):
+            return channel, name
+        case SearchHit(ref=ref):
+            return ref
+        case TurnRow(sequence=sequence):
+            return sequence
+        case _:
+            return row
 
 
 def nothing_there(level: Level, query: str, search: str) -> str:

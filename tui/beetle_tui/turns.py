@@ -124,6 +124,11 @@ def _reason(message: TranscriptMessage) -> str:
     return "withheld" if message.redacted is UNSET else message.redacted.reason
 
 
+def line_of_hit(hit: SearchHit) -> str:
+    """What a found message says, on a line."""
+    return " ".join((hit.excerpt or "")[:EXCERPT].split()) or f"[{hit.state}]"
+
+
 TURN_COLUMNS: tuple[Column[TurnRow], ...] = (
     Column("Turn", lambda row: str(row.sequence), 7, right=True),
     Column("Time (UTC)", lambda row: _minute(row.at), 16, narrow=50),
@@ -142,7 +147,7 @@ HIT_COLUMNS: tuple[Column[SearchHit], ...] = (
     Column("Score", lambda row: f"{row.score:.3f}", 6, right=True, narrow=60),
     Column("Time (UTC)", lambda row: _minute(row.at), 16, narrow=50),
     Column("Conversation", lambda row: f"{row.conversation.channel_id}/{row.conversation.conversation_id}", 18),
-    Column("Text", lambda row: " ".join((row.excerpt or "")[:EXCERPT].split()) or f"[{row.state}]"),
+    Column("Text", lambda row: line_of_hit(row)),
 )
 
 

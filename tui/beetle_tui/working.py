@@ -11,7 +11,8 @@ from textual.app import App
 from beetle.contracts.common import Report
 from beetle.contracts.progress import ProgressStep
 from beetle_tui.dialogs import Working
-from beetle_tui.link import Link
+from beetle_tui.exporting import Pages, write_pages
+from beetle_tui.link import Cancelled, Link
 from beetle_tui.text import bar, count, neutral
 from beetle_tui.theme import is_plain
 
@@ -53,6 +54,34 @@ async def long_below(app: App[Any], link: Link, title: str, operation: str, argu
     finally:
         clock.stop()
         dialog.end()
+
+
+async def pages_below(app: App[Any], path: str, pages: Pages) -> str:
+    """Write an export, from its second page on below the dialog: what to tell.
+
+    Raises:
+        BeetleError: as write_pages.
+        Cancelled: it was called off; no file is left.
+    """
+    dialog = Working("Export")
+    is_off = False
+
+    def closed(done: bool | None) -> None:
+        nonlocal is_off
+        is_off = not done
+
+    def say(written: int) -> None:
+        if is_off:
+            raise Cancelled
+        if written and not dialog.is_attached:
+            app.push_screen(dialog, closed)
+        dialog.say(f"{count(written, 'line')} so far")
+
+    try:
+        return await write_pages(path, pages, say)
+    finally:
+        if dialog.is_attached:
+            dialog.end()
 
 
 def told(step: ProgressStep, plain: bool) -> list[str]:

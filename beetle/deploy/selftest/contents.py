@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgpack
 
+from beetle.cli import manual
 from beetle.cli.commands import COMMANDS, root_help
 from beetle.cli.parser import Parser
 from beetle.contracts import codec
@@ -29,7 +30,7 @@ from beetle.store.engine.migrate import available
 CONSOLE = "beetle_tui"
 """The console's package."""
 PROFILE_COUNT = 5
-MIGRATION_COUNT = 7
+MIGRATION_COUNT = 10
 """Written by hand, like the number of checks: what is silently not there cannot be counted."""
 
 ELSEWHERE = ("batch", "subscribe", "unsubscribe")
@@ -103,7 +104,10 @@ def commands() -> str:
     page = root_help()
     if any(words[0] not in page for words in COMMANDS):
         raise CheckFailed("`beetle --help` leaves a command out")
-    return f"{len(COMMANDS)} commands, each with its options and its help"
+    pages = manual.topics()
+    if not pages or any(not manual.page(topic, pages).strip() for topic in pages):
+        raise CheckFailed("the manual is empty, or one of its pages")
+    return f"{len(COMMANDS)} commands, each with its options and its help; {len(pages)} pages of the manual"
 
 
 def profiles() -> str:

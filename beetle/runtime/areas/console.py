@@ -23,6 +23,7 @@ from beetle.contracts.console import (
     Metrics,
     OperationMetrics,
     OwnerSummary,
+    RecentActivity,
     RuntimeShape,
     SessionOverview,
     StorageState,
@@ -31,6 +32,7 @@ from beetle.runtime.areas import event_log
 from beetle.runtime.areas.devices import shown
 from beetle.runtime.areas.evidence.alias import current_conversation
 from beetle.runtime.host.devices import NAME
+from beetle.runtime.host.history import STEP_S
 from beetle.runtime.host.machine import disk_bytes, read_system
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
@@ -46,7 +48,6 @@ SQLITE_SQL = "SELECT sqlite_version()"
 
 def overview(invocation: Invocation, request: ConsoleOverviewRequest, tx: Reading) -> ConsoleOverviewReport:
     """The machine, the runtime, its memory, metrics and sessions."""
-    del request
     space = evidence.find_space(tx, invocation.space_id)
     counts = table.counts(invocation, tx, space)
     # What the gate would take out is not gathered for who may not see it: it costs files of /proc.
@@ -63,6 +64,7 @@ def overview(invocation: Invocation, request: ConsoleOverviewRequest, tx: Readin
         sessions=_sessions(invocation, tx) if operator else None,
         memory=_memory(invocation, tx, space),
         storage=_storage(invocation, tx),
+        activity=_activity(invocation, request.steps) if operator and request.steps else None,
     )
 
 
@@ -132,6 +134,20 @@ def _metrics(invocation: Invocation) -> Metrics:
             )
             for each in measured
         ),
+    )
+
+
+def _activity(invocation: Invocation, most: int) -> RecentActivity:
+    steps, running_s = invocation.shared.history.last(most)
+    return RecentActivity(
+        step_s=STEP_S,
+        running_s=round(running_s, 3),
+        writes=tuple(each.writes for each in steps),
+        recalls=tuple(each.recalls for each in steps),
+        slowest_ms=tuple(each.slowest_ms for each in steps),
+        rss_bytes=tuple(each.gauges.rss for each in steps),
+        wal_bytes=tuple(each.gauges.wal for each in steps),
+        disk_free_bytes=tuple(each.gauges.disk_free for each in steps),
     )
 
 

@@ -11,17 +11,27 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts.codec import format_us, pack, to_us
-from beetle.contracts.event_log import EventLogReadReport, EventLogReadRequest, EventRow
+from beetle.contracts.errors import Forbidden, InvalidRequest
+from beetle.contracts.event_log import ChainLink, EventLogReadReport, EventLogReadRequest, EventRow
 from beetle.contracts.memory import EventLogState
 from beetle.domain.chain import chain_hash
-from beetle.domain.digest import keyed
+from beetle.domain.digest import encode, keyed
 from beetle.domain.governance import SEALED
 from beetle.runtime.pipeline.cursor import make_cursor, read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room
 from beetle.store.engine.transaction import Reading
-from beetle.store.event_log import GENESIS, EventFilter, LoggedRow, Numbered, read_head, read_rows
+from beetle.store.event_log import (
+    GENESIS,
+    EventFilter,
+    LoggedRow,
+    Numbered,
+    chain_rows,
+    read_head,
+    read_rows,
+    read_signed_head,
+)
 from beetle.store.event_places import last_places
 
 TELLING = frozenset({"record_id", "reason", "ref", "waited_for"})
@@ -59,6 +69,8 @@ def head_number(invocation: Invocation, tx: Reading) -> int:
 
 def read(invocation: Invocation, request: EventLogReadRequest, tx: Reading) -> EventLogReadReport:
     """Rows of the caller's space, and for an operator the daemon's own; each is held against the row before it."""
+    if request.chain:
+        return _chain(invocation, request, tx)
     wanted = EventFilter(
         space=invocation.space_id,
         level=invocation.level,
@@ -91,6 +103,47 @@ def read(invocation: Invocation, request: EventLogReadRequest, tx: Reading) -> E
         next_cursor=make_cursor(invocation.key, bound_to, page.position) if page.more else None,
         profile_budget_applied=room.full,
     )
+
+
+def _chain(invocation: Invocation, request: EventLogReadRequest, tx: Reading) -> EventLogReadReport:
+    """What proves the whole log, from a row on.
+
+    Raises:
+        Forbidden: the caller is no operator: the chain runs through what all owners do.
+        InvalidRequest: a filter, with which there would be gaps.
+    """
+    if not invocation.caller.is_operator:
+        raise Forbidden(
+            reason=f"{invocation.caller.name} may not read the chain of all spaces",
+            hint="leave chain out; an operator exports the chain",
+            path="$.args.chain",
+        )
+    for name in ("before", "since", "until", "topics", "operation", "principal", "cursor"):
+        if getattr(request, name) is not None:
+            raise InvalidRequest(
+                reason="the chain is read without a filter", hint="give after and limit alone", path=f"$.args.{name}"
+            )
+    head, kept = read_head(tx), read_signed_head(tx)
+    rows = chain_rows(tx, request.after or 0, request.limit)
+    links = Room(invocation).fill(_link(invocation, row) for row in rows)
+    last = links[-1].seq if links else request.after or 0
+    return EventLogReadReport(
+        rows=(),
+        verified=True,
+        broken=(),
+        scanned=len(links),
+        head=head.seq,
+        has_more=last < head.seq,
+        chain=links,
+        signed_head=None if kept is None else kept.text,
+        profile_budget_applied=len(links) < len(rows),
+    )
+
+
+def _link(invocation: Invocation, row: LoggedRow) -> ChainLink:
+    known = row.space in (None, invocation.space_id)
+    told = known and (invocation.reads_private or _subject(row.subject).get("target") not in SEALED)
+    return ChainLink(seq=row.seq, encoding=encode(pack(tuple(row[:-1]))) if told else None, hash=row.hash.hex())
 
 
 def _forwards(tx: Reading, wanted: EventFilter, after: int, before: int, limit: int) -> Page:

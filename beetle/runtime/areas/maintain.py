@@ -27,6 +27,7 @@ from beetle.domain.maintenance import Noted, Shown, Sifted, prompt_of, sift
 from beetle.runtime.areas.evidence import transcript
 from beetle.runtime.areas.evidence.alias import current_conversation, remember
 from beetle.runtime.areas.governance import judging as governance
+from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.governance.targets import claim_of_item
 from beetle.runtime.host import jobs
 from beetle.runtime.host.devices import is_still
@@ -364,7 +365,7 @@ def keep(
     outcomes: list[GovernanceOutcome] = []
     refs: list[DerivedMemoryRef] = []
     if sifted.noted:
-        governance.drop_expired(invocation, tx, gathered.space)
+        queue.drop_expired(invocation, tx, gathered.space)
     for index, noted in enumerate(sifted.noted):
         outcome, made = _judge(invocation, tx, gathered.space, index, noted, f"maintain {model.name}"[:256])
         outcomes.append(outcome)

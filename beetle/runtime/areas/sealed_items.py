@@ -23,7 +23,7 @@ from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
-from beetle.runtime.planes.private import of_item, of_space
+from beetle.runtime.planes.private import of_item, of_space, of_waiting
 from beetle.store import evidence, private
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
@@ -115,12 +115,7 @@ def keep(invocation: Invocation, tx: WriteTransaction, space: int, words: Words)
         PrivacyDenied: there is no usable identity.
         IntegrityViolation: the space's key does not open.
     """
-    key = _space_key(invocation, tx, space)
-    if key is None:
-        keys = require(invocation)
-        key = os.urandom(KEY_BYTES)
-        wrapped = seal(keys.wrapping, key, of_space(invocation.space_id))
-        private.add_space_key(tx, space, wrapped, keys.fingerprint, tx.now)
+    key = _space_key(invocation, tx, space) or _new_space_key(invocation, tx, space)
     content_mac = _content_mac(key, words.content)
     if (there := private.item_saying(tx, space, content_mac, words.plane, words.privacy)) is not None:
         return there
@@ -140,6 +135,39 @@ def keep(invocation: Invocation, tx: WriteTransaction, space: int, words: Words)
     )
     private.add_item(tx, space, item)
     return record_id
+
+
+def _new_space_key(invocation: Invocation, tx: WriteTransaction, space: int) -> bytes:
+    keys = require(invocation)
+    key = os.urandom(KEY_BYTES)
+    private.add_space_key(tx, space, seal(keys.wrapping, key, of_space(invocation.space_id)), keys.fingerprint, tx.now)
+    return key
+
+
+def seal_waiting(invocation: Invocation, tx: WriteTransaction, space: int, waiting_id: str, text: bytes) -> bytes:
+    """The text of a private fact that waits, sealed for its place in the queue.
+
+    Raises:
+        PrivacyDenied, IntegrityViolation: as `keep`.
+    """
+    key = _space_key(invocation, tx, space) or _new_space_key(invocation, tx, space)
+    return seal(key, text, of_waiting(invocation.space_id, waiting_id))
+
+
+def open_waiting(invocation: Invocation, tx: Reading, space: int, waiting_id: str, sealed: bytes) -> bytes | None:
+    """What was sealed so; None where it does not open: there is no usable identity, or it was changed."""
+    if available(invocation) is not None:
+        return None
+    key = _space_key(invocation, tx, space)
+    return None if key is None else unseal(key, sealed, of_waiting(invocation.space_id, waiting_id))
+
+
+def blinded(invocation: Invocation, tx: Reading, space: int, digest: bytes | None) -> bytes | None:
+    """A digest of a sealed text, keyed anew: the store's own key stands beside the data. None without a key."""
+    if digest is None or available(invocation) is not None:
+        return None
+    key = _space_key(invocation, tx, space)
+    return None if key is None else keyed(derived(key, "beetle waiting"), "waiting", digest)
 
 
 def saying(

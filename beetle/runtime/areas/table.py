@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools
+from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
 from beetle.runtime.areas.continuity import transfer
+from beetle.runtime.areas.erasure import forget
 from beetle.runtime.areas.evidence import lifecycle, repair, transcript
 from beetle.runtime.areas.evolve import evolve
 from beetle.runtime.areas.facts import long_term, mutate, policy
-from beetle.runtime.areas.governance import report, write
+from beetle.runtime.areas.governance import decide, private_records, report, waiting, write
 from beetle.runtime.areas.recall import inspect, recall
 from beetle.runtime.areas.skills import agent_skills, runtime_skills
 from beetle.runtime.areas.snapshots import snapshots
@@ -22,6 +23,7 @@ AREAS = (
     daemon,
     devices,
     lifecycle,
+    forget,
     repair,
     transcript,
     evolve,
@@ -29,6 +31,9 @@ AREAS = (
     mutate,
     policy,
     report,
+    waiting,
+    decide,
+    private_records,
     write,
     maintain,
     sealed_items,
@@ -38,6 +43,7 @@ AREAS = (
     runtime_skills,
     snapshots,
     tools,
+    transfers,
 )
 
 HANDLERS: Mapping[str, Handler] = {name: handler for area in AREAS for name, handler in area.HANDLERS.items()}

@@ -220,9 +220,15 @@ def write(invocation: Invocation, request: ToolFeedbackWrite) -> Apply:
         turn = None
         if feedback.turn_id is not None and current.conversation is not None:
             turn = tool_observations.find_turn(tx, current.conversation, feedback.turn_id)
+        if feedback.turn_id is not None and turn is None:
+            raise InvalidRequest(
+                reason=f"it names a turn that is not there - at {ROOT}.turn_id",
+                hint="commit the turn first, name its conversation in the scope, or leave turn_id out",
+                path=f"{ROOT}.turn_id",
+            )
         awaited = _awaited(invocation, current)
-        # Words that no erasure of their turn would reach, or that would bring an erased turn back, are not kept.
-        lost = feedback.turn_id is not None and (turn is None or tool_observations.is_erased(tx, turn))
+        # Words that would bring an erased turn back are not kept.
+        lost = turn is not None and tool_observations.is_erased(tx, turn)
         for each in feedback.observations:
             brief = Brief(
                 each.summary, feedback.user_visible_result_summary, feedback.reuse_outcome, feedback.operator_note

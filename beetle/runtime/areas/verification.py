@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+from beetle.contracts.progress import ProgressStep
+from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.evidence import damage
 from beetle.runtime.areas.evidence.damage import Issue
 from beetle.runtime.host import log_head
+from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import INDEXED
-from beetle.store import columns, evidence, verify
+from beetle.store import columns, evidence, own_seals, place_checks, recover, seal_checks, turn_seals, verify
+from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
+from beetle.store.event_log import read_head
 from beetle.store.verify import CHAIN, INDEX, PAGES, SCHEMA, Finding
 
 MOST = 1000
 """Findings of a space's evidence that a report holds."""
 LINKS = "derived_refs"
 """The step that looks at the links between planes."""
+PLACES, SEALS, TURN_SEALS, TRANSCRIPTS = "event_places", "seals", "turn_seals", "transcripts"
+WAITED_LONG_US = 60_000_000
+"""What the daemon does by itself is done within a minute."""
+TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
+    "digest_mismatch", "length_mismatch", "body_missing", "body_left", "turn_empty", "counts_disagree", "not_indexed",
+    "indexed_though_withheld", "turn_digest_mismatch", "turn_gone", "message_gone",
+))  # fmt: skip
+"""Problems of a space's transcripts that are found by looking through the tables or the seals of all.
+
+Of a citation that was never linked nobody can say that its turn was here: as in a recovery, that is no damage; a turn
+that was here leaves its link, its seal or its number in the event log."""
 
 
 def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, int], list[Finding]]:
@@ -26,7 +47,8 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     planes = [plane.verified for plane in table.PLANES if plane.verified is not None]
     checks = {step: check for each in planes for step, check in each.checks.items()}
     opened = {step: check for each in planes for step, check in each.opened.items()}
-    progress.plan((SCHEMA, CHAIN, *checks, LINKS, INDEX, *((PAGES,) if pages else ()), *opened))
+    last = (*((PAGES,) if pages else ()), *opened, SEALS, TURN_SEALS, TRANSCRIPTS)
+    progress.plan((SCHEMA, CHAIN, PLACES, *checks, LINKS, INDEX, *last))
     checked: dict[str, int] = {}
     for each in planes:
         checked |= each.rows(tx)
@@ -35,6 +57,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     checked[CHAIN], broken = verify.chain(tx, chain_hash, progress)
     findings.extend(broken)
     findings.extend(_signed(invocation, tx)[1])
+    findings.extend(_of_log(tx, progress, whole=not broken))
     for step, check in checks.items():
         progress.step(step)
         findings.extend(check(tx))
@@ -42,6 +65,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     for each in planes:
         findings.extend(each.links(tx))
     findings.extend(columns.damaged(tx))
+    findings.extend(verify.foreign_keys(tx))
     checked[INDEX], missing = verify.index(tx, table.indexed_tables(), progress)
     findings.extend(missing)
     if pages:
@@ -52,7 +76,64 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
         progress.step(step)
         checked[step], closed = check(invocation, tx)
         findings.extend(closed)
+    checked[SEALS] = seal_checks.rows(tx)
+    findings.extend(_seals(invocation, tx))
+    findings.extend(_transcripts(invocation, tx))
+    findings.extend(_waiting(invocation, tx))
     return checked, findings
+
+
+def _of_log(tx: Reading, progress: Progress, *, whole: bool) -> Iterator[Finding]:
+    """What follows from the event log, where that itself is whole."""
+    progress.step(PLACES, of=read_head(tx).seq)
+    if not whole:
+        return
+    yield from place_checks.places(tx, progress.at)
+    for space, named, problem in place_checks.missing_turns(tx):
+        where = f"conversation {named.channel_id}/{named.conversation_id} of {space}"
+        yield Finding("committed_turns", where, problem)
+
+
+def _seals(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """Rows that are not what the runtime wrote."""
+    progress, sealer = invocation.progress, sealer_of(invocation.key, invocation.shared.identity)
+    progress.step(SEALS, of=seal_checks.rows(tx))
+    for each in seal_checks.broken(tx, sealer, progress):
+        row = "" if each.row is None else f" row {each.row.hex() if isinstance(each.row, bytes) else each.row}"
+        yield Finding(SEALS, f"{each.table}{row}", each.problem)
+    progress.step(TURN_SEALS, of=turn_seals.last(tx))
+    for turn in seal_checks.broken_turns(tx, sealer, progress):
+        yield Finding(SEALS, f"turn row {turn.turn}", turn.problem)
+
+
+def _transcripts(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """What a repair of each space would find, besides what the checks of the whole store tell of."""
+    every, before = recover.all_messages(tx), 0
+    invocation.progress.step(TRANSCRIPTS, of=every)
+    space, proof = 0, damage.proof_of(invocation, tx)
+    while (found := recover.space_after(tx, space)) is not None:
+        space = found[0]
+        inner = Progress(partial(_looked, invocation, before, every))
+        inner.plan(damage.STEPS)
+        for issue in islice(damage.issues(tx, proof, space, None, INDEXED, inner), MOST):
+            if issue.problem not in TOLD_OF_THE_WHOLE:
+                yield Finding(LINKS if issue.derived else "evidence", _named(issue), issue.problem)
+        before += recover.messages_of(tx, space)
+
+
+def _looked(invocation: Invocation, before: int, every: int, step: ProgressStep) -> None:
+    if step.name == "messages":
+        invocation.progress.at(before + step.done, every)
+
+
+def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """What a recovery would do besides mending damage."""
+    shared = invocation.shared
+    most = shared.profile.budgets.idempotency_keys
+    yield from recover.waiting(tx, most, invocation.now - WAITED_LONG_US)
+    if shared.store.settings.backend != "in-memory":
+        for path in exchange.parts(shared.store.settings.path):
+            yield Finding("leftovers", os.path.basename(path), "is half-made, and nobody makes it")
 
 
 def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list[Finding]]:
@@ -72,15 +153,24 @@ def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list
     checked = {name: getattr(counts, name) for name in ("turns", "messages", "derived_refs")}
     checked["skills"] = counts.runtime_skills
     checked["facts"] = counts.facts + counts.stale_facts + counts.superseded_facts + counts.deleted_facts
+    if not broken:
+        findings += [
+            Finding("committed_turns", f"conversation {named.channel_id}/{named.conversation_id}", problem)
+            for of, named, problem in place_checks.missing_turns(tx)
+            if of == invocation.space_id
+        ]
     if space is None:
         return checked, findings
-    for issue in damage.issues(tx, invocation.key, space, None, INDEXED, invocation.progress):
+    for issue in damage.issues(tx, damage.proof_of(invocation, tx), space, None, INDEXED, invocation.progress):
         if issue.derived is None or table.is_known(invocation, tx, space, issue.derived):
             findings.append(Finding(LINKS if issue.derived else "evidence", _named(issue), issue.problem))
         if len(findings) >= MOST:
             break
     for each in planes:
         findings.extend(each.of_space(tx, space, invocation.sight))
+    sealer = sealer_of(invocation.key, invocation.shared.identity)
+    for ref, problem in own_seals.broken(tx, sealer, space, invocation.sight):
+        findings.append(Finding(SEALS, ref, problem))
     return checked, findings
 
 

@@ -118,6 +118,12 @@ def retry_later(
     tx.log(_event(job, "job_put_off", reason=reason, attempts=attempts))
 
 
+def retry_now(tx: WriteTransaction, job: JobRow) -> None:
+    """Somebody wants a job tried again: it is due at once, with all its attempts before it."""
+    jobs.put_off(tx, job, tx.now, reason=job.reason, attempts=0, not_before=tx.now)
+    tx.log(_event(job, "job_retried"))
+
+
 def drop(tx: WriteTransaction, job: JobRow, reason: str) -> None:
     """A job can never be done."""
     jobs.end(tx, job, tx.now, "dropped", reason)

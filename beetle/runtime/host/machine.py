@@ -30,10 +30,15 @@ def read_system(store_folder: Path, now: int, root: Path | str = "/") -> SystemS
         memory_total_bytes=machine.memory_total_bytes,
         memory_available_bytes=_kib(memory, "MemAvailable"),
         memory_limit_bytes=machine.memory_limit_bytes,
-        process_rss_bytes=_kib(read_text(tree / "proc/self/status"), "VmRSS"),
+        process_rss_bytes=process_rss_bytes(root),
         up_s=_up(read_text(tree / "proc/uptime")),
         at=format_us(now),
     )
+
+
+def process_rss_bytes(root: Path | str = "/") -> int | None:
+    """What this process takes."""
+    return _kib(read_text(Path(root) / "proc/self/status"), "VmRSS")
 
 
 def disk_bytes(folder: str) -> tuple[int, int] | tuple[None, None]:

@@ -116,6 +116,14 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subscription_events: Annotated[Count, counts("events that wait for one subscriber", "drops, and says how many")]
     idempotency_keys: Annotated[Count, counts("first reports that are kept", "forgets the oldest")]
     deferred_days: Annotated[Count, counts("days for which a deferred candidate waits", "drops it, with an event")]
+    waiting_candidates: Annotated[
+        Count,
+        counts(
+            "deferred candidates of one memory space and visibility",
+            "drops the weakest and oldest, with an event; refuses a candidate weaker than all: `queue_full`",
+        ),
+    ]
+    waiting_bytes: Annotated[Count, counts("bytes of their words and refs", "the same")]
     agent_skill_depth: Annotated[
         Count, counts("levels of folders within an Agent Skill", "leaves the fingerprint out, with a finding")
     ]
@@ -128,6 +136,16 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ]
     import_bytes: Annotated[Count, counts("bytes of an import")]
     export_bytes: Annotated[Count, counts("bytes of an export", "refuses: `payload_too_large`")]
+    piece_bytes: Annotated[Count, counts("bytes of a piece of a transfer")]
+    transfers: Annotated[Count, counts("transfers of one connection", "refuses: `overloaded`")]
+    transfer_bytes: Annotated[
+        Count,
+        counts(
+            "bytes of all transfers, in files beside the store",
+            "who holds most loses its largest; refuses it: `overloaded`",
+        ),
+    ]
+    transfer_seconds: Annotated[Count, counts("seconds between two pieces of a transfer", "ends the transfer")]
     background_share_percent: Annotated[
         Percent, counts("percent of the processor for background work", "background work waits in between")
     ]
@@ -153,6 +171,9 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ("frame_bytes", "held_bytes"),
             ("export_bytes", "held_bytes"),
             ("message_content_bytes", "answer_bytes"),
+            ("piece_bytes", "frame_bytes"),
+            ("import_bytes", "transfer_bytes"),
+            ("message_content_bytes", "waiting_bytes"),
         ):
             if getattr(self, part) > getattr(self, whole):
                 raise ValueError(f"{part} is over {whole}")

@@ -11,15 +11,13 @@ from beetle.contracts.codec import format_us
 from beetle.contracts.devices import TransportEntry
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
-from beetle.contracts.operations import OPERATIONS
+from beetle.contracts.operations import BUILT_TRANSPORTS
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
 from beetle.store.engine.store import Store
 from beetle.store.transports import TransportRow, by_name
 
-BUILT = frozenset(name for row in OPERATIONS for name in row.exposed)
-"""What this build serves."""
 OWN_PROCESS = frozenset({"in_process", "cli"})
 """Whoever comes in this way has opened the store itself, and could not be kept out."""
 TRANSPORT_UPDATED = "transport_updated"
@@ -119,11 +117,14 @@ class Transports:
         """Whether an operator may change this of a transport.
 
         Raises:
-            CapabilityHidden: the profile leaves it out.
+            CapabilityHidden: the profile leaves it out, or this build does not serve it.
             InvalidRequest: it cannot be closed, or its endpoint is not the operator's to say.
         """
         if name not in self._allowed:
             raise CapabilityHidden(operation=name, reason="this profile does not allow it")
+        if name not in BUILT_TRANSPORTS:
+            hint = "`beetle transport list` lists the transports of this build"
+            raise CapabilityHidden(operation=name, reason="this build does not serve it", hint=hint)
         if enabled is not None and name in OWN_PROCESS:
             raise InvalidRequest(
                 reason=f"{name} cannot be closed: its callers open the store themselves",
@@ -136,9 +137,6 @@ class Transports:
             hint = "set the socket's path with --socket, or with [daemon] socket in the configuration"
             reason = f"the endpoint of {name} cannot be changed here"
             raise InvalidRequest(reason=reason, hint=hint, path="$.args.endpoint")
-        if name not in BUILT:
-            hint = "`beetle transport list` lists the transports of this build"
-            raise InvalidRequest(reason=f"this build does not serve {name}", hint=hint, path="$.args.endpoint")
 
     def entries(self, connections: Connections, rows: Mapping[str, TransportRow]) -> tuple[TransportEntry, ...]:
         """Every transport; `rows` are what a transaction sees of what was changed."""
@@ -152,7 +150,7 @@ class Transports:
     def _entry(
         self, name: TransportName, row: TransportRow | None, endpoint: str | None, connections: int
     ) -> TransportEntry:
-        allowed, built = name in self._allowed, name in BUILT
+        allowed, built = name in self._allowed, name in BUILT_TRANSPORTS
         return TransportEntry(
             name=name,
             allowed=allowed,
@@ -166,6 +164,6 @@ class Transports:
         )
 
     def _configurable(self, name: TransportName) -> tuple[Literal["enabled", "endpoint"], ...]:
-        if name not in self._allowed or name in OWN_PROCESS:
+        if name not in self._allowed & BUILT_TRANSPORTS or name in OWN_PROCESS:
             return ()
-        return ("enabled", "endpoint") if name in CONFIGURABLE_ENDPOINTS & BUILT else ("enabled",)
+        return ("enabled", "endpoint") if name in CONFIGURABLE_ENDPOINTS else ("enabled",)

@@ -122,7 +122,9 @@ def _check(value: Struct, budgets: Budgets, path: str) -> None:
 
 
 def _hold(value: Any, budget: str, maximum: int, path: str) -> None:
-    if isinstance(value, bytes):
+    if isinstance(value, int):
+        actual, unit = value, "bytes"
+    elif isinstance(value, bytes):
         actual, unit = len(value), "bytes"
     elif budget.endswith("_bytes"):
         # Most texts are far below: UTF-8 takes at most four bytes a character.

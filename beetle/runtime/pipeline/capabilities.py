@@ -15,11 +15,18 @@ from beetle.runtime.host.profile import Profile
 APART_NAMES = frozenset(each.name for each in APART)
 """What opens a view or the daemon itself: it is there even where no row of the table asks for it."""
 OWNERS = frozenset({"private.read", "transcript.raw"})
+OWNERS_GRANT = (
+    'capabilities = ["admin", "inspect", "transcript", "transcript.raw", "private.read"] and '
+    'views = ["host_ui", "raw_owner"]'
+)
+"""What makes a principal the owner: `admin` makes it an operator, and to others the rest opens nothing."""
 OWNERS_WAY = (
-    "an operator is not the owner: give your uid a [principals.NAME] in beetle.toml with the view raw_owner and the "
-    "capabilities admin, private.read and transcript.raw, and start the daemon; or open the store with MemoryRuntime"
+    f"an operator is not the owner: in beetle.toml give your uid a [principals.NAME] with {OWNERS_GRANT}, then start "
+    "or reload the daemon (see `beetle help configuration`); or open the store with MemoryRuntime"
 )
 """What the operator does who is also the owner."""
+GRANT_ASKED = f"ask the operator to give this principal {OWNERS_GRANT}; see `beetle help configuration`"
+"""What a principal does who should be the owner."""
 VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
 
 
@@ -65,9 +72,7 @@ class Catalog:
         if row.view == "owner" and not self.grants("raw_owner", caller):
             raise Forbidden(
                 reason=f"{row.name} is for the view raw_owner, which {caller.name} may not see",
-                hint=OWNERS_WAY
-                if caller.is_operator
-                else "ask the operator to grant this principal the view raw_owner and the capability transcript.raw",
+                hint=_way_to_raw(caller),
                 view="raw_owner",
             )
 
@@ -89,11 +94,11 @@ class Catalog:
             PrivacyDenied: it may not.
         """
         if not self.grants(view, caller):
-            raise PrivacyDenied(
-                reason=f"{caller.name} may not see the view {view}",
-                hint=f"views of this caller: {', '.join(caller.views) or 'none'}",
-                view=view,
-            )
+            granted = ", ".join(each for each in caller.views if self.grants(each, caller)) or "none"
+            hint = f"views of this caller: {granted}"
+            if view == "raw_owner":
+                hint += f"; {_way_to_raw(caller)}"
+            raise PrivacyDenied(reason=f"{caller.name} may not see the view {view}", hint=hint, view=view)
 
     def grants(self, view: ViewName, caller: Caller) -> bool:
         """Whether the caller may see a view."""
@@ -134,9 +139,15 @@ class Catalog:
         return Capability(visible=reason is None, reason=reason, operations=self._by_capability[name])
 
 
+def _way_to_raw(caller: Caller) -> str:
+    if caller.kind == "device":
+        return "no device may see it; ask as the owner"
+    return OWNERS_WAY if caller.is_operator else GRANT_ASKED
+
+
 def _how_to_grant(caller: Caller, capability: str) -> str:
-    if caller.is_operator and capability in OWNERS:
-        return OWNERS_WAY
+    if capability in OWNERS:
+        return _way_to_raw(caller)
     if caller.kind == "device":
         return "ask an operator to grant it with `beetle device update`, whose --capabilities replace the ones before"
     return "ask the operator to grant it in [principals.NAME] capabilities"

@@ -33,8 +33,10 @@ from beetle.contracts.errors import (
 from beetle.contracts.memory import MemoryProjectionReport
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
+from beetle.runtime.host import sealing
 from beetle.runtime.host.caller import Caller, resolve_scope
 from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
 from beetle.runtime.host.metrics import Metrics
@@ -43,7 +45,8 @@ from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle
 from beetle.runtime.host.profile import Profile
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
-from beetle.runtime.pipeline import budgets
+from beetle.runtime.host.transfers import Transfers
+from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import Crowd, Work
@@ -87,8 +90,10 @@ class Dispatcher:
         self.hub = Hub()
         self.lifecycle = RuntimeLifecycle(immutable=store.settings.immutable)
         self.model = open_model(dependencies.model)
+        sealing.begin(store, identity)
         self.sessions = Sessions(store, profile, dependencies.clock)
         self.metrics = Metrics()
+        self.history = History(lambda: gauges(store))
         self.refusals = Refusals(store)
         self.crowd = Crowd()
         self.on_job: Callable[[], None] | None = None
@@ -108,13 +113,16 @@ class Dispatcher:
             lifecycle=self.lifecycle,
             sessions=self.sessions,
             metrics=self.metrics,
+            history=self.history,
             subscriptions=lambda: self.hub.count,
             heavy_turns=Turns(1, each=1, full=HEAVY),
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            transfers=Transfers(store.settings, profile.budgets),
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
         )
         store.on_commit(self._committed)
         store.at_close(self.shared.heads.sign_last)
+        store.before_close(self.shared.transfers.close)
 
     def dispatch(self, call: Call) -> Outcome:
         """Run one operation.
@@ -137,7 +145,9 @@ class Dispatcher:
             failed = Internal.key
             raise self._defect(call, defect) from None
         finally:
-            self.metrics.note(call.operation, time.perf_counter() - began, failed)
+            took = time.perf_counter() - began
+            self.metrics.note(call.operation, took, failed)
+            self.history.note(call.operation, took)
 
     def subscribe(self, call: Call) -> tuple[RevealedReport, Subscription]:
         """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""
@@ -245,6 +255,7 @@ class Dispatcher:
             progress=Progress(call.on_progress),
             work=work or Work(self.crowd, call.caller.name),
             is_abandoned=call.is_abandoned,
+            connection=call.connection,
         )
         return row, invocation
 
@@ -258,7 +269,8 @@ class Dispatcher:
         """Step 2: decode strictly, hold the sizes to the budgets, check the view that the request names."""
         if isinstance(arguments, codec.Raw | bytes):
             budgets.foresee(row.request, arguments, self.shared.profile.budgets)
-        request, clipped = budgets.admit(_decode(row, arguments, scanned), self.shared.profile.budgets)
+        given = pieces.joined(invocation, _decode(row, arguments, scanned))
+        request, clipped = budgets.admit(given, self.shared.profile.budgets)
         view: ViewName | None = getattr(request, "view", None)
         if view is not None:
             self.shared.catalog.check_view(view, invocation.caller)
@@ -304,7 +316,8 @@ class Dispatcher:
 
         def shown(report: RawReport, repeated: bool = False) -> Outcome:
             with invocation.going_on():
-                return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
+                revealed = invocation.reveal(request, report, clipped=clipped)
+                return Outcome(pieces.parted(invocation, request, revealed), repeated)
 
         handler = self._handlers[invocation.operation.name]
         match handler:

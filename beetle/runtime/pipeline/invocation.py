@@ -16,6 +16,7 @@ from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.host.dependencies import Dependencies
+from beetle.runtime.host.history import History
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
 from beetle.runtime.host.metrics import Metrics
@@ -23,6 +24,7 @@ from beetle.runtime.host.modes import RuntimeLifecycle
 from beetle.runtime.host.profile import Profile
 from beetle.runtime.host.sessions import Sessions
 from beetle.runtime.host.skill_mounts import AgentSkills
+from beetle.runtime.host.transfers import Transfers
 from beetle.runtime.host.transports import Connection
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import Work
@@ -91,11 +93,13 @@ class Facilities(NamedTuple):
     lifecycle: RuntimeLifecycle
     sessions: Sessions
     metrics: Metrics
+    history: History
     subscriptions: Callable[[], int]
     heavy_turns: Turns
     """One place, for what looks through the whole store."""
     large_turns: Turns
     """A few places, for requests of so many bytes that only few fit into memory decoded."""
+    transfers: Transfers
     scan_turns: Turns
     """A few places, for who looks through a part of a large frame."""
 
@@ -119,6 +123,8 @@ class Invocation(NamedTuple):
     work: Work
     is_abandoned: IsAbandoned | None = None
     """See Call. What writes is done all the same."""
+    connection: Connection | None = None
+    """The connection that it came by; None in process."""
 
     @property
     def must_end(self) -> bool:

@@ -207,7 +207,11 @@ PLANE = Plane(
     ),
     verified=Verified(
         plane_evidence.rows,
-        {"bodies": plane_evidence.bodies, "counters": plane_evidence.counters},
+        {
+            "bodies": plane_evidence.bodies,
+            "counters": plane_evidence.counters,
+            "speakers": plane_evidence.speakers,
+        },
         links=plane_evidence.links,
         opened={"contents": _contents},
     ),

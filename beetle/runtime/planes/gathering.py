@@ -10,11 +10,19 @@ from beetle.contracts.continuity_records import Here, OfFact, Source
 from beetle.contracts.refs import evidence_named, fact_named
 from beetle.runtime.pipeline.views import Viewer
 from beetle.store import evidence
+from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.private import ItemRow
 from beetle.store.sight import ALL, Sight
 
-Open = Callable[[ItemRow], str]
+
+class Open(NamedTuple):
+    """Opens what is sealed in a scope: private items, and the texts of private facts that wait."""
+
+    item: Callable[[ItemRow], str]
+    waiting: Callable[[Waiting], Body]
+
+
 Sort = Literal["everything", "public", "private"]
 """`everything` is the scope itself, as a fingerprint sees it; the others are what may leave it."""
 
@@ -52,7 +60,7 @@ class Gathering:
         tx: Reading,
         where: Where,
         sort: Sort,
-        open_item: Open | None = None,
+        opened: Open | None = None,
         spend: Callable[[int], None] | None = None,
         *,
         keep_turns: bool = True,
@@ -62,7 +70,7 @@ class Gathering:
         """Prepare; nothing is read yet.
 
         Args:
-            open_item: the text of a private item; items stay closed without it.
+            opened: opens what is sealed; it stays closed without.
             spend: told how many characters of text were read, and may refuse to go on.
             key: the store's, with which damaged content is told and left out.
             sight: what the caller may know of; anything else that stays behind is not counted.
@@ -76,7 +84,7 @@ class Gathering:
         self.space = evidence.find_space(tx, where.memory_space_id)
         self.left_out: Counter[str] = Counter()
         self.spend: Callable[[int], None] = spend or (lambda characters: None)
-        self.open_item = open_item
+        self.opened = opened
         self.keep_turns = keep_turns
         self.viewer = Viewer("export", include_private=sort == "private")
         self.places: dict[int, int] = {}

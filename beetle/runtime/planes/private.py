@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
 
 from beetle.contracts.continuity_records import Here, PrivateRecord
 from beetle.contracts.transcript_repair import Problem
@@ -10,10 +11,9 @@ from beetle.runtime.host.identity import Keys, unseal
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Named, Plane, Verified
-from beetle.store import continuity, private, repair
+from beetle.store import candidates, continuity, private, repair
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Matter
-from beetle.store.private import SealedRow
 from beetle.store.verify import Finding
 
 NAME = "private"
@@ -30,8 +30,13 @@ def of_item(memory_space_id: str, record_id: str, plane: str) -> bytes:
     return b"\0".join((b"item", memory_space_id.encode(), record_id.encode(), plane.encode()))
 
 
+def of_waiting(memory_space_id: str, waiting_id: str) -> bytes:
+    """What the sealed text of a private fact that waits is bound to."""
+    return b"\0".join((b"waiting", memory_space_id.encode(), waiting_id.encode()))
+
+
 def _items(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
-    """Open every item of every space: how many there are, and those that do not open.
+    """Open every item of every space, and every text that waits sealed: how many there are, and those that do not open.
 
     Without a usable identity nothing can be opened, and only items whose space has no key are found.
     """
@@ -39,17 +44,36 @@ def _items(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
     count = 0
     keys: Keys | None = None
     opened: dict[str, bytes | None] = {}
-    for each in private.all_items(tx):
+    for each in _sealed(tx):
         # Loads what opens a seal: only where there is one.
         keys = keys if count else invocation.shared.identity.keys()
         count += 1
         if (problem := _problem(keys, opened, each)) is not None and len(findings) < FINDINGS:
-            findings.append(Finding("private", f"record {each.record_id}", problem))
+            findings.append(Finding("private", each.what, problem))
     return count, findings
 
 
-def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: SealedRow) -> str | None:
-    """Why an item does not open; `opened` keeps the keys of the spaces that were met."""
+class _Sealed(NamedTuple):
+    """Something sealed: its name, its space and the space's key, what it is bound to."""
+
+    what: str
+    memory_space_id: str
+    wrapped: bytes | None
+    bound: bytes
+    sealed: bytes
+
+
+def _sealed(tx: Reading) -> Iterator[_Sealed]:
+    for item in private.all_items(tx):
+        bound = of_item(item.memory_space_id, item.record_id, item.plane)
+        yield _Sealed(f"record {item.record_id}", item.memory_space_id, item.wrapped, bound, item.sealed)
+    for text in candidates.sealed_texts(tx):
+        bound = of_waiting(text.memory_space_id, text.waiting_id)
+        yield _Sealed(f"candidate {text.waiting_id}", text.memory_space_id, text.wrapped, bound, text.sealed)
+
+
+def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: _Sealed) -> str | None:
+    """Why something does not open; `opened` keeps the keys of the spaces that were met."""
     if each.wrapped is None:
         return "its space has no key"
     if keys is None:
@@ -58,8 +82,7 @@ def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: SealedRow
     if where not in opened:
         opened[where] = unseal(keys.wrapping, each.wrapped, of_space(where))
     key = opened[where]
-    bound = of_item(where, each.record_id, each.plane)
-    return "does not open with its key" if key is None or unseal(key, each.sealed, bound) is None else None
+    return "does not open with its key" if key is None or unseal(key, each.sealed, each.bound) is None else None
 
 
 def _record_problem(tx: Reading, space: int, derived: str) -> Problem | None:
@@ -85,7 +108,7 @@ def _gather(gathering: Gathering, space: int) -> dict[str, Any]:
             # Nothing of what ties it to this chat goes along.
             gathering.leave_out("private_items")
             continue
-        content = None if gathering.open_item is None else gathering.open_item(row)
+        content = None if gathering.opened is None else gathering.opened.item(row)
         gathering.spend(len(content or ""))
         gathering.items.append(row.record_id)
         found.append(

@@ -5,6 +5,7 @@ A store's lock is held and its connections are closed. Beside the store stand, e
 | name | what it is |
 |---|---|
 | `<store>.unpacking-ID` | a file that is being made; swept when the store is opened |
+| `<store>.transfer-ID` | pieces of an export or import; its name is gone once it is open, and swept else |
 | `<store>.restore-ID` | one that is whole and on disk, and about to take the store's place |
 | `<store>.before-ID` | the store that was there before |
 | `<store>.snapshots/ID.copy`, `….part` | what a snapshot is made of; swept when the store is opened |
@@ -20,10 +21,10 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
 
-UNPACKING, READY, BEFORE = "unpacking", "restore", "before"
+UNPACKING, READY, BEFORE, TRANSFER = "unpacking", "restore", "before", "transfer"
 COMPACTED = "c-"
 """What the id of a file begins with that holds the same store, written anew: nobody wants the old one."""
-NAME = re.compile(r"\.(unpacking|restore|before)-([a-z]-[0-9a-f]{16})\Z")
+NAME = re.compile(r"\.(unpacking|restore|before|transfer)-([a-z]-[0-9a-f]{16})\Z")
 SNAPSHOTS = ".snapshots"
 PART = re.compile(r"s-[0-9a-f]{16}\.(part|copy)(-journal|-wal|-shm)?")
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
@@ -81,7 +82,7 @@ def settle(store: str) -> list[str]:
             done.append(f"the restore of {each.id} was cut short and is finished now")
         elif each.kind == BEFORE and (_same_file(each.path, store) or each.id.startswith(COMPACTED)):
             os.unlink(each.path)
-        elif each.kind in (UNPACKING, READY) and os.path.lexists(store):
+        elif each.kind in (UNPACKING, READY, TRANSFER) and os.path.lexists(store):
             _remove(each.path)
     return done + _swept(store)
 

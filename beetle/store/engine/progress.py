@@ -30,6 +30,10 @@ class Progress:
         """The steps to come, in their order."""
         self._names = tuple(names)
 
+    def plans(self, name: str) -> bool:
+        """Whether a step of that name is planned."""
+        return name in self._names
+
     def step(self, name: str, of: int = 0) -> None:
         """One of the planned steps begins; told at once.
 

@@ -22,6 +22,9 @@ DIGESTS = (
     "00b447288ac1fd995bf9bd837a4e9ac6a78cca6f43eb26d1afcb2c4e60e257fe",
     "179720631d3da013be698cd8ca788315db48b3e1f3e00e5dff911a7b7d0037de",
     "585f13ec279ac242571f356e238a0ba5c9a48852fa421724a37ff490efddb390",
+    "41f5c3062b0dbba05034f3e5076af4501c90c0797f3c6ee26c914a0caea7ba01",
+    "704ccdad0bc32e61e1a06345ef949f3fe1e653818d0efd710f19be1360e09d27",
+    "99343dbacf899e7f096b3e99e71ef1ec7638e55727dbd3bb1699e3e5c4fa3f93",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

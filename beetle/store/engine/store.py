@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
@@ -32,6 +33,7 @@ from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged
+from beetle.store.seals import Changes, Sealer, shapes
 
 T = TypeVar("T")
 
@@ -76,9 +78,10 @@ class Store:
         self._turnstile = Turnstile()
         self._changing = threading.Lock()
         self._closed = False
-        self._before_close: Callable[[], None] | None = None
+        self._before_close: list[Callable[[], None]] = []
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
+        self._sealer: Sealer | None = None
         self.place = Place(settings.path, ())
         settled: list[str] = []
         try:
@@ -121,6 +124,7 @@ class Store:
                     gate=self.gate,
                     place=self.place,
                     pending_erasures=pending,
+                    changes=self._changes(connection),
                 )
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
@@ -183,7 +187,25 @@ class Store:
 
     def before_close(self, hook: Callable[[], None]) -> None:
         """Call `hook` when the store begins to close, while it can still be written."""
-        self._before_close = hook
+        self._before_close.append(hook)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the rows that are written; None until it is known."""
+        return self._sealer
+
+    def seal_with(self, sealer: Sealer) -> None:
+        """Seal every row that is written from now on."""
+        self._sealer = sealer
+        if isinstance(self.writer, Writer):
+            self.writer.apart(self._begin_sealing)
+
+    def _begin_sealing(self, connection: apsw.Connection) -> None:
+        assert isinstance(self.writer, Writer), "what cannot be written is not sealed"
+        self.writer.changes = self._changes(connection)
+
+    def _changes(self, connection: apsw.Connection) -> Changes | None:
+        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(connection)))
 
     def announce(self, socket: str | None) -> None:
         """Tell other processes, through the lock file, which socket to use."""
@@ -212,8 +234,8 @@ class Store:
         with self._changing:
             if self._closed:
                 return
-            if self._before_close is not None:
-                self._before_close()
+            for hook in self._before_close:
+                hook()
             self._closed = True
             # Readers first: an open reader would keep the writer from cutting the write-ahead log.
             try:
@@ -235,6 +257,11 @@ class Store:
         found = self.open_report.findings
         lost = self.place.lost
         return found if lost is None else (*found, f"{lost}: writes are refused until the daemon is started again")
+
+    def add_findings(self, found: list[str]) -> None:
+        """What was found and done behind the opening, for its report."""
+        if found:
+            self.open_report = replace(self.open_report, findings=(*self.open_report.findings, *found))
 
     @property
     def closed(self) -> bool:
@@ -339,7 +366,7 @@ def _lock(path: str) -> StoreLock:
 def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
     """The store's id and key; made on the first opening."""
     found = connection.execute(GET_META_SQL, ("store_id",)).get
-    if found is None:
+    if found is None and connection.execute(GET_META_SQL, ("store_key",)).get is None:
         with transaction(connection):
             connection.execute(PUT_META_SQL, ("store_id", os.urandom(16).hex()))
             connection.execute(PUT_META_SQL, ("store_key", os.urandom(32)))

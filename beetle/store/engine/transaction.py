@@ -6,10 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
-from msgspec import json
+
+from beetle.contracts.codec import unpack_json
+
+if TYPE_CHECKING:
+    from beetle.store.seals import Sealer
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -60,7 +64,7 @@ class Reading:
             (found,) = self.connection.execute(sql, values)
         except UnicodeDecodeError:
             return list(self.rows(one_by_one, *values))
-        return json.decode(found[0])
+        return unpack_json(found[0])
 
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""
@@ -98,10 +102,19 @@ class Writing(Reading):
 
     __slots__ = ()
 
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the rows that are written; None where nothing does."""
+        return None
+
     def run(self, sql: str, *values: Any) -> None:
         """One statement that answers no rows."""
         for _ in self.connection.execute(sql, values):
             pass
+
+    def mend(self, sql: str, *values: Any) -> None:
+        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
+        self.run(sql, *values)
 
     def insert(self, sql: str, *values: Any) -> int:
         """One INSERT; its rowid."""

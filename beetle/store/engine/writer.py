@@ -10,8 +10,8 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from typing import Any
 
@@ -29,13 +29,16 @@ from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.failures import translate
 from beetle.store.engine.place import Place, StoreMoved
-from beetle.store.engine.transaction import Writing
+from beetle.store.engine.transaction import Row, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
+from beetle.store.seals import Changes, Sealer
+from beetle.store.turn_seals import seal_again
 
 log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
+HELD_LOOK_S = 0.05
 LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
 TIGHT_BYTES = 64 * 2**20
@@ -48,15 +51,71 @@ CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
 class WriteTransaction(Writing):
     """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
 
-    __slots__ = ("_chain_hash", "_head", "erasures", "logged", "now")
+    __slots__ = ("_chain_hash", "_changes", "_head", "_plain", "_recorded", "erasures", "logged", "now")
 
-    def __init__(self, connection: apsw.Connection, head: Head, chain_hash: ChainHash) -> None:
+    def __init__(
+        self, connection: apsw.Connection, head: Head, chain_hash: ChainHash, changes: Changes | None = None
+    ) -> None:
         super().__init__(connection)
+        self._changes = changes
+        self._plain: Collection[str] = () if changes is None else changes.plain
         self._head = head
         self._chain_hash = chain_hash
         self.logged: list[Logged] = []
         self.erasures = 0
         self.now = 0
+        self._recorded = False
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the rows that are written."""
+        return None if self._changes is None else self._changes.sealer
+
+    def run(self, sql: str, *values: Any) -> None:
+        """One statement that answers no rows."""
+        if sql in self._plain:
+            for _ in self.connection.execute(sql, values):
+                pass
+        else:
+            for _ in self.rows(sql, *values):
+                pass
+
+    def rows(self, sql: str, *values: Any) -> Iterator[Row]:
+        """The rows, as they are read; what the statement changes is noted."""
+        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
+            return super().rows(sql, *values)
+        return iter(self._noted(sql, values, self._changes))
+
+    def row(self, sql: str, *values: Any) -> Row | None:
+        """The first row."""
+        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
+            return super().row(sql, *values)
+        return next(iter(self._noted(sql, values, self._changes)), None)
+
+    def _noted(self, sql: str, values: tuple[Any, ...], changes: Changes) -> list[Row]:
+        self.connection.preupdate_hook(changes.note)
+        try:
+            return list(super().rows(sql, *values))
+        finally:
+            self.connection.preupdate_hook(None)
+
+    def mend(self, sql: str, *values: Any) -> None:
+        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
+        if self._changes is None:
+            return self.run(sql, *values)
+        self._changes.trusts = True
+        try:
+            return self.run(sql, *values)
+        finally:
+            self._changes.trusts = False
+
+    def settle(self) -> None:
+        """Write the seals of what was changed."""
+        changes = self._changes
+        if changes:
+            for turn in changes.settle(self):
+                seal_again(self, changes.sealer, turn)
+            changes.forget()
 
     def log(self, event: Event) -> int:
         """Append an event-log row; returns its number."""
@@ -66,8 +125,19 @@ class WriteTransaction(Writing):
 
     def expect_erasure(self) -> None:
         """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
+        if self._recorded:
+            return
         self.run(EXPECT_ERASURE_SQL, self.now)
         self.erasures += 1
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """A slice of an erasure whose record says what is left: its log is cut once, behind the last slice."""
+        self._recorded = True
+        try:
+            yield
+        finally:
+            self._recorded = False
 
     def mark(self) -> tuple[Head, int, int]:
         """A point to go back to when a savepoint is rolled back."""
@@ -77,6 +147,8 @@ class WriteTransaction(Writing):
         """Forget what was logged and expected since the mark."""
         self._head, logged, self.erasures = mark
         del self.logged[logged:]
+        if self._changes is not None:
+            self._changes.forget()
 
     @property
     def head(self) -> Head:
@@ -96,8 +168,10 @@ class Writer:
         gate: AbstractContextManager[object],
         place: Place,
         pending_erasures: int,
+        changes: Changes | None = None,
     ) -> None:
         self._settings = settings
+        self.changes = changes
         self._place = place
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
@@ -115,6 +189,8 @@ class Writer:
         self._tight = True
         self._erasures = pending_erasures
         self._erased = threading.Condition()
+        # When the log could not be cut since: a reader holds it, or the disk refuses. None while nothing is in the way.
+        self._held_since: float | None = None
         self.erased = 0
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
@@ -210,13 +286,20 @@ class Writer:
         return self._erasures
 
     def finish_erasures(self, wait: float) -> bool:
-        """Wait until no erased byte is left in the write-ahead log, at most `wait` seconds; whether it was reached."""
-        end = time.monotonic() + wait
+        """Wait until no erased byte is left in the write-ahead log; whether that was reached.
+
+        A log that is large, or a writer that is busy, is waited for as long as it takes; a reader that holds the log,
+        or a disk that refuses, for at most `wait` seconds.
+        """
+        begun = time.monotonic()
         with self._wake:
             self._wake.notify()
         with self._erased:
-            while self._erasures and not self._stopped and (left := end - time.monotonic()) > 0:
-                self._erased.wait(left)
+            while self._erasures and not self._stopped:
+                held = self._held_since
+                if held is not None and time.monotonic() > max(held, begun) + wait:
+                    break
+                self._erased.wait(HELD_LOOK_S)
         return not self._erasures
 
     def cut_log(self, wait: float) -> bool:
@@ -396,7 +479,7 @@ class Writer:
                 self._connection.execute("BEGIN IMMEDIATE")
                 if self._doubtful:
                     self._catch_up()
-                tx = WriteTransaction(self._connection, self._head, self._chain_hash)
+                tx = WriteTransaction(self._connection, self._head, self._chain_hash, self.changes)
                 tx.now = self._clock()
                 for job in jobs:
                     job.error = None
@@ -455,6 +538,7 @@ class Writer:
         tx.connection.execute("SAVEPOINT job")
         try:
             job.result = job.run(tx)
+            tx.settle()
             if job.grows and self._tight and self._over_ceiling():
                 raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
             tx.connection.execute("RELEASE job")
@@ -482,7 +566,10 @@ class Writer:
     def _try_erasures(self) -> None:
         """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
         if not self._checkpoints.attempt(TRUNCATE):
+            if self._held_since is None:
+                self._held_since = time.monotonic()
             return
+        self._held_since = None
         # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
         self._connection.pragma("shrink_memory")
         clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)

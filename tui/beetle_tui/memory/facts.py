@@ -10,9 +10,12 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.codec import to_plain
+from beetle.contracts.common import Report
+from beetle.contracts.errors import BeetleError, NotFound
 from beetle.contracts.governance import FactKind
 from beetle.contracts.long_term import (
+    FactAction,
     FactRevision,
     FactState,
     LongTermDetailReport,
@@ -23,12 +26,14 @@ from beetle.contracts.long_term import (
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen
 from beetle_tui.bounds import TooLongToEdit, bound
-from beetle_tui.dialogs import Ask, needed
+from beetle_tui.dialogs import Ask, Faults, needed, told_lines
 from beetle_tui.filter import FilterBar
 from beetle_tui.form import Choose, Field, Form, Option
+from beetle_tui.keys import hinted
 from beetle_tui.memory.section import NOT_SHOWN, StateSection, day, seen_through, short
+from beetle_tui.naming import ConfirmEach
 from beetle_tui.prose import Block, section
-from beetle_tui.rows import Batch, CursorRows
+from beetle_tui.rows import PAGE, Batch, CursorRows
 from beetle_tui.split import remark, value, written
 from beetle_tui.table import Column
 from beetle_tui.text import count, moment
@@ -40,8 +45,8 @@ REACHES = {
     "subject_private": "the space's own agent alone",
 }
 MOST_REASON = 512
-MOST_NAMED = 8
-"""Refs that a question names one by one."""
+SHOWN_WORDS = 500
+"""Characters of a fact that a question about it shows."""
 
 
 class Facts(StateSection[LongTermRecord]):
@@ -71,8 +76,8 @@ class Facts(StateSection[LongTermRecord]):
     def __init__(self, area: AreaScreen) -> None:
         super().__init__(area)
         self._kind: str | None = None
-        self._named: tuple[str, int] | None = None
-        """The ref that was followed to a fact, and where the list stood then; while that is shown."""
+        self._only: str | None = None
+        """The ref that was followed to a fact, while the list holds that fact alone."""
 
     def compose(self) -> ComposeResult:
         """The list, the detail, and what filters."""
@@ -100,6 +105,9 @@ class Facts(StateSection[LongTermRecord]):
 
     async def rows(self) -> CursorRows[LongTermRecord]:
         """See Section."""
+        if (ref := self._only) is not None:
+            self.listing.note(hinted(self.app, "a ref led to it; {section-back} in the list shows all"))
+            return CursorRows(lambda cursor, most: self._one(ref))
         kept = [each for each in (self.state, self._kind) if each not in (None, "current")]
         query = self.query_one(FilterBar).text
         self.listing.note(", ".join([*map(str, kept), *([f"holding “{query}”"] if query else [])]))
@@ -110,43 +118,54 @@ class Facts(StateSection[LongTermRecord]):
         seen = await self._whole(row.ref)
         return title_of(seen.record), list(fact_parts(seen))
 
+    async def whole(self, row: LongTermRecord) -> Any:
+        """See Section."""
+        return to_plain(await self._whole(row.ref))
+
     async def _whole(self, ref: str) -> LongTermDetailReport:
         asked = {"ref": ref, "history": True, "view": self.view}
         return cast(LongTermDetailReport, await self.area.link.call("long_term.detail", asked))
 
     def show_ref(self, ref: str) -> None:
-        """Show one fact, whatever the list holds, until another row is chosen."""
-        self._named = ref, self.table.index
-        self.look_again()
+        """Choose one fact in the list; where that does not hold it, list it alone, until another list is wanted."""
+        self.begin(partial(self._show_ref, ref))
+
+    async def _show_ref(self, ref: str) -> None:
+        if self.view is None:
+            catalog = await self.area.ask("memory.capabilities")
+            if catalog is None:
+                return
+            self.view = seen_through(cast(MemoryCapabilityCatalog, catalog))
+        rows, table = self.table.rows, self.table
+        place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
+        if place is not None:
+            table.choose(place)
+        else:
+            try:
+                await self._whole(ref)
+            except BeetleError as error:
+                self.area.tell(error)
+                return
+            self._only = ref
+            await self.list_anew()
         self.detail.focus()
 
-    def look_again(self) -> None:
-        """See Section."""
-        if self._named is None:
-            super().look_again()
-        else:
-            self.run_worker(partial(self._look_at, self._named[0]), name="look", group="look", exclusive=True)
+    def show_anew(self) -> None:
+        """See Section: no fact is listed alone any more."""
+        self._only = None
+        super().show_anew()
 
-    def moves_on(self) -> bool:
-        """See Section: what a ref named stays in sight while the list is read."""
-        if self._named is not None and self.table.index == self._named[1]:
-            return False
-        self._named = None
-        return True
+    def action_back(self) -> None:
+        """To the list; there, from one fact alone to all of them."""
+        if self._only is not None and self.table.has_focus:
+            self.show_anew()
+        super().action_back()
 
-    async def _look_at(self, ref: str) -> None:
+    async def _one(self, ref: str) -> Batch[LongTermRecord]:
         try:
-            if self.view is None:
-                self.view = seen_through(
-                    cast(MemoryCapabilityCatalog, await self.area.link.call("memory.capabilities"))
-                )
-            seen = await self._whole(ref)
-        except BeetleError as error:
-            self._named = None
-            self.area.tell(error)
-            return
-        self.row = seen.record
-        self.detail.tell_of(title_of(seen.record), self.key(seen.record), fact_parts(seen))
+            return Batch(((await self._whole(ref)).record,), None, 1)
+        except NotFound:
+            return Batch((), None, 0)
 
     async def _page(self, cursor: str | None, most: int) -> Batch[LongTermRecord]:
         query = self.query_one(FilterBar).text or None
@@ -170,12 +189,27 @@ class Facts(StateSection[LongTermRecord]):
             self._kind = chosen or None
             self.show_anew()
 
-    @work(group="action", exclusive=True)
-    async def action_reword(self, action: str) -> None:
+    def action_reword(self, action: FactAction) -> None:
         """Correct the fact, or put another in its place."""
-        row = self._chosen()
-        if row is None:
-            return
+        self.with_chosen(partial(self._reword, action))
+
+    def action_stale(self) -> None:
+        """Mark the fact stale."""
+        self.with_chosen(self._stale)
+
+    def action_reach(self) -> None:
+        """Change whom the fact may reach."""
+        self.with_chosen(self._reach)
+
+    def action_delete(self) -> None:
+        """Erase the fact, once it was said what goes."""
+        self.with_chosen(self._delete)
+
+    def action_forget(self) -> None:
+        """Erase every fact that holds some words: rehearsed first, and done with the rehearsal's token."""
+        self.begin(self._forget)
+
+    async def _reword(self, action: FactAction, row: LongTermRecord) -> None:
         if row.content is None:
             self.area.tell("the words of this fact are not shown in this view, so they cannot be changed here")
             return
@@ -185,45 +219,28 @@ class Facts(StateSection[LongTermRecord]):
             self.area.tell(f"{error.message}; `beetle long-term mutate` takes what the profile allows")
             return
         title = "Correct the fact" if action == "correct" else "Another fact in its place"
-        values = await self.app.push_screen_wait(Form(title, word_fields(row), check=lambda given: _same(row, given)))
-        if values is None:
-            return
-        await self._mutate(row, action, values["reason"], **changed_words(row, values))
 
-    @work(group="action", exclusive=True)
-    async def action_stale(self) -> None:
-        """Mark the fact stale."""
-        row = self._chosen()
-        if row is None:
-            return
-        lines = [_named(row), "Recall and projection leave it out from now on; its words stay."]
-        reason = await self.app.push_screen_wait(Ask("Mark stale: why?", lines, fault=reason_fault))
-        if reason is not None:
-            await self._mutate(row, "mark_stale", reason)
+        async def run(values: Mapping[str, str]) -> Faults:
+            return await self._mutate(row, action, values["reason"], **changed_words(row, values))
 
-    @work(group="action", exclusive=True)
-    async def action_reach(self) -> None:
-        """Change whom the fact may reach."""
-        row = self._chosen()
-        if row is None:
-            return
+        fields, lines = word_fields(row), [row.ref]
+        await self.app.push_screen_wait(Form(title, fields, lines, check=lambda given: _same(row, given), run=run))
+
+    async def _stale(self, row: LongTermRecord) -> None:
+        lines = [*_naming(row), "Recall and projection leave it out from now on; its words stay."]
+        run = partial(self._mutate, row, "mark_stale")
+        await self.app.push_screen_wait(Ask("Mark stale: why?", lines, fault=reason_fault, run=run))
+
+    async def _reach(self, row: LongTermRecord) -> None:
         options = [Option(name, f"{name}: {told}") for name, told in REACHES.items()]
         privacy = await self.app.push_screen_wait(Choose("Whom the fact may reach", options))
-        if privacy is None:
-            return
-        reason = await self.app.push_screen_wait(
-            Ask("Why?", [_named(row), f"It becomes {privacy}."], fault=reason_fault)
-        )
-        if reason is not None:
-            await self._mutate(row, "change_scope", reason, privacy=privacy)
+        if privacy is not None:
+            lines = [*_naming(row), f"It becomes {privacy}."]
+            run = partial(self._mutate, row, "change_scope", privacy=privacy)
+            await self.app.push_screen_wait(Ask("Why?", lines, fault=reason_fault, run=run))
 
-    @work(group="action", exclusive=True)
-    async def action_delete(self) -> None:
-        """Erase the fact, once it was said what goes."""
-        row = self._chosen()
-        if row is None:
-            return
-        asked = {"action": "delete", "ref": row.ref, "view": self.view}
+    async def _delete(self, row: LongTermRecord) -> None:
+        asked = {"action": "delete", "ref": row.ref, "view": self.view, "expected_revision": row.revision}
         foreseen = await self.area.ask("long_term.mutate", {**asked, "dry_run": True})
         if foreseen is None:
             return
@@ -232,50 +249,76 @@ class Facts(StateSection[LongTermRecord]):
             self.area.tell(f"nothing would change: {goes.outcome}")
             return
         lines = [
-            _named(row),
+            *_naming(row),
             f"Its words go, of {count(row.revision, 'revision')}. A tombstone stays: id, kind, states, times.",
             f"Links to evidence: {len(goes.derived_refs)}. What was said stays as it is.",
             "This cannot be undone.",
         ]
         if await self.agreed("Delete the fact?", lines):
-            done = await self.changed("long_term.mutate", {**asked, "expected_revision": row.revision})
+            done = await self.changed("long_term.mutate", asked)
             if done is not None:
                 await self.told("Deleted", erased_lines(cast(LongTermMutateReport, done)))
 
-    @work(group="action", exclusive=True)
-    async def action_forget(self) -> None:
-        """Erase every fact that holds some words: rehearsed first, and done with the rehearsal's token."""
+    async def _forget(self) -> None:
         lines = ["Every fact whose topic, content or keywords hold all of these words is erased, whatever its state."]
-        words = await self.app.push_screen_wait(
-            Ask("Forget by words", lines, value=self.query_one(FilterBar).text, fault=needed("give words"))
-        )
-        if words is None:
-            return
+        done: list[LongTermMutateReport] = []
+
+        async def run(words: str) -> Faults:
+            return await self._forget_words(words, done)
+
+        words = self.query_one(FilterBar).text
+        fault = needed("give words")
+        await self.app.push_screen_wait(Ask("Forget by words", lines, value=words, fault=fault, run=run))
+        if done:
+            await self.told("Forgotten", erased_lines(done[0]))
+
+    async def _forget_words(self, words: str, done: list[LongTermMutateReport]) -> Faults:
         asked = {"action": "forget_by_query", "query": words, "view": self.view}
-        foreseen = await self.area.ask("long_term.mutate", {**asked, "dry_run": True})
-        if foreseen is None:
-            return
-        goes = cast(LongTermMutateReport, foreseen)
-        if goes.confirm_token is None or not goes.affected:
-            self.area.tell(f"no fact holds “{words}”: nothing to forget")
-            return
-        if await self.agreed("Forget these facts?", [f"Words: {short(words)}", *forgotten_lines(goes)]):
-            done = await self.changed("long_term.mutate", {**asked, "confirm": goes.confirm_token})
-            if done is not None:
-                await self.told("Forgotten", erased_lines(cast(LongTermMutateReport, done)))
+        try:
+            goes = cast(LongTermMutateReport, await self.area.link.call("long_term.mutate", {**asked, "dry_run": True}))
+            if goes.confirm_token is None or not goes.affected:
+                return [f"no fact holds “{words}”: nothing to forget"]
+            named = await self._named(words, goes.refs)
+        except BeetleError as error:
+            return told_lines(error)
+        lines = [f"Words: {short(words)}", *forgotten_lines(goes)]
+        if not await self.app.push_screen_wait(ConfirmEach("Forget these facts?", lines, named)):
+            return ["Nothing was forgotten."]
+        confirmed = {**asked, "confirm": goes.confirm_token}
+        return await self.change(
+            "long_term.mutate", confirmed, lambda report: done.append(cast(LongTermMutateReport, report))
+        )
 
-    async def _mutate(self, row: LongTermRecord, action: str, reason: str, **changes: Any) -> None:
+    async def _named(self, words: str, refs: Sequence[str]) -> list[str]:
+        """What each of these facts says, with its ref. Those that hold the words now are listed at once; those whose
+        earlier words held them are read one by one.
+
+        Raises:
+            BeetleError: one of them cannot be read.
+        """
+        known: dict[str, LongTermRecord] = {}
+        asked = {"query": words, "state": "all", "view": self.view, "limit": PAGE}
+        cursor: str | None = None
+        while True:
+            page = cast(LongTermListReport, await self.area.link.call("long_term.list", {**asked, "cursor": cursor}))
+            known |= {each.ref: each for each in page.records}
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        for ref in refs:
+            if ref not in known:
+                known[ref] = (await self._whole(ref)).record
+        return [f"{_named(known[ref])} ({ref})" for ref in refs]
+
+    async def _mutate(self, row: LongTermRecord, action: FactAction, reason: str, **changes: Any) -> Faults:
         asked = {"action": action, "ref": row.ref, "reason": reason, "expected_revision": row.revision, **changes}
-        done = await self.changed("long_term.mutate", {"view": self.view, **asked})
-        if done is not None:
-            report = cast(LongTermMutateReport, done)
-            revision = "" if report.revision is None else f", revision {report.revision}"
-            self.area.tell(f"{report.outcome}{revision}: {report.ref or row.ref}")
 
-    def _chosen(self) -> LongTermRecord | None:
-        if self.row is None:
-            self.area.tell("no fact is chosen")
-        return self.row
+        def tell(report: Report) -> None:
+            done = cast(LongTermMutateReport, report)
+            revision = "" if done.revision is None else f", revision {done.revision}"
+            self.area.tell(f"{done.outcome}{revision}: {done.ref or row.ref}")
+
+        return await self.change("long_term.mutate", {"view": self.view, **asked}, tell)
 
 
 def title_of(record: LongTermRecord) -> str:
@@ -356,9 +399,8 @@ def changed_words(row: LongTermRecord, values: Mapping[str, str]) -> dict[str, A
 def forgotten_lines(goes: LongTermMutateReport) -> Iterator[str]:
     """What a rehearsal of forgetting has found."""
     yield f"{count(goes.affected, 'fact')} would be erased; tombstones stay."
-    yield from (f"  {each}" for each in goes.refs[:MOST_NAMED])
-    if len(goes.refs) > MOST_NAMED:
-        yield f"  and {len(goes.refs) - MOST_NAMED:,} more"
+    if len(goes.refs) < goes.affected:
+        yield f"Of these the first {len(goes.refs):,} are named below."
     if goes.waiting:
         yield f"{count(goes.waiting, 'waiting candidate')} would go with them."
     if goes.proposals:
@@ -402,4 +444,10 @@ def _words(record: LongTermRecord) -> str:
 
 
 def _named(record: LongTermRecord) -> str:
-    return f"{record.topic}: {short(_words(record))}" if record.topic else short(_words(record))
+    words = short(_words(record), SHOWN_WORDS)
+    return f"{record.topic}: {words}" if record.topic else words
+
+
+def _naming(record: LongTermRecord) -> list[str]:
+    """The lines of a question that say which fact it is about."""
+    return [_named(record), f"({record.ref}, {record.state}, revision {record.revision})"]

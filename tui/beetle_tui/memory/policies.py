@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, cast, get_args
+from functools import partial
+from typing import ClassVar, cast, get_args
 
-from textual import work
 from textual.binding import Binding, BindingType
 
+from beetle.contracts.common import Report
 from beetle.contracts.errors import Forbidden
 from beetle.contracts.governance import FactKind, LongTermPolicyReport, PolicyView
 from beetle.contracts.maintain import GovernanceReport
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen
+from beetle_tui.dialogs import Faults
 from beetle_tui.form import Field, Form
 from beetle_tui.loaded_rows import LoadedRows
 from beetle_tui.memory.section import NOT_SHOWN, Section, day
@@ -105,12 +107,18 @@ class Policies(Section[PolicyView]):
         if report.policies != self._policies:
             self._policies = report.policies
             if self.table.rows is not None:
-                self.table.show(LoadedRows(self._policies), min(self.table.index, max(0, len(self._policies) - 1)))
+                self.table.renew(LoadedRows(self._policies))
 
-    @work(group="action", exclusive=True)
-    async def action_make(self, action: str) -> None:
+    def action_make(self, action: str) -> None:
         """Make a policy."""
-        values = await self.app.push_screen_wait(
+        self.begin(partial(self._make, action))
+
+    async def _make(self, action: str) -> None:
+        async def run(values: Mapping[str, str]) -> Faults:
+            given = {name: value.strip() for name, value in values.items() if value.strip()}
+            return await self.change("long_term.policy", {"action": action, **given}, partial(self._tell, action))
+
+        await self.app.push_screen_wait(
             Form(
                 "Pause what may be remembered" if action == "pause" else "Suppress what may be remembered",
                 [
@@ -121,39 +129,40 @@ class Policies(Section[PolicyView]):
                 ],
                 [DOES[action]],
                 check=lambda given: _nothing_named(action, given),
+                run=run,
             )
         )
-        if values is not None:
-            given = {name: value.strip() for name, value in values.items() if value.strip()}
-            await self._change({"action": action, **given})
 
-    @work(group="action", exclusive=True)
-    async def action_lift(self) -> None:
+    def action_lift(self) -> None:
         """Lift the chosen policy, once it was said what is lifted with it."""
-        row = self.row
-        if row is None:
-            self.area.tell("no policy is chosen")
-            return
+        self.with_chosen(self._lift)
+
+    async def _lift(self, row: PolicyView) -> None:
         if row.topic is None and topic_of(row) == NOT_SHOWN:
             self.area.tell("the topic of this policy is not shown in this view, so it cannot be named")
             return
         alike = [each for each in self._policies if _named(each) == _named(row)]
         lines = [words_of(each) for each in alike]
         lines.append("What waited for a pause to end is judged then.")
-        if await self.agreed("Lift (resume)?", lines):
-            named = {name: value for name, value in _named(row).items() if value is not None}
-            await self._change({"action": "resume", **named})
-
-    async def _change(self, asked: Mapping[str, Any]) -> None:
-        done = await self.changed("long_term.policy", asked)
-        if done is None:
+        if not await self.agreed("Lift (resume)?", lines):
             return
+        now = await self.area.ask("long_term.policy", {"action": "list"})
+        if now is None:
+            return
+        self._take(cast(LongTermPolicyReport, now))
+        if [each for each in self._policies if _named(each) == _named(row)] != alike:
+            self.area.tell(f"{words_of(row)}: it was changed or lifted meanwhile, and nothing was done")
+            return
+        named = {name: value for name, value in _named(row).items() if value is not None}
+        done = await self.changed("long_term.policy", {"action": "resume", **named})
+        if done is not None:
+            self._tell("resume", done)
+
+    def _tell(self, action: str, done: Report) -> None:
         report = cast(LongTermPolicyReport, done)
         self._take(report)
         judged = f"; {count(report.rejudged, 'candidate')} judged again" if report.rejudged else ""
-        self.area.tell(
-            f"{asked['action']}: {'done' if report.changed else 'nothing changed, it holds already'}{judged}"
-        )
+        self.area.tell(f"{action}: {'done' if report.changed else 'nothing changed, it holds already'}{judged}")
 
 
 def topic_of(row: PolicyView) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, cast, get_args
+from functools import partial
+from typing import Any, ClassVar, Literal, cast, get_args
 
-from textual import work
 from textual.binding import Binding, BindingType
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.evolve import (
     EvolveListReport,
     EvolvePreviewReport,
@@ -76,17 +77,23 @@ class Proposals(StateSection[ProposalSummary]):
         seen = cast(EvolvePreviewReport, await self.area.link.call("evolve.preview", asked))
         return f"{row.kind} ({seen.proposal.state})", list(proposal_parts(seen))
 
+    async def whole(self, row: ProposalSummary) -> Any:
+        """See Section."""
+        asked = {"proposal_id": row.proposal_id, "view": self.view}
+        return to_plain(await self.area.link.call("evolve.preview", asked))
+
     async def _page(self, cursor: str | None, most: int) -> Batch[ProposalSummary]:
         asked = {"state": self.state, "view": self.view, "limit": most, "cursor": cursor}
         found = cast(EvolveListReport, await self.area.link.call("evolve.list", asked))
         return Batch(found.proposals, found.next_cursor, found.total)
 
-    @work(group="action", exclusive=True)
-    async def action_decide(self, decision: Literal["submit", "withdraw"]) -> None:
+    def action_decide(self, decision: Literal["submit", "withdraw"]) -> None:
         """Carry the proposal out, or close it; asked first, with what it comes to."""
-        row = self.row
-        if row is None or row.state != "open":
-            self.area.tell("no proposal is chosen" if row is None else f"this proposal is {row.state}, not open")
+        self.with_chosen(partial(self._decide, decision))
+
+    async def _decide(self, decision: Literal["submit", "withdraw"], row: ProposalSummary) -> None:
+        if row.state != "open":
+            self.area.tell(f"this proposal is {row.state}, not open")
             return
         asked = {"proposal_id": row.proposal_id, "view": self.view}
         preview = await self.area.ask("evolve.preview", asked)
@@ -95,7 +102,14 @@ class Proposals(StateSection[ProposalSummary]):
         seen = cast(EvolvePreviewReport, preview)
         about = f"{row.kind} {row.target or ''}: {short(row.rationale)}"
         comes = verdict_of(seen) if decision == "submit" else "It is closed without a change, and its text erased."
-        if not await self.agreed(f"{decision.capitalize()} the proposal?", [about, comes]):
+        if not await self.agreed(f"{decision.capitalize()} the proposal?", [about, f"({row.proposal_id})", comes]):
+            return
+        again = await self.area.ask("evolve.preview", asked)
+        if again is None:
+            return
+        now = cast(EvolvePreviewReport, again)
+        if (now.proposal, verdict_of(now), now.diffs) != (seen.proposal, verdict_of(seen), seen.diffs):
+            self.area.tell(f"{about}: it was changed or decided meanwhile, and nothing was done")
             return
         done = await self.changed(
             "evolve.submit", {"proposal_ids": [row.proposal_id], "decision": decision, "view": self.view}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -11,12 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle.contracts.names import ViewName
 from beetle_tui.area import AreaScreen
-from beetle_tui.dialogs import Confirm, Told
+from beetle_tui.dialogs import Confirm, Faults, Told, told_lines
+from beetle_tui.exporting import Pages, json_line, lines_of
 from beetle_tui.keys import hinted
 from beetle_tui.prose import Block
 from beetle_tui.rows import Rows
@@ -26,7 +28,6 @@ from beetle_tui.table import Column, Listing, Table
 T = TypeVar("T")
 
 NOT_SHOWN = "(not shown in this view)"
-SHORTEST = 8
 
 
 class Section(Vertical, Generic[T]):
@@ -49,12 +50,15 @@ class Section(Vertical, Generic[T]):
         """`area` is the screen that it is a part of."""
         super().__init__(id=f"part-{self.TITLE.casefold()}")
         self.area = area
-        self.table: Table[T] = Table(self.columns(), dim=self.faint)
+        self.table: Table[T] = Table(self.columns(), dim=self.faint, key=self.key)
         self.listing: Listing[T] = Listing(self.table, noun=self.NOUN, empty=self.EMPTY)
         self.detail = Detail(self.TITLE)
-        self.row: T | None = None
-        """The chosen row; it stays while the list is read again."""
         self.view: ViewName | None = None
+
+    @property
+    def row(self) -> T | None:
+        """The row that is highlighted: what the detail shows, and what a key acts on."""
+        return self.table.chosen
 
     @abstractmethod
     def columns(self) -> Sequence[Column[T]]:
@@ -129,9 +133,10 @@ class Section(Vertical, Generic[T]):
 
     def show_anew(self) -> None:
         """Another list: another filter, another state."""
-        self.run_worker(self._show_anew, name="anew", group="anew", exclusive=True)
+        self.run_worker(self.list_anew, name="anew", group="anew", exclusive=True)
 
-    async def _show_anew(self) -> None:
+    async def list_anew(self) -> None:
+        """See show_anew; for workers."""
         try:
             rows = await self.rows()
             await rows.load(0, 0)
@@ -146,24 +151,26 @@ class Section(Vertical, Generic[T]):
         # A coroutine that is replaced before it began would be complained of; a function is just not called.
         self.run_worker(partial(self._look, self.row), name="look", group="look", exclusive=True)
 
-    def moves_on(self) -> bool:
-        """Whether the detail follows the list."""
-        return True
+    async def whole(self, row: T) -> Any:
+        """All that is known of a row, as builtins, for a file.
 
-    def lines(self) -> list[str]:
-        """What is shown, for a file: the rows that were read, and the detail."""
-        rows, width = self.table.rows, max(SHORTEST, self.table.size.width)
-        count = 0 if rows is None else rows.count
-        first = int(self.table.scroll_offset.y)
-        seen = range(first, min(count, first + self.table.size.height))
-        shown = [row for row in (rows.get(each) if rows is not None else None for each in seen) if row is not None]
-        listed = [self.table.head(width), *(self.table.line(row, width) for row in shown)]
-        return [*(each.rstrip() for each in listed), "", self.detail.title, *self.detail.texts]
+        Raises:
+            BeetleError: it cannot be read.
+        """
+        return to_plain(row)
+
+    async def exported(self) -> Pages:
+        """Every row of the list, whole; while the detail has the keys, all of the row that it shows."""
+        row = self.row
+        if row is not None and self.detail.has_focus:
+            yield [json_line(await self.whole(row))]
+            return
+        async for page in lines_of(await self.rows()):
+            yield page
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Show what it holds."""
-        if event.table is self.table and self.moves_on():
-            self.row = event.row
+        if event.table is self.table:
             self.look_again()
 
     def on_table_opened(self) -> None:
@@ -174,9 +181,31 @@ class Section(Vertical, Generic[T]):
         """To the list."""
         self.table.focus()
 
+    def with_chosen(self, step: Callable[[T], Awaitable[None]]) -> None:
+        """Take a step with the row that is highlighted as the key is pressed, whatever becomes of the list then."""
+        row = self.row
+        if row is None:
+            self.area.tell(f"no {self.NOUN[0]} is chosen")
+        else:
+            self.begin(partial(step, row))
+
+    def begin(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Take a step in a worker, one at a time."""
+        self.run_worker(step, name="action", group="action", exclusive=True)
+
     async def agreed(self, title: str, lines: Iterable[str]) -> bool:
         """Whether a person wants what is said to be done; for workers."""
         return await self.app.push_screen_wait(Confirm(title, lines))
+
+    async def change(self, operation: str, arguments: Any, then: Callable[[Report], None]) -> Faults:
+        """As `changed`, for a dialog that stays until it is done: `then` is handed the report."""
+        try:
+            report = await self.area.link.call(operation, arguments)
+        except BeetleError as error:
+            return told_lines(error)
+        self.area.read_now()
+        then(report)
+        return None
 
     async def changed(self, operation: str, arguments: Any) -> Report | None:
         """Run an operation that changes something, and read again: its report, or None when it was refused."""

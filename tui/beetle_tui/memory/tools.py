@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
-from textual import work
 from textual.binding import Binding, BindingType
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import AgentToolHint, MemoryProjectionReport
 from beetle.contracts.tool_registries import (
@@ -80,27 +80,37 @@ class Tools(Section[ToolRegistrySummary]):
             told = error
         return registry.registry_id, list(registry_parts(found, told))
 
+    async def whole(self, row: ToolRegistrySummary) -> Any:
+        """See Section."""
+        return to_plain(await self.area.link.call("tool_registry.get", {"registry_id": row.registry_id}))
+
     async def _page(self, cursor: str | None, most: int) -> Batch[ToolRegistrySummary]:
         asked = {"limit": most, "cursor": cursor}
         found = cast(ToolRegistryListReport, await self.area.link.call("tool_registry.list", asked))
         return Batch(found.registries, found.next_cursor, found.total)
 
-    @work(group="action", exclusive=True)
-    async def action_delete(self) -> None:
+    def action_delete(self) -> None:
         """Delete the registry, once it was said what goes."""
-        row = self.row
-        if row is None:
-            self.area.tell("no registry is chosen")
-            return
+        self.with_chosen(self._delete)
+
+    async def _delete(self, row: ToolRegistrySummary) -> None:
         lines = [
             f"{row.registry_id}: {count(row.tools, 'tool')}, revision {row.revision}.",
             "What was observed of its tools stays, and gives no hints until the registry is registered again.",
         ]
-        if await self.agreed("Delete the registry?", lines):
-            done = await self.changed("tool_registry.delete", {"registry_id": row.registry_id})
-            if done is not None:
-                report = cast(ToolRegistryMutationReport, done)
-                self.area.tell(f"{report.outcome}: {report.registry_id}, {count(len(report.removed), 'tool')}")
+        if not await self.agreed("Delete the registry?", lines):
+            return
+        now = await self.area.ask("tool_registry.get", {"registry_id": row.registry_id})
+        if now is None:
+            return
+        registry = cast(ToolRegistryGetReport, now).registry
+        if (registry.revision, registry.created_at) != (row.revision, row.created_at):
+            self.area.tell(f"{row.registry_id} was changed meanwhile, and nothing was done")
+            return
+        done = await self.changed("tool_registry.delete", {"registry_id": row.registry_id})
+        if done is not None:
+            report = cast(ToolRegistryMutationReport, done)
+            self.area.tell(f"{report.outcome}: {report.registry_id}, {count(len(report.removed), 'tool')}")
 
 
 def registry_parts(found: ToolRegistryGetReport, told: MemoryProjectionReport | BeetleError) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""Deferred governance: jobs that are not done, candidates that wait, and what was decided."""
+"""Deferred governance: candidates that wait, jobs that are not done, and what was decided."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import ClassVar, cast
 from textual import work
 from textual.binding import Binding, BindingType
 
-from beetle.contracts.maintain import GovernanceReport, MemoryMaintainReport, OpenJob
+from beetle.contracts.common import Report
+from beetle.contracts.maintain import GovernanceReport, MemoryMaintainReport
 from beetle.contracts.memory import MemoryCapabilityCatalog
+from beetle.contracts.waiting import GovernanceDecideReport, GovernanceListReport, WaitingCandidate, WaitingJob
 from beetle_tui.area import AreaScreen
-from beetle_tui.loaded_rows import LoadedRows
-from beetle_tui.memory.section import Section
+from beetle_tui.dialogs import Ask, Faults
+from beetle_tui.memory.section import NOT_SHOWN, Section, day, short
 from beetle_tui.prose import Block, section
-from beetle_tui.split import remark, value
+from beetle_tui.rows import Batch, CursorRows
+from beetle_tui.split import remark, value, written
 from beetle_tui.table import Column
 from beetle_tui.text import count, moment
 
+MOST_REASON = 512
+NO_CANDIDATE = "no candidate is chosen"
 WAITS_FOR = {
     "policy_paused": "a pause to be lifted",
     "soul_handoff": "the soul to take them over",
@@ -27,14 +32,20 @@ WAITS_FOR = {
 }
 
 
-class Waiting(Section[OpenJob]):
-    """The open jobs; the detail shows what else waits."""
+Row = WaitingCandidate | WaitingJob
+
+
+class Waiting(Section[Row]):
+    """Candidates that wait, the oldest first, then jobs that are not done; the detail shows what else there is."""
 
     TITLE = "Waiting"
-    NOUN = ("open job", "open jobs")
-    EMPTY = "No job is open"
+    NOUN = ("entry", "entries")
+    EMPTY = "Nothing waits"
     HOW = ""
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "accept", "Accept", id="waiting-accept", tooltip="judge the candidate as your own word"),
+        Binding("d", "reject", "Reject", id="waiting-reject", tooltip="erase the candidate, with a reason"),
+        Binding("R", "retry", "Retry", id="waiting-retry", tooltip="have the job tried again at once"),
         Binding("m", "maintain", "Maintain", id="maintain", tooltip="have the model read what was said since"),
     ]
 
@@ -42,50 +53,97 @@ class Waiting(Section[OpenJob]):
         super().__init__(area)
         self._report: GovernanceReport | None = None
 
-    def columns(self) -> Sequence[Column[OpenJob]]:
+    def columns(self) -> Sequence[Column[Row]]:
         """See Section."""
         return (
-            Column("State", lambda row: row.state, 8),
-            Column("Kind", lambda row: row.kind, 14),
-            Column("Why", lambda row: row.reason or ""),
-            Column("Tries", lambda row: f"{row.attempts:,}", 5, right=True),
-            Column("Due", lambda row: moment(row.due_at), 20, narrow=70),
+            Column(
+                "Waits for", lambda row: row.reason if isinstance(row, WaitingCandidate) else f"job {row.state}", 22
+            ),
+            Column("What", _what),
+            Column("Whose", lambda row: row.authority if isinstance(row, WaitingCandidate) else row.by, 17, narrow=90),
+            Column("Since", lambda row: day(_since(row)), 10, narrow=70),
         )
 
-    def key(self, row: OpenJob) -> object:
+    def key(self, row: Row) -> object:
         """See Section."""
-        return row.job_id
+        return row.waiting_id if isinstance(row, WaitingCandidate) else row.job_id
 
     async def load(self, catalog: MemoryCapabilityCatalog) -> None:
         """See Section."""
-        before = self._report
         self._report = cast(GovernanceReport, await self.area.link.call("governance.report"))
-        if before is not None and before.deferred.open_jobs != self._report.deferred.open_jobs:
-            self.table.show(await self.rows(), self.table.index)
         await super().load(catalog)
-        every = sum(each.count for each in self._report.deferred.jobs if each.state in ("leased", "waiting"))
-        listed = len(self._report.deferred.open_jobs)
-        self.listing.note(f"the next {listed:,} of {every:,}" if every > listed else "")
 
-    async def rows(self) -> LoadedRows[OpenJob]:
+    async def rows(self) -> CursorRows[Row]:
         """See Section."""
-        return LoadedRows(self._report.deferred.open_jobs if self._report is not None else ())
+        return CursorRows(self._page)
 
-    async def look(self, row: OpenJob) -> tuple[str, Iterable[Block]]:
+    async def _page(self, cursor: str | None, most: int) -> Batch[Row]:
+        asked = {"view": self.view, "limit": most, "cursor": cursor}
+        found = cast(GovernanceListReport, await self.area.link.call("governance.list", asked))
+        return Batch((*found.candidates, *found.jobs), found.next_cursor, found.total)
+
+    async def look(self, row: Row) -> tuple[str, Iterable[Block]]:
         """See Section."""
-        about = [
-            value("Job", row.job_id),
-            value("Kind", row.kind),
-            value("State", row.state + (f": {row.reason}" if row.reason else "")),
-            value("Tries", f"{row.attempts:,}"),
-            value("Made", f"{moment(row.created_at)} by {row.principal}"),
-            value("Due", moment(row.due_at)),
-        ]
-        return f"Job {row.job_id}", [*about, *self.nothing_chosen()]
+        if isinstance(row, WaitingCandidate):
+            return f"Candidate {row.waiting_id}", [*candidate_parts(row), *self.nothing_chosen()]
+        return f"Job {row.job_id}", [*job_parts(row), *self.nothing_chosen()]
 
     def nothing_chosen(self) -> Iterable[Block]:
-        """See Section: what waits is told even where no job is open."""
+        """See Section: what is counted is told even where nothing waits."""
         return () if self._report is None else governance_parts(self._report)
+
+    def action_accept(self) -> None:
+        """Judge the chosen candidate as the word of who sits here, after telling what that comes to."""
+        self.with_chosen(self._accept)
+
+    def action_reject(self) -> None:
+        """Erase the chosen candidate, with a reason."""
+        self.with_chosen(self._reject)
+
+    def action_retry(self) -> None:
+        """Have the chosen job taken up at once."""
+        self.with_chosen(self._retry)
+
+    async def _accept(self, row: Row) -> None:
+        if not isinstance(row, WaitingCandidate):
+            self.area.tell(NO_CANDIDATE)
+            return
+        asked = {"ids": [row.waiting_id], "decision": "accept", "view": self.view}
+        foreseen = await self.area.ask("governance.decide", {**asked, "dry_run": True})
+        if foreseen is None:
+            return
+        outcome = cast(GovernanceDecideReport, foreseen).outcomes[0]
+        comes = f"It is judged as your own word now: {outcome.outcome} ({outcome.reason})."
+        if await self.agreed("Accept this candidate?", [*_named(row), "", comes]):
+            await self._decide(asked)
+
+    async def _reject(self, row: Row) -> None:
+        if not isinstance(row, WaitingCandidate):
+            self.area.tell(NO_CANDIDATE)
+            return
+
+        async def run(reason: str) -> Faults:
+            asked = {"ids": [row.waiting_id], "decision": "reject", "reason": reason, "view": self.view}
+            return await self.change("governance.decide", asked, self._tell)
+
+        lines = [*_named(row), "", "It is erased, and a weaker word does not bring it back. Give a reason:"]
+        await self.app.push_screen_wait(Ask("Reject this candidate?", lines, fault=_reason_fault, run=run))
+
+    async def _retry(self, row: Row) -> None:
+        if not isinstance(row, WaitingJob):
+            self.area.tell("no job is chosen")
+        elif await self.agreed("Try this job again now?", [f"{row.kind} of {_conversation(row)}", _error(row)]):
+            await self._decide({"ids": [row.job_id], "decision": "retry"})
+
+    async def _decide(self, asked: dict[str, object]) -> None:
+        done = await self.changed("governance.decide", asked)
+        if done is not None:
+            self._tell(done)
+
+    def _tell(self, done: Report) -> None:
+        outcome = cast(GovernanceDecideReport, done).outcomes[0]
+        why = f": {outcome.reason}" if outcome.reason else ""
+        self.area.tell(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))
 
     @work(group="action", exclusive=True)
     async def action_maintain(self) -> None:
@@ -98,6 +156,77 @@ class Waiting(Section[OpenJob]):
         if report is not None:
             self.area.tell(maintained(cast(MemoryMaintainReport, report)))
             self.area.read_now()
+
+
+def candidate_parts(row: WaitingCandidate) -> Iterator[Block]:
+    """The detail of a candidate: what it says, why it waits, what it cites."""
+    if row.content is None:
+        yield from remark(NOT_SHOWN)
+    else:
+        yield from written(row.content)
+    yield from section("It waits")
+    yield value("For", f"{WAITS_FOR.get(row.reason, row.reason)} ({row.reason})")
+    yield value("Since", f"{moment(row.since)}; dropped after {moment(row.expires_at)}")
+    yield from section("Evidence")
+    shown = {message.ref: message for message in row.messages}
+    for ref in row.evidence_refs:
+        message = shown.get(ref)
+        yield value("Cites", ref, ref)
+        if message is not None:
+            yield value(message.role.capitalize(), message.excerpt or NOT_SHOWN)
+    if not row.evidence_refs:
+        yield from remark("It cites nothing.")
+    yield from section("About it")
+    yield value("Id", row.waiting_id)
+    yield value("Target", f"{row.target}, {row.kind}, {row.privacy}")
+    if row.topic:
+        yield value("Topic", row.topic)
+    yield value("Word of", f"{row.authority}, written by {row.by} in chat {row.chat_id}")
+
+
+def job_parts(row: WaitingJob) -> Iterator[Block]:
+    """The detail of a job: its conversation, its error, when it is tried again."""
+    yield value("Job", row.job_id)
+    yield value("Kind", row.kind)
+    yield value("About", _conversation(row))
+    yield value("State", row.state)
+    yield value("Error", _error(row))
+    yield value("Tries", f"{row.attempts:,}")
+    yield value("Made", f"{moment(row.created_at)} by {row.by}")
+    yield value("Changed", moment(row.updated_at))
+    yield value("Due", "never again, unless it is retried" if row.due_at is None else moment(row.due_at))
+
+
+def _what(row: Row) -> str:
+    return short(row.content) if isinstance(row, WaitingCandidate) else f"{_conversation(row)}: {_error(row)}"
+
+
+def _why(row: Row) -> str:
+    return row.reason if isinstance(row, WaitingCandidate) else f"{row.kind} job {row.state}"
+
+
+def _since(row: Row) -> str:
+    return row.since if isinstance(row, WaitingCandidate) else row.updated_at
+
+
+def _conversation(row: WaitingJob) -> str:
+    where = row.conversation
+    return "(not known)" if where is None else f"{where.channel_id}/{where.conversation_id}"
+
+
+def _error(row: WaitingJob) -> str:
+    return row.error or "no error"
+
+
+def _named(row: WaitingCandidate) -> list[str]:
+    """What a dialog says of a candidate."""
+    return [short(row.content), f"{row.target}, the word of {row.authority}, written by {row.by}"]
+
+
+def _reason_fault(text: str) -> str | None:
+    if not text.strip():
+        return "a reason is needed"
+    return f"at most {MOST_REASON} characters" if len(text) > MOST_REASON else None
 
 
 def governance_parts(report: GovernanceReport) -> Iterator[Block]:

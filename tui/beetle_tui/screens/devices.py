@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -11,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from beetle.contracts.capabilities import CAPABILITIES
+from beetle.contracts.common import Report
 from beetle.contracts.control import HelloReport
 from beetle.contracts.devices import (
     Device,
@@ -19,11 +19,12 @@ from beetle.contracts.devices import (
     DeviceRemovedReport,
     DeviceReport,
 )
-from beetle.contracts.errors import BeetleError, Conflict, Forbidden, InvalidRequest
+from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.device_dialogs import Checklist, Credentials, KeyShown
-from beetle_tui.dialogs import Ask, Confirm, needed
+from beetle_tui.dialogs import Ask, Confirm, Faults, needed, told_lines
+from beetle_tui.exporting import Pages, lines_of
 from beetle_tui.filter import FilterBar
 from beetle_tui.form import Field, Form
 from beetle_tui.keys import hinted, key_for
@@ -79,7 +80,9 @@ class Devices(AreaScreen):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._table: Table[Device] = Table(COLUMNS, id="device-table", dim=lambda each: each.state != "active")
+        self._table: Table[Device] = Table(
+            COLUMNS, id="device-table", dim=lambda each: each.state != "active", key=lambda each: each.device_id
+        )
         self._detail = Detail("Device", id="device-detail")
         self._all: tuple[Device, ...] = ()
         self._rows: LoadedRows[Device] = LoadedRows()
@@ -129,19 +132,18 @@ class Devices(AreaScreen):
                 return tuple(found)
 
     def _arrange(self) -> None:
-        """Filter and order what was read; the chosen device stays the chosen one."""
-        chosen = self._table.chosen
-        wanted = self._wanted or (None if chosen is None else chosen.device_id)
+        """Filter and order what was read; the chosen device stays the chosen one, but for one that was just added."""
         name, key, falling = ORDERS[self._order]
         shown = [each for each in self._all if all(word in _found_by(each) for word in self._words)]
         shown.sort(key=key, reverse=falling)
         self._rows.hold(shown)
         if self._table.rows is None:  # before it was read nobody knows whether there is any
             self._table.show(self._rows)
-        place = next((n for n, each in enumerate(shown) if each.device_id == wanted), self._table.index)
-        if place < len(shown) and shown[place].device_id == self._wanted:
+        self._table.read()
+        place = next((n for n, each in enumerate(shown) if each.device_id == self._wanted), None)
+        if place is not None:
             self._wanted = None
-        self._table.choose(place)
+            self._table.choose(place)
         if not shown:
             self._show_none()
         hidden = len(self._all) - len(shown)
@@ -232,35 +234,35 @@ class Devices(AreaScreen):
         self.run_worker(step, group="device", name="device", exclusive=True)
 
     async def _add(self) -> None:
-        """What was filled in stays there while the daemon finds fault with it."""
-        values: Mapping[str, str] = {}
+        """What was filled in stays there until the daemon has taken it."""
         names: tuple[str, ...] = ()
-        fault: tuple[str, ...] = ()
-        while True:
-            filled = await self.app.push_screen_wait(_form(values, fault))
-            if filled is None:
-                return
-            values = filled
-            chosen = await self._choose(f"What {values['label'].strip()} may do", names)
-            if chosen is None:
-                return
-            names = chosen
+        added: list[DeviceKeyReport] = []
+
+        async def run(values: Mapping[str, str]) -> Faults:
+            nonlocal names
             given = {name: text.strip() for name, text in values.items() if text.strip()}
             try:
+                chosen = await self._choose(f"What {given['label']} may do", names)
+                if chosen is None:
+                    return []
+                names = chosen
                 report = await self.link.call("device.add", {**given, "capabilities": names})
-            except (InvalidRequest, Conflict, Forbidden) as error:
-                fault = (f"! {error.key}: {error.message}", *([f"  {error.hint}"] if error.hint else ()))
             except BeetleError as error:
-                self.tell(error)
-                return
-            else:
-                await self._show_key("Added: its key, this once", cast(DeviceKeyReport, report))
-                return
+                return told_lines(error)
+            added.append(cast(DeviceKeyReport, report))
+            return None
+
+        await self.app.push_screen_wait(Form("Add a device", FIELDS, run=run))
+        if added:
+            await self._show_key("Added: its key, this once", added[0])
 
     async def _choose(self, title: str, ticked: Sequence[str]) -> tuple[str, ...] | None:
-        catalog = cast("MemoryCapabilityCatalog | None", await self.ask("memory.capabilities"))
-        if catalog is None:
-            return None
+        """Have capabilities ticked; None when that was given up.
+
+        Raises:
+            BeetleError: it is not known which there are.
+        """
+        catalog = cast(MemoryCapabilityCatalog, await self.link.call("memory.capabilities"))
         known = catalog.capabilities
         # The daemon lets nobody grant what he has not himself; what the device has already may stay.
         entries = [
@@ -283,14 +285,29 @@ class Devices(AreaScreen):
         self.tell(f"{device.label} ({device.device_id}) has the key {device.appKeyFingerprint}")
 
     async def _rename(self, device: Device) -> None:
-        label = await self.app.push_screen_wait(
-            Ask("Rename the device", [f"Id {device.device_id}"], value=device.label, fault=needed("give it a label"))
-        )
-        if label is not None and label.strip() != device.label:
-            await self._change(device, f"{device.device_id} is called {label.strip()}", label=label.strip())
+        async def run(label: str) -> Faults:
+            if label.strip() == device.label:
+                return None
+            try:
+                if (other := await self._other(device)) is not None:
+                    return [other]
+                await self.link.call("device.update", {"device_id": device.device_id, "label": label.strip()})
+            except BeetleError as error:
+                return told_lines(error)
+            self.tell(f"{device.device_id} is called {label.strip()}")
+            self.outdate()
+            return None
+
+        fault = needed("give it a label")
+        lines = [f"Id {device.device_id}"]
+        await self.app.push_screen_wait(Ask("Rename the device", lines, value=device.label, fault=fault, run=run))
 
     async def _grant(self, device: Device) -> None:
-        names = await self._choose(f"What {device.label} may do", device.capabilities)
+        try:
+            names = await self._choose(f"What {device.label} ({device.device_id}) may do", device.capabilities)
+        except BeetleError as error:
+            self.tell(error)
+            return
         if names is not None and set(names) != set(device.capabilities):
             may = ", ".join(names) or "nothing"
             await self._change(device, f"{device.label} may from its next request on: {may}", capabilities=names)
@@ -314,8 +331,7 @@ class Devices(AreaScreen):
         ]
         if not await self.app.push_screen_wait(Confirm("Give it another key?", lines)):
             return
-        asked = {"device_id": device.device_id}
-        report = cast("DeviceKeyReport | None", await self.ask("device.rotate_key", asked))
+        report = cast("DeviceKeyReport | None", await self._ask_of(device, "device.rotate_key"))
         if report is not None:
             await self._show_key("Another key, this once", report)
 
@@ -337,32 +353,60 @@ class Devices(AreaScreen):
         ]
         if not await self.app.push_screen_wait(Confirm("Remove the device?", lines)):
             return
-        asked = {"device_id": device.device_id}
-        report = cast("DeviceRemovedReport | None", await self.ask("device.remove", asked))
+        report = cast("DeviceRemovedReport | None", await self._ask_of(device, "device.remove"))
         if report is not None:
             self.tell(f"{device.label} ({report.device_id}) is removed")
             self.outdate()
 
     async def _change(self, device: Device, done: str, **changes: Any) -> None:
-        asked = {"device_id": device.device_id, **changes}
-        report = cast("DeviceReport | None", await self.ask("device.update", asked))
+        report = cast("DeviceReport | None", await self._ask_of(device, "device.update", **changes))
         if report is not None:
             self.tell(done)
             self.outdate()
+
+    async def _ask_of(self, device: Device, operation: str, **arguments: Any) -> Report | None:
+        """Run an operation on a device as it was when the key was pressed: its report, or None, which is told."""
+        try:
+            other = await self._other(device)
+        except BeetleError as error:
+            self.tell(error)
+            return None
+        if other is None:
+            return await self.ask(operation, {"device_id": device.device_id, **arguments})
+        self.tell(other)
+        return None
+
+    async def _other(self, device: Device) -> str | None:
+        """What to say where a device is another one than when the key was pressed; None where it is the same.
+
+        Raises:
+            BeetleError: the devices cannot be read.
+        """
+        now = next((each for each in await self._read_all() if each.device_id == device.device_id), None)
+        if now is None:
+            return f"{device.label} ({device.device_id}) was removed meanwhile, and nothing was done"
+        if _settings(now) != _settings(device):
+            return f"{device.label} ({device.device_id}) was changed meanwhile, and nothing was done"
+        return None
 
     def copied(self) -> str | None:
         """The chosen device's id."""
         device = self._table.chosen
         return None if device is None else device.device_id
 
-    def shown_lines(self) -> list[str]:
-        """The devices that are listed, a JSON object each. Keys are in none."""
-        return [json.dumps(as_plain(each), ensure_ascii=False) for each in self._rows.items]
+    def exported(self) -> Pages:
+        """The devices that are listed. Keys are in none."""
+        return lines_of(self._rows, as_plain)
 
 
 def as_plain(device: Device) -> dict[str, Any]:
     """A device as `beetle device list --json` has it."""
     return {name: getattr(device, name) for name in device.__struct_fields__}
+
+
+def _settings(device: Device) -> dict[str, Any]:
+    """All of it but what comes and goes as it connects."""
+    return {name: held for name, held in as_plain(device).items() if name not in ("connections", "last_seen")}
 
 
 def device_blocks(device: Device, suspend: str) -> Iterator[Block]:
@@ -381,14 +425,12 @@ def device_blocks(device: Device, suspend: str) -> Iterator[Block]:
     yield from (value(name, meanings.get(name, "")) for name in device.capabilities)
 
 
-def _form(values: Mapping[str, str], fault: Sequence[str]) -> Form:
-    fields = (
-        Field("label", "Label: what people call it", hint="Kitchen display", fault=needed("give it a label")),
-        Field("device_id", "Id", hint="made up when left empty"),
-        Field("owner_id", "Owner: whose memory it works on", hint="this console's owner when left empty"),
-        Field("agent_id", "Agent: which agent it is", hint="this console's agent when left empty"),
-    )
-    return Form("Add a device", [each._replace(value=values.get(each.key, "")) for each in fields], fault)
+FIELDS = (
+    Field("label", "Label: what people call it", hint="Kitchen display", fault=needed("give it a label")),
+    Field("device_id", "Id", hint="made up when left empty"),
+    Field("owner_id", "Owner: whose memory it works on", hint="this console's owner when left empty"),
+    Field("agent_id", "Agent: which agent it is", hint="this console's agent when left empty"),
+)
 
 
 def _connections_end(device: Device) -> str:

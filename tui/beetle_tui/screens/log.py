@@ -16,9 +16,11 @@ from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.event_log import EventRow
 from beetle_tui.area import AreaScreen, Shared
+from beetle_tui.exporting import Pages, lines_of, one_line
 from beetle_tui.filter import FilterBar
 from beetle_tui.json_view import ReportView
 from beetle_tui.keys import hinted, key_for
+from beetle_tui.loaded_rows import LoadedRows
 from beetle_tui.log_filter import LogFilter, read_filter
 from beetle_tui.log_rows import Entry, LogRows, read_log
 from beetle_tui.messages import StoreVerified
@@ -54,7 +56,7 @@ class Log(AreaScreen):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._table: Table[Entry] = Table(COLUMNS, id="log-table")
+        self._table: Table[Entry] = Table(COLUMNS, id="log-table", key=lambda each: each.row.seq)
         self._detail = Detail("Row", id="log-detail")
         self._verified: StoreVerifyReport | None = None
         self._verified_at = ""
@@ -241,13 +243,15 @@ class Log(AreaScreen):
         entry = self._table.chosen
         return None if entry is None else json.dumps(as_plain(entry.row), ensure_ascii=False)
 
-    def shown_lines(self) -> list[str]:
-        """The rows that are kept, a JSON object each."""
-        rows = self._rows
+    def exported(self) -> Pages:
+        """See AreaScreen: every row that the filter lets through, as far as the list goes; of the detail its row."""
+        entry, rows = self._table.chosen, self._rows
+        if entry is not None and self._detail.has_focus:
+            return one_line(as_plain(entry.row))
         if rows is None:
-            return []
-        kept = (rows.get(index) for index in range(rows.count))
-        return [json.dumps(as_plain(each.row), ensure_ascii=False) for each in kept if each is not None]
+            return lines_of(LoadedRows[Entry]())
+        # Another list: what is read for the file is no news of the one that is shown.
+        return lines_of(LogRows(self.link, rows.wanted, rows.newest_first, rows.end), lambda each: as_plain(each.row))
 
 
 def as_plain(row: EventRow) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen, Shared
+from beetle_tui.exporting import Pages
 from beetle_tui.memory.facts import Facts
 from beetle_tui.memory.policies import Policies
 from beetle_tui.memory.proposals import Proposals
@@ -83,9 +84,9 @@ class Memory(AreaScreen):
         """See AreaScreen."""
         return self.part.copied()
 
-    def shown_lines(self) -> list[str]:
-        """See AreaScreen: the rows in sight, and the whole detail."""
-        return self.part.lines()
+    def exported(self) -> Pages:
+        """See AreaScreen."""
+        return self.part.exported()
 
     def open_ref(self, ref: str) -> None:
         """See AreaScreen: the fact of a ref."""

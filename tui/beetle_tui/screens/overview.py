@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from textual.app import ComposeResult
 from textual.containers import ItemGrid
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.console import ConsoleOverviewReport, SessionOverview, StorageState
 from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.event_log import EventLogReadReport
 from beetle.contracts.memory import MemoryInspectionReport, PlaneCounts, StoreState
-from beetle_tui.activity import STEP_SECONDS, Activity, History, activity_lines, asked_by_others, reading_of
+from beetle_tui.activity import MOST_BARS, STEP_SECONDS, Activity, activity_lines, asked_by_others
 from beetle_tui.area import AreaScreen, Shared
+from beetle_tui.exporting import Pages, json_line
 from beetle_tui.keys import plain_key_for
 from beetle_tui.panels import Facts, Remarks
 from beetle_tui.tally import Tallies, Tally
@@ -30,8 +32,6 @@ FULL = 0.9
 LOW_DISK_BYTES = 200_000_000
 OPEN_STATES = ("leased", "waiting")
 """Of the jobs that are not done."""
-seconds: Callable[[], float] = time.monotonic
-"""The clock of the bars, and of how long an answer takes."""
 
 
 class Seen(NamedTuple):
@@ -55,8 +55,8 @@ class Remark(NamedTuple):
 class Overview(AreaScreen):
     """All of it out of `hello`, `console.overview`, `memory.inspect` and the last rows of the event log.
 
-    Recalls raise no event: while it is in sight it also looks by itself, at the pace of its bars. It draws nothing
-    unless somebody has asked something since.
+    Recalls raise no event: while it is in sight it also looks by itself, at the pace of its bars, which the daemon has
+    measured. It draws the lines of them that are others, and reads the rest once somebody has asked something.
     """
 
     DEFAULT_CSS = """
@@ -65,11 +65,10 @@ class Overview(AreaScreen):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self.history = History()
         self._since: tuple[int, datetime] | None = None
         self._others: tuple[tuple[str, int], ...] = ()
-        self._calm = True
         self._readable: frozenset[str] = frozenset()
+        self._seen: Seen | None = None
         self._remarks: tuple[Remark, ...] = ()
 
     def compose_area(self) -> ComposeResult:
@@ -108,27 +107,25 @@ class Overview(AreaScreen):
         return Seen(told, overview, inspected, log)
 
     async def _measure(self) -> ConsoleOverviewReport:
-        began = seconds()
-        seen = cast(ConsoleOverviewReport, await self.link.call("console.overview"))
-        now = seconds()
-        self.history.note(now, reading_of(seen, (now - began) * 1000))
-        return seen
+        return cast(ConsoleOverviewReport, await self.link.call("console.overview", {"steps": MOST_BARS}))
 
     async def _look(self) -> bool:
-        """Take a reading; whether it is to be shown: something was asked since the one before, or that has ended."""
+        """Show the bars as they are now; whether somebody has asked something since the reading before."""
         if "console.overview" not in self._readable:
             return False
-        return asked_by_others(await self._measure()) != self._others or self.history.calm != self._calm
+        seen = await self._measure()
+        self._show_activity(seen)
+        return asked_by_others(seen) != self._others
 
     def _show(self, seen: Seen) -> None:
+        self._seen = seen
         overview, inspected = seen.overview, seen.inspected
         self.query_one("#runs", Facts).show(self._runs(seen))
-        activity = self.query_one("#activity", Activity)
         if overview is None:
-            activity.show((), "console.overview is hidden from this caller.")
+            self.query_one("#activity", Activity).show((), "console.overview is hidden from this caller.")
         else:
-            self._others, self._calm = asked_by_others(overview), self.history.calm
-            activity.show(activity_lines(self.history, overview))
+            self._others = asked_by_others(overview)
+            self._show_activity(overview)
         counts = overview.kernel.counts if overview is not None else inspected.counts if inspected is not None else None
         rows = overview.kernel.event_log.rows if overview is not None else None
         if counts is not None:
@@ -137,6 +134,17 @@ class Overview(AreaScreen):
             )
         self._remarks = tuple(remarks(seen, self.shared.faults))
         self.query_one("#findings", Remarks).show((self._worded(each) for each in self._remarks), "Nothing.")
+
+    async def exported(self) -> Pages:
+        """See AreaScreen: the reports, a line each; of the event log the rows that were looked at."""
+        if self._seen is not None:
+            yield [
+                json_line({"type": type(each).__name__, **to_plain(each)}) for each in self._seen if each is not None
+            ]
+
+    def _show_activity(self, seen: ConsoleOverviewReport) -> None:
+        absent = "What the daemon does is shown to operators."
+        self.query_one("#activity", Activity).show(activity_lines(seen), absent)
 
     def way_to(self, name: str) -> str:
         """See AreaScreen: the key that a remark names leads to what it is about."""

@@ -13,6 +13,7 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
 from textual.widgets import Input, Static
 
+from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import (
     MemoryCapabilityCatalog,
@@ -34,6 +35,7 @@ from beetle_tui.bench.settings import (
 )
 from beetle_tui.bench.shown import Tried, block_blocks, foot, hit_blocks, search_blocks
 from beetle_tui.dialogs import Ask
+from beetle_tui.exporting import Pages, json_line
 from beetle_tui.keys import hinted
 from beetle_tui.line_input import LineInput
 from beetle_tui.loaded_rows import LoadedRows
@@ -103,7 +105,8 @@ class Recall(AreaScreen):
                 Column("Why", lambda hit: ", ".join(hit.why), 26, narrow=110),
                 Column("At", lambda hit: "" if hit.at is None else day(hit.at), 10, narrow=70),
                 Column("Hit", _line),
-            ]
+            ],
+            key=lambda hit: hit.ref,
         )
         self.hits: Listing[RecallHit] = Listing(self.table, noun=("hit", "hits"), empty="No hit")
         self.detail = Detail("Hit", id="hit")
@@ -162,7 +165,10 @@ class Recall(AreaScreen):
         same = self.tried is not None and self.tried.query == tried.query
         self.tried = tried
         hits = tried.found.hits
-        self.table.show(LoadedRows(hits), min(self.table.index, max(0, len(hits) - 1)) if same else 0)
+        if same:
+            self.table.renew(LoadedRows(hits))
+        else:
+            self.table.show(LoadedRows(hits))
         self.hits.note(foot(tried))
         self.block.tell_of(self._block_title(tried), tried.query, block_blocks(tried, is_plain(self.app)))
         self._look(self.table.chosen)
@@ -289,13 +295,14 @@ class Recall(AreaScreen):
         hit = self.table.chosen
         return None if hit is None else hit.ref
 
-    def shown_lines(self) -> list[str]:
-        """See AreaScreen: the query, every hit, and the whole block."""
-        if self.tried is None:
-            return super().shown_lines()
-        width = max(20, self.table.size.width)
-        found = [self.table.line(hit, width).rstrip() for hit in self.tried.found.hits]
-        return [self.tried.query, foot(self.tried), "", self.table.head(width).rstrip(), *found, "", *self.block.texts]
+    async def exported(self) -> Pages:
+        """See AreaScreen: what was found, with every hit, and the block or why there is none; a line each."""
+        if self.tried is not None:
+            block = self.tried.block
+            built = (
+                {"error": block.key, "message": block.message} if isinstance(block, BeetleError) else to_plain(block)
+            )
+            yield [json_line({"query": self.tried.query, **to_plain(self.tried.found)}), json_line(built)]
 
     @property
     def _wide(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual import work
@@ -15,6 +16,7 @@ from beetle.contracts.agent_skills import (
     AgentSkillMount,
     AgentSkillSummary,
 )
+from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError, NotFound
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.skills import (
@@ -27,7 +29,7 @@ from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.dialogs import Confirm
 from beetle_tui.diff import DiffScreen
 from beetle_tui.document import Document
-from beetle_tui.exporting import lines_within
+from beetle_tui.exporting import Pages, lines_of, one_line
 from beetle_tui.filter import FilterBar
 from beetle_tui.keys import hinted
 from beetle_tui.link import Lost
@@ -92,9 +94,9 @@ class Skills(AreaScreen):
         self._changed: RuntimeSkillMutationReport | None = None
         self._findings: tuple[AgentSkillFinding, ...] = ()
         self._mounts: tuple[AgentSkillMount, ...] = ()
-        table = Table(RUNTIME_COLUMNS, id="runtime-skills", dim=is_out)
+        table = Table(RUNTIME_COLUMNS, id="runtime-skills", dim=is_out, key=lambda each: each.ref)
         self._runtime = SkillList(table, self._runtime_page, self._runtime_page_back)
-        self._agent = SkillList(Table(AGENT_COLUMNS, id="agent-skills"), self._agent_page)
+        self._agent = SkillList(Table(AGENT_COLUMNS, id="agent-skills", key=lambda each: each.ref), self._agent_page)
         self._shelf: SkillList[Any] = self._runtime
 
     def compose_area(self) -> ComposeResult:
@@ -342,33 +344,55 @@ class Skills(AreaScreen):
         self._choose(table.chosen)
         self.query_one(Document).focus()
 
-    @work(group="act", exclusive=True)
-    async def action_turn(self) -> None:
+    def action_turn(self) -> None:
         """On or off; its content stays as it is."""
-        skill = self._runtime.table.chosen
-        if skill is not None:
-            report = await self.ask("skill.set_enabled", {"name": skill.name, "enabled": not skill.enabled})
-            self._tell_changed(cast("RuntimeSkillMutationReport | None", report))
+        self._with_chosen(self._turn)
 
-    @work(group="act", exclusive=True)
-    async def action_delete(self) -> None:
+    def action_delete(self) -> None:
         """Say what goes, and delete it for a yes."""
-        report = await self._whole()
-        if report is None:
-            return
-        asked = Confirm(f"Delete {report.name}?", deletion_lines(report))
-        if await self.app.push_screen_wait(asked):
-            told = await self.ask("skill.delete", {"name": report.name})
-            self._tell_changed(cast("RuntimeSkillMutationReport | None", told))
+        self._with_chosen(self._delete)
 
-    @work(group="act", exclusive=True)
-    async def action_edit(self) -> None:
+    def action_edit(self) -> None:
         """Edit the skill as it is now."""
+        self._with_chosen(self._edit)
+
+    def action_history(self) -> None:
+        """What the last revision changed; the others are a key away."""
+        self._with_chosen(self._history)
+
+    def _with_chosen(self, step: Callable[[RuntimeSkillSummary], Awaitable[None]]) -> None:
+        """Take a step with the skill that is highlighted as the key is pressed."""
+        skill = self._runtime.table.chosen
+        if skill is None:
+            self.tell("no skill is chosen")
+        else:
+            self.run_worker(partial(step, skill), group="act", exclusive=True)
+
+    async def _turn(self, skill: RuntimeSkillSummary) -> None:
+        asked = {"name": skill.name, "enabled": not skill.enabled}
+        self._tell_changed(cast("RuntimeSkillMutationReport | None", await self.ask("skill.set_enabled", asked)))
+
+    async def _delete(self, skill: RuntimeSkillSummary) -> None:
+        report = await self._whole(skill)
+        if report is None or not await self.app.push_screen_wait(
+            Confirm(f"Delete {report.name}?", deletion_lines(report))
+        ):
+            return
+        now = await self._whole(skill)
+        if now is None:
+            return
+        if not _alike(now, report):
+            self.tell(f"{skill.name} was changed meanwhile, and nothing was done")
+            return
+        told = await self.ask("skill.delete", {"name": report.name})
+        self._tell_changed(cast("RuntimeSkillMutationReport | None", told))
+
+    async def _edit(self, skill: RuntimeSkillSummary) -> None:
         # The widget to edit in is large, and most look only.
         from beetle_tui.bounds import bound
         from beetle_tui.editor import Draft, SkillEditor
 
-        report = await self._whole()
+        report = await self._whole(skill)
         if report is None:
             return
         texts = (report.title, report.topic, report.summary, report.procedure)
@@ -383,19 +407,14 @@ class Skills(AreaScreen):
             return
         self._tell_changed(await self.app.push_screen_wait(SkillEditor(report, draft, self.link.call)))
 
-    @work(group="act", exclusive=True)
-    async def action_history(self) -> None:
-        """What the last revision changed; the others are a key away."""
-        report = await self._whole()
+    async def _history(self, skill: RuntimeSkillSummary) -> None:
+        report = await self._whole(skill)
         if report is not None:
             self._shown = report
             self._show_change(report.revision)
 
-    async def _whole(self) -> RuntimeSkillDetailReport | None:
-        """The chosen skill as it is now; None where there is none, or it is refused, which is told then."""
-        skill = self._runtime.table.chosen
-        if skill is None:
-            return None
+    async def _whole(self, skill: RuntimeSkillSummary) -> RuntimeSkillDetailReport | None:
+        """A skill as it is now; None where it is gone or refused, which is told then."""
         return cast("RuntimeSkillDetailReport | None", await self.ask("skill.detail", {"name": skill.name}))
 
     def _show_change(self, revision: int) -> None:
@@ -432,12 +451,13 @@ class Skills(AreaScreen):
         chosen = self._shelf.table.chosen
         return None if chosen is None else chosen.ref
 
-    def shown_lines(self) -> list[str]:
-        """The rows in sight, and the page of the chosen skill, all of it; in the page the page alone."""
-        document = self.query_one(Document)
-        if document.has_focus:
-            return document.texts
-        return [*lines_within(self, self._shelf.region), "", *document.texts]
+    def exported(self) -> Pages:
+        """See AreaScreen: every skill of the list; in the page all of the one that it shows."""
+        if self.query_one(Document).has_focus:
+            row = self._shelf.table.chosen if self._shelf is self._agent else self._shown
+            if row is not None:
+                return one_line(to_plain(row))
+        return lines_of(self._shelf.fresh())
 
 
 def _outcome(report: RuntimeSkillMutationReport) -> str:

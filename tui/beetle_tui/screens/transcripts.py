@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual import work
@@ -37,9 +38,12 @@ from beetle_tui.evidence import (
     conversation_rows,
     hit_rows,
     name_of,
+    plain_turn,
     timeline,
+    turn_lines,
     turn_rows,
 )
+from beetle_tui.exporting import Pages, lines_of, one_line
 from beetle_tui.filter import FilterBar
 from beetle_tui.keys import key_for
 from beetle_tui.link import Lost
@@ -70,7 +74,7 @@ from beetle_tui.transcript_lists import (
     nothing_there,
     place_of,
 )
-from beetle_tui.turns import GAP, VIEWS, TurnRow, read_time, turn_blocks
+from beetle_tui.turns import GAP, VIEWS, TurnRow, line_of_hit, read_time, turn_blocks
 
 
 class Transcripts(AreaScreen):
@@ -389,14 +393,15 @@ class Transcripts(AreaScreen):
         self.table("hits").show(hit_rows(self.link, self._search))
         self._go_to("hits")
 
-    @work(group="links", exclusive=True)
-    async def action_links(self) -> None:
+    def action_links(self) -> None:
         """Show what was derived from the turn. Asked for here alone: a review is the dry run of a write."""
-        where, turn = self._where, self._turn
-        if where is None or turn is None:
-            return
-        found = await derived_from(self, where, turn.turn_id)
-        if found is None or self._turn is None or self._turn.turn_id != turn.turn_id:
+        row = self.table("turns").chosen
+        if self._where is not None and isinstance(row, TurnRow) and not row.is_gap:
+            self.run_worker(partial(self._show_links, self._where, row.turn_id), group="links", exclusive=True)
+
+    async def _show_links(self, where: Conversation, turn_id: str) -> None:
+        found = await derived_from(self, where, turn_id)
+        if found is None or self._turn is None or self._turn.turn_id != turn_id:
             return
         self._derived = found
         self._paint_turn(self._turn)
@@ -404,36 +409,40 @@ class Transcripts(AreaScreen):
             self.query_one(Detail).focus()
             self.query_one(Detail).go_to(found[0].derived)
         else:
-            self.tell(f"Nothing was derived from turn {turn.turn_id}.")
+            self.tell(f"Nothing was derived from turn {turn_id}.")
 
     def _target(self) -> Target | None:
-        """The chosen turn."""
+        """The turn that is highlighted."""
         row = self.table(self.level).chosen
         match row:
             case SearchHit():
-                return Target(conversation(row.conversation), (row.turn_id,))
+                return Target(conversation(row.conversation), (row.turn_id,), says=line_of_hit(row))
             case TurnRow() if self._where is not None and not row.is_gap:
-                return Target(self._where, (row.turn_id,))
+                return Target(self._where, (row.turn_id,), says=f"{row.who}: {row.text}")
             case _:
                 self.tell("No turn is chosen.")
                 return None
 
-    @work(group="ask", exclusive=True)
-    async def action_step(self, action: Action) -> None:
-        """Take a step on the chosen turn."""
+    def action_step(self, action: Action) -> None:
+        """Take a step on the turn that is highlighted as the key is pressed."""
         target = self._target()
-        if target is not None and await take_step(self, action, target):
+        if target is not None:
+            self.run_worker(partial(self._step, action, target), group="ask", exclusive=True)
+
+    async def _step(self, action: Action, target: Target) -> None:
+        if await take_step(self, action, target):
             self.read_soon()
 
-    @work(group="ask", exclusive=True)
-    async def action_step_before(self, action: Action) -> None:
-        """Take a step on the turns of the chosen conversation that are older than a time."""
+    def action_step_before(self, action: Action) -> None:
+        """Take a step on the turns of the highlighted conversation that are older than a time."""
         row: ConversationSummary | None = self.table("conversations").chosen
-        if row is None:
-            return
-        target = await ask_before(self, action, conversation(row))
-        if target is not None and await take_step(self, action, target):
-            self.read_soon()
+        if row is not None:
+            self.run_worker(partial(self._step_before, action, conversation(row)), group="ask", exclusive=True)
+
+    async def _step_before(self, action: Action, where: Conversation) -> None:
+        target = await ask_before(self, action, where)
+        if target is not None:
+            await self._step(action, target)
 
     @work(group="ask", exclusive=True)
     async def action_repair(self) -> None:
@@ -477,8 +486,11 @@ class Transcripts(AreaScreen):
             return "\n".join(self.query_one(Detail).texts)
         return name_of_row(self.table(self.level).chosen, self._where)
 
-    def shown_lines(self) -> list[str]:
-        """See AreaScreen: the turn whole while it has the keys."""
-        if self.level == "turns" and self.query_one(Detail).has_focus:
-            return [self._where_words(), *self.query_one(Detail).texts]
-        return super().shown_lines()
+    def exported(self) -> Pages:
+        """See AreaScreen: every row of the list, of a conversation every turn; the turn alone while it has the keys."""
+        rows = self.table(self.level).rows
+        if self.level == "turns" and self._where is not None:
+            if self._turn is not None and self.query_one(Detail).has_focus:
+                return one_line(plain_turn(self._turn, self._redactions))
+            return turn_lines(self.link, self._where, self.view)
+        return lines_of(LoadedRows() if rows is None else rows)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beetle.contracts.refs import evidence_named
-from beetle.runtime.areas.evidence.lifecycle import unindex_to_erase
+from beetle.runtime.areas.erasure.turns import row_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
-from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Where
 from beetle.runtime.planes.long_term import fact_ref, index_rows
-from beetle.store import continuity, continuity_write, evidence, long_term, skills
+from beetle.store import continuity, continuity_write, erasures, evidence, long_term, recall_index, skills
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
 
@@ -65,14 +65,16 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
     continuity_write.remove_facts(tx, [row.fact for row in rows])
     for item in items:
         continuity_write.remove_item(tx, space, item.record_id, item.plane)
+    erasures.drop_space(tx, space)
     if whole:
         continuity_write.clear_space(tx, space)
     loose = [each for key in keys for each in continuity_write.loosen(tx, space, key)]
     said = None if conversation is None else _said(tx, conversation)
     for key in keys:
         for turn in continuity_write.turns_of(tx, key):
-            for message in evidence.affected_messages(tx, turn):
-                unindex_to_erase(invocation, tx, space, message, RESTORE_AGAIN)
+            messages = evidence.affected_messages(tx, turn)
+            rows = (row_to_erase(invocation, tx, space, message, RESTORE_AGAIN) for message in messages)
+            recall_index.remove_all(tx, [row for row in rows if row is not None])
         continuity_write.clear_conversation(tx, key, whole=whole)
     tx.expect_erasure()
     return Cleared(tuple(loose), tuple(followers), said)
@@ -113,4 +115,4 @@ def mend(
         row = evidence.find_conversation(tx, space, where.chat.channel, where.chat.conversation_id)
         now: Said = {} if row is None else _said(tx, row.conversation)
         lost = [turn_id for turn_id, said in cleared.said.items() if not said <= now.get(turn_id, set())]
-        judging.drop_citing(invocation, tx, space, where.chat.channel, where.chat.conversation_id, lost)
+        queue.drop_citing(invocation, tx, space, where.chat.channel, where.chat.conversation_id, lost)

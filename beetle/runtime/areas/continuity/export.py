@@ -8,17 +8,18 @@ from typing import Any
 from beetle.contracts.codec import pack
 from beetle.contracts.continuity import MemoryExportRequest, MemorySpaceExportRequest
 from beetle.contracts.continuity_records import Body, EventFingerprint, Named, Policy, Sealing
-from beetle.contracts.errors import InvalidRequest, NotFound, PayloadTooLarge
+from beetle.contracts.errors import IntegrityViolation, InvalidRequest, NotFound, PayloadTooLarge
 from beetle.domain.continuity import belongs_to, close_envelope
 from beetle.runtime.areas import event_log, sealed_items
 from beetle.runtime.areas.continuity.gather import gather
 from beetle.runtime.areas.continuity.scope import chat_of
+from beetle.runtime.areas.governance import queue
 from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.identity import Keys
 from beetle.runtime.host.signed_text import ARCHIVE
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Gathering, Open, Where
-from beetle.store import evidence
+from beetle.store import candidates, evidence
 from beetle.store.engine.transaction import Reading
 from beetle.store.private import ItemRow
 from beetle.store.sight import ALL
@@ -109,14 +110,24 @@ def _enclosed(kind: str, body: bytes, words: str | None, keys: Keys | None) -> b
 
 
 def opener(invocation: Invocation, tx: Reading) -> Open:
-    """Opens the private items of the call's space."""
+    """Opens what is sealed in the call's space."""
     space = evidence.find_space(tx, invocation.space_id)
 
     def open_item(row: ItemRow) -> str:
         assert space is not None, "an item belongs to a space"
         return sealed_items.content_of(invocation, tx, space, row)
 
-    return open_item
+    def open_waiting(row: candidates.Waiting) -> candidates.Body:
+        assert space is not None, "a candidate belongs to a space"
+        body = queue.body_of(invocation, tx, space, row)
+        if body is None:
+            raise IntegrityViolation(
+                reason=f"the text of the waiting candidate {row.waiting_id} does not open",
+                hint="`beetle verify` tells what is damaged",
+            )
+        return body
+
+    return Open(open_item, open_waiting)
 
 
 class _Meter:

@@ -15,7 +15,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.gather_derived import fact_text
 from beetle.runtime.planes.gathering import Chat, Gathering, Open, Where
 from beetle.store import candidates, continuity, policies
-from beetle.store.candidates import Waiting
+from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.sight import Sight
 
@@ -52,21 +52,19 @@ def gather(gathering: Gathering) -> Gathered:
     return Gathered(records, {**counts_of(records), **gathering.said}, gathering.left_out, turns)
 
 
-def state_fingerprint(
-    tx: Reading, memory_space_id: str, chat: Chat | None = None, open_item: Open | None = None
-) -> str:
+def state_fingerprint(tx: Reading, memory_space_id: str, chat: Chat | None = None, opened: Open | None = None) -> str:
     """SHA-256 (64 hex digits) of all that a memory space, or one chat of it, holds, whatever its visibility and state.
 
     Two stores that hold the same memory give the same, whatever their backends, row keys, ids and keys. Of private
-    items only the number and kinds count, unless `open_item` gives their text. Background work, devices, idempotency
-    keys, the event log and lifecycle steps are no part of it.
+    items and private candidates only the number and kinds count, unless `opened` gives their text. Background work,
+    devices, idempotency keys, the event log and lifecycle steps are no part of it.
 
     Args:
         memory_space_id: such as `space:owner-default`; one that was never written to is empty.
         chat: only what belongs to this chat.
     """
     where = Where(memory_space_id, chat)
-    return gather(Gathering(tx, where, "everything", open_item, keep_turns=False)).fingerprint()
+    return gather(Gathering(tx, where, "everything", opened, keep_turns=False)).fingerprint()
 
 
 def _policies(gathering: Gathering, space: int) -> Iterator[PolicyRecord]:
@@ -84,7 +82,7 @@ def _candidates(gathering: Gathering, space: int) -> Iterator[CandidateRecord]:
         return
     places = {record_id: place for place, record_id in enumerate(gathering.items)}
     for row in rows:
-        body = candidates.body_of(gathering.tx, row.candidate)
+        body = _body(gathering, row)
         yield CandidateRecord(
             candidate_id=row.candidate_id, target=cast(Any, row.target), kind=cast(Any, row.kind),
             privacy=cast(Any, row.privacy), authority=cast(Any, row.authority), reason=cast(Any, row.reason),
@@ -93,6 +91,17 @@ def _candidates(gathering: Gathering, space: int) -> Iterator[CandidateRecord]:
             record=None if row.record_id is None else places.get(row.record_id),
             confidence=row.confidence, extractor=row.extractor, evidence=row.evidence,
         )  # fmt: skip
+
+
+def _body(gathering: Gathering, row: Waiting) -> Body | None:
+    """What a candidate says; None where a private item holds it, or it is sealed and stays closed."""
+    found = candidates.body_of(gathering.tx, row.candidate)
+    if found is None:
+        return None
+    body, sealed = found
+    if sealed is None:
+        return body
+    return None if gathering.opened is None else gathering.opened.waiting(row)
 
 
 def _is_known(sight: Sight, row: Waiting) -> bool:

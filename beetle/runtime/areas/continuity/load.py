@@ -18,6 +18,8 @@ from beetle.runtime.areas.continuity.gather import gather
 from beetle.runtime.areas.continuity.prepare import Prepared, PreparedConversation
 from beetle.runtime.areas.evidence.alias import remember
 from beetle.runtime.areas.facts import facts
+from beetle.runtime.areas.governance import queue
+from beetle.runtime.areas.governance.targets import Claim
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane
@@ -346,27 +348,27 @@ class Loading:
 
     def _defer(self, each: CandidateRecord) -> None:
         key, said = self.invocation.key, each.text
-        row = candidates.Waiting(
-            candidate=0,
+        claim = Claim(
             candidate_id=each.candidate_id,
+            authority=each.authority,
             target=each.target,
+            privacy=each.privacy,
             kind=each.kind,
+            topic="" if said is None else said.topic,
+            content="" if said is None else said.content,
+            keywords=() if said is None else said.keywords,
+            confidence=each.confidence,
+            evidence=each.evidence,
+            chat_id=each.chat_id,
+            extractor=each.extractor,
             topic_mac=None if said is None else topic_mac(key, said.topic),
             content_mac=None if said is None else content_mac(key, said.content),
-            privacy=each.privacy,
-            authority=each.authority,
-            reason=each.reason,
-            chat_id=each.chat_id,
-            principal=self.invocation.caller.name,
-            confidence=each.confidence,
-            extractor=each.extractor,
-            evidence=each.evidence,
             record_id=None if each.record is None else self._items[each.record],
-            at=each.at,
             by_operator=self.invocation.caller.is_operator,
         )
         body = None if said is None else candidates.Body(said.topic, said.content, said.keywords)
-        candidates.defer(self.tx, self.space, row, body)
+        row = queue.waiting_row(self.invocation, claim, each.reason, each.at)
+        queue.keep(self.invocation, self.tx, self.space, row, body)
 
     # Names.
 
@@ -398,8 +400,8 @@ class Loading:
         """The fingerprint of what is there now, which must be that of what was exported."""
         body = self.prepared.body
         sort = "private" if self.prepared.include_private else "public"
-        open_item = opener(self.invocation, self.tx) if self.prepared.include_private else None
-        found = gather(Gathering(self.tx, self.where, sort, open_item, keep_turns=False)).fingerprint()
+        opened = opener(self.invocation, self.tx) if self.prepared.include_private else None
+        found = gather(Gathering(self.tx, self.where, sort, opened, keep_turns=False)).fingerprint()
         if found != body.state_fingerprint:
             raise IntegrityViolation(
                 reason="the imported records differ from the exported ones: their references do not match",

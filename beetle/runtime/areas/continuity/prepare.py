@@ -11,7 +11,7 @@ from beetle.contracts.transcript import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
 from beetle.domain.digest import parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
-from beetle.runtime.areas import sealed_items
+from beetle.runtime.areas import sealed_items, secrets
 from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.signed_text import ARCHIVE, Signer
 from beetle.runtime.pipeline import budgets
@@ -120,12 +120,31 @@ def _check_authorities(invocation: Invocation, records: Records) -> None:
 
 
 def _check_words(records: Records) -> None:
-    """What a tool's brief and a registry may never hold, they may not hold by this way either."""
+    """What facts, skills, private material, briefs and registries may never hold, they do not hold by this way either.
+    Evidence is stored as it was said."""
+    learned = ((f"{ROOT}.{path}", said) for path, said in _learned_words(records))
+    secrets.refuse(learned)
     for path, text in _tool_words(records):
         if (found := finding(text)) is not None:
             raise PrivacyDenied(
                 reason=f"{ROOT}.{path} {FINDING_WORDS[found]}", hint="nothing was written", path=path, found=found
             )
+
+
+def _learned_words(records: Records) -> Iterator[secrets.Said]:
+    for place, skill in enumerate(records.skills):
+        for number, revision in enumerate(skill.revisions):
+            path = f"records.skills[{place}].revisions[{number}]"
+            yield from secrets.fields(revision, path, "topic", "title", "summary", "content")
+    for place, fact in enumerate(records.facts):
+        for number, text in enumerate(fact.texts):
+            path = f"records.facts[{place}].texts[{number}]"
+            yield from secrets.fields(text, path, "topic", "content", "keywords")
+    for place, each in enumerate(records.candidates):
+        if each.text is not None:
+            yield from secrets.fields(each.text, f"records.candidates[{place}].text", "topic", "content", "keywords")
+    for place, each in enumerate(records.private):
+        yield f"records.private[{place}].content", each.content
 
 
 def _tool_words(records: Records) -> Iterator[tuple[str, str]]:

@@ -118,6 +118,7 @@ def export_space(invocation: Invocation, request: MemorySpaceExportRequest, tx: 
 def import_snapshot(invocation: Invocation, request: MemoryImportRequest) -> Apply:
     """A chat's snapshot as one chat; it is opened and checked before the transaction begins."""
     _check_discard(invocation, request)
+    assert request.snapshot is not None, "pieces are put together before"
     prepared = prepare(invocation, request.snapshot, "chat", request.passphrase)
     receipts.ready(invocation)
 
@@ -130,6 +131,7 @@ def import_snapshot(invocation: Invocation, request: MemoryImportRequest) -> App
 def import_space(invocation: Invocation, request: MemorySpaceImportRequest) -> Apply:
     """An archive as the memory space."""
     _check_discard(invocation, request)
+    assert request.archive is not None, "pieces are put together before"
     prepared = prepare(invocation, request.archive, "space", request.passphrase)
     receipts.ready(invocation)
 

@@ -10,19 +10,26 @@ from beetle.contracts.common import ConversationRef
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.transcript_repair import IssueKind, Mended, Problem, TranscriptRepairIssue
 from beetle.domain.digest import content_digest, parts_digest
+from beetle.runtime.host.sealing import sealer_of
+from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import NAME, entry
-from beetle.store import repair
+from beetle.store import repair, seal_checks, turn_seals
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.recall_index import Entry
 from beetle.store.repair import ConversationKey, Counts, Link, Record
+from beetle.store.seals import Sealer
 
 NUMBERS: dict[str, int] = {problem: number for number, problem in enumerate(get_args(Problem))}
 TWICE: tuple[Problem, ...] = ("sequence_twice", "turn_id_twice", "ordinal_twice", "message_id_twice")
 """In the order of the store's `TWICE_SQLS`."""
 UNSURE_ACTORS = 6
 """Messages of a turn whose empty attribution may have been given or left out, up to which both are tried."""
+TOLD_BY_A_MESSAGE: tuple[Problem, ...] = (
+    "digest_mismatch", "other_conversation", "length_mismatch", "body_missing", "body_left",
+)  # fmt: skip
+"""Problems of a message that leave open whether its turn was changed besides."""
 KINDS: dict[str, IssueKind] = {
     "turn_gone": "missing_source_turn",
     "message_gone": "missing_source_message",
@@ -87,17 +94,31 @@ class Issue(NamedTuple):
         )
 
 
+class Proof(NamedTuple):
+    """The store's key, of which the digests are, and what seals. Turns up to `unsealed` have no seal."""
+
+    key: bytes
+    sealer: Sealer
+    unsealed: int
+
+
+def proof_of(invocation: Invocation, tx: Reading) -> Proof:
+    """What tells what was committed in this store."""
+    sealer = sealer_of(invocation.key, invocation.shared.identity)
+    return Proof(invocation.key, sealer, seal_checks.unsealed_turns(tx))
+
+
 STEPS = ("derived_refs", "messages")
 """Of looking for issues."""
 
 
 def issues(
-    tx: Reading, key: bytes, space: int, only: int | None, indexed: tuple[str, ...], progress: Progress
+    tx: Reading, proof: Proof, space: int, only: int | None, indexed: tuple[str, ...], progress: Progress
 ) -> Iterator[Issue]:
     """Every issue of a space, or of one conversation and the links to it, in no particular order.
 
     Args:
-        key: the store's.
+        proof: what tells what was committed from what was not.
         indexed: the visibilities that the recall index holds.
         progress: was given a plan of `STEPS`.
     """
@@ -121,7 +142,7 @@ def issues(
             yield _at(where, position, TWICE[number], turn_id, message_id)
         for _, group in groupby(repair.records(tx, where.conversation), lambda each: (each.sequence, each.turn)):
             turn = list(group)
-            yield from _turn(tx, key, space, where, turn, indexed)
+            yield from _turn(tx, proof, space, where, turn, indexed)
             looked += len(turn)
             progress.at(looked)
 
@@ -197,9 +218,9 @@ def _of_conversation(where: ConversationKey, problem: Problem, mends: Mended | N
 
 
 def _turn(
-    tx: Reading, key: bytes, space: int, where: ConversationKey, held: list[Record], indexed: tuple[str, ...]
+    tx: Reading, proof: Proof, space: int, where: ConversationKey, held: list[Record], indexed: tuple[str, ...]
 ) -> Iterator[Issue]:
-    first = held[0]
+    first, key = held[0], proof.key
     if first.message is None:
         yield _of_record(where, first, "turn_empty")
         return
@@ -207,9 +228,18 @@ def _turn(
     whole = all(each.state != "deleted" and each.content is not None for each in held)
     # A turn whose message is broken is told of by its message; what nobody can read cannot be checked.
     told = any(issue.problem in ("digest_mismatch", "other_conversation") for issue in found)
-    if whole and not told and first.door == "transcript" and not _as_committed(tx, key, held):
+    altered = whole and not told and first.door == "transcript" and not _as_committed(tx, key, held)
+    unclear = any(issue.problem in TOLD_BY_A_MESSAGE for issue in found)
+    if altered or (not unclear and not _is_sealed(tx, proof, first.turn)):
         yield _of_record(where, first, "turn_digest_mismatch")
     yield from found
+
+
+def _is_sealed(tx: Reading, proof: Proof, turn: int) -> bool:
+    """Whether a turn's seal covers what stands there: places, states and attrs besides."""
+    seal = turn_seals.seal_of(tx, turn)
+    problem = seal_checks.turn_problem(tx, proof.sealer, proof.unsealed, turn, seal)
+    return problem in (None, seal_checks.WITHOUT_IDENTITY)
 
 
 def _as_committed(tx: Reading, key: bytes, held: list[Record]) -> bool:

@@ -31,6 +31,7 @@ from beetle.runtime.areas.evidence.damage import (
     issues,
     link_issues,
     message_issues,
+    proof_of,
 )
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read, Write
@@ -113,7 +114,7 @@ def _look(
         nonlocal repairable
         if scope is None:
             return
-        for each in issues(tx, invocation.key, scope.space, scope.conversation, INDEXED, invocation.progress):
+        for each in issues(tx, proof_of(invocation, tx), scope.space, scope.conversation, INDEXED, invocation.progress):
             known = whole or each.derived is None
             if not known and not table.is_known(invocation, tx, scope.space, each.derived or ""):
                 continue

@@ -189,7 +189,7 @@ def preview(invocation: Invocation, request: EvolvePreviewRequest, tx: Reading) 
     plan = plan_of(row.proposal_id, row.kind, row.target, text, request.view)
     target = target_of(invocation, tx, space, row.kind, row.target, seen)
     verdict, beside = verdict_of(inner(invocation, plan, row.chat_id), tx, space, row, plan, target)
-    if beside is not None and not seen.see(beside):
+    if beside is not None and not seen.see(tx, beside):
         verdict, beside = replace(verdict, superseded_ref=None), None
     return EvolvePreviewReport(
         proposal=_summary(row, text),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from beetle.contracts.refs import format_ref, parse_ref
 from beetle.domain.governance import normalised
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import long_term, proposals
+from beetle.store import candidates, long_term, proposals
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_places import Matter
@@ -38,15 +38,12 @@ def drop_about(invocation: Invocation, tx: WriteTransaction, space: int, targets
     return drop(invocation, tx, (row for row in proposals.every_open(tx, space) if row.target in gone), "target_erased")
 
 
-def drop_citing(
-    invocation: Invocation, tx: WriteTransaction, space: int, channel: str, conversation: str, turn_ids: Iterable[str]
-) -> int:
-    """Drop the open proposals that rest on turns whose content was erased: they may quote it."""
-    gone = {format_ref("evidence", channel, conversation, turn_id) for turn_id in turn_ids}
+def drop_unfounded(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
+    """Drop the open proposals that rest on turns of which content was erased: they may quote it."""
     found = [
         row
-        for row, text in _open_texts(tx, space)
-        if any("/".join(ref.split("/")[:3]) in gone for ref in text.evidence)
+        for row, text in open_texts(tx, space)
+        if any(candidates.cites_erased(tx, space, ref) for ref in text.evidence)
     ]
     return drop(invocation, tx, found, "evidence_erased")
 
@@ -56,7 +53,7 @@ def drop_citing_conversation(
 ) -> int:
     """Drop the open proposals that rest on anything of a conversation which is taken away."""
     gone = format_ref("evidence", channel, conversation) + "/"
-    found = [row for row, text in _open_texts(tx, space) if any(ref.startswith(gone) for ref in text.evidence)]
+    found = [row for row, text in open_texts(tx, space) if any(ref.startswith(gone) for ref in text.evidence)]
     return drop(invocation, tx, found, "evidence_erased")
 
 
@@ -75,7 +72,7 @@ def saying(tx: Reading, space: int, words: Iterable[str]) -> list[ProposalRow]:
     """The open proposals that hold every one of some normalised words, in what they would write or in why."""
     wanted = list(words)
     found: list[ProposalRow] = []
-    for row, text in _open_texts(tx, space) if wanted else ():
+    for row, text in open_texts(tx, space) if wanted else ():
         said = normalised("\n".join([*(str(value) for value in text.change.values()), text.rationale]))
         if all(word in said for word in wanted):
             found.append(row)
@@ -91,7 +88,8 @@ def is_seen(tx: Reading, space: int, row: ProposalRow, *, private: bool) -> bool
     return fact is None or fact.visibility == "shared"
 
 
-def _open_texts(tx: Reading, space: int) -> Iterable[tuple[ProposalRow, ProposalText]]:
+def open_texts(tx: Reading, space: int) -> Iterable[tuple[ProposalRow, ProposalText]]:
+    """The open proposals with what they say."""
     for row in proposals.every_open(tx, space):
         text = proposals.text_of(tx, row.proposal)
         if text is not None:

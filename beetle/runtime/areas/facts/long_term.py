@@ -38,21 +38,32 @@ FIRST = 2**63 - 1
 
 
 class Eyes(NamedTuple):
-    """Who looks at facts: what a private one is to them, and whether they see digests for words."""
+    """Who looks at facts: what a private one is to them, and whether they see digests for words.
+
+    `writer` is an operator's name: of the private facts it sees those that say what it wrote itself, and no other.
+    """
 
     private: bool
     audit: bool
     key: bytes
+    writer: str | None = None
 
-    def see(self, row: FactRow) -> bool:
+    def see(self, tx: Reading, row: FactRow) -> bool:
         """Whether the record is there for them."""
-        return self.private or row.visibility == "shared"
+        return self.private or row.visibility == "shared" or self.wrote(tx, row)
+
+    def wrote(self, tx: Reading, row: FactRow) -> bool:
+        """Whether what the record says now, or its deletion, is their own."""
+        return self.writer is not None and long_term.is_word_of(tx, row, self.writer)
 
 
 def eyes(invocation: Invocation, view: ViewName | None) -> Eyes:
     """How the call's viewer sees facts."""
     viewer: Viewer = invocation.viewer(view)
-    return Eyes(private="private" in visible_kinds(viewer), audit=viewer.view == "operator_audit", key=invocation.key)
+    # Who has a view of private facts uses it; and what may leave the store is nobody's to widen.
+    writes = viewer.operator and viewer.view != "export" and not invocation.sees_private
+    private, audit = "private" in visible_kinds(viewer), viewer.view == "operator_audit"
+    return Eyes(private, audit, invocation.key, invocation.caller.name if writes else None)
 
 
 def list_facts(invocation: Invocation, request: LongTermListRequest, tx: Reading) -> LongTermListReport:
@@ -60,13 +71,14 @@ def list_facts(invocation: Invocation, request: LongTermListRequest, tx: Reading
     space = evidence.find_space(tx, invocation.space_id)
     seen = eyes(invocation, request.view)
     states = STATES if request.state == "all" else (request.state,)
-    bound_to = invocation.bound(request.query, request.kind, request.state, request.view, seen.private, seen.audit)
+    bound_to = invocation.bound(request.query, request.kind, request.state, request.view, seen)
     below = FIRST if request.cursor is None else read_cursor(invocation.key, bound_to, request.cursor)
     if request.query is None:
-        total = long_term.count_facts(tx, space, states, request.kind, seen.private)
+        total = long_term.count_facts(tx, space, states, request.kind, seen.private, seen.writer)
         rows = long_term.page_of_facts(
-            tx, space, states, below=below, kind=request.kind, private=seen.private, limit=request.limit + 1
-        )
+            tx, space, states, below=below, kind=request.kind, private=seen.private, writer=seen.writer,
+            limit=request.limit + 1,
+        )  # fmt: skip
     else:
         total, rows = _page_saying(tx, space, request, seen, states, below)
     found = page(
@@ -110,7 +122,7 @@ def saying(
         ever: also those that said so once.
     """
     keys = _keys_saying(tx, space, query, seen, states, ever=ever)
-    return [row for row in long_term.facts_by_key(tx, keys) if row.state in states and seen.see(row)]
+    return [row for row in long_term.facts_by_key(tx, keys) if row.state in states and seen.see(tx, row)]
 
 
 def _keys_saying(
@@ -119,9 +131,19 @@ def _keys_saying(
     expression = all_words_expression(query)
     if space is None or expression is None:
         return set()
+    found = _keys_holding(tx, space, expression, states, private=seen.private, ever=ever)
+    if seen.writer is not None:
+        hidden = _keys_holding(tx, space, expression, states, private=True, ever=ever) - found
+        found |= {row.fact for row in long_term.facts_by_key(tx, hidden) if seen.wrote(tx, row)}
+    return found
+
+
+def _keys_holding(
+    tx: Reading, space: int, expression: str, states: tuple[str, ...], *, private: bool, ever: bool
+) -> set[int]:
     past = ever or bool(set(states) - {"current"})
     tables = (*((FACTS,) if "current" in states else ()), *((PAST_TEXTS,) if past else ()))
-    scope = SearchScope(space=space, tables=tables, private=seen.private)
+    scope = SearchScope(space=space, tables=tables, private=private)
     keys: dict[str, list[int]] = {FACTS.name: [], PAST_TEXTS.name: []}
     for name, key in recall_index.matching(tx, expression, scope):
         keys[name].append(key)
@@ -179,7 +201,7 @@ def existing(invocation: Invocation, tx: Reading, ref: str, seen: Eyes) -> tuple
         )
     space = evidence.find_space(tx, invocation.space_id)
     row = long_term.find_fact(tx, space, record_id)
-    if space is None or row is None or not seen.see(row):
+    if space is None or row is None or not seen.see(tx, row):
         name = format_ref(NAME, record_id)
         raise NotFound(kind="fact", name=name, listing="`beetle long-term list` lists the facts")
     return space, row
@@ -218,7 +240,7 @@ def _bodies(tx: Reading, row: FactRow, revisions: list[RevisionRow], seen: Eyes,
         if each.body is None or each.body in found:
             continue
         body = long_term.body_of(tx, each.body)
-        if not seen.private and "private" in (row.visibility, body.visibility):
+        if not seen.private and "private" in (row.visibility, body.visibility) and each.principal != seen.writer:
             continue
         if not room.takes(body.content):
             break
@@ -227,9 +249,11 @@ def _bodies(tx: Reading, row: FactRow, revisions: list[RevisionRow], seen: Eyes,
 
 
 def derived_refs(tx: Reading, space: int, row: FactRow, seen: Eyes, limit: int) -> tuple[DerivedMemoryRef, ...]:
-    """What a record came from, at most `limit`; another record only where this viewer may know of it."""
+    """What a record came from, at most `limit` that this viewer may know of: what it may not is not counted."""
     made: list[DerivedMemoryRef] = []
-    for derived, source, relation in long_term.derived_refs_of(tx, row.fact, limit):
+    for derived, source, relation in long_term.derived_refs_of(tx, row.fact):
+        if len(made) >= limit:
+            break
         record_id = fact_named(source)
         if record_id is not None and _visible_record(tx, space, record_id, seen) is None:
             continue
@@ -239,7 +263,7 @@ def derived_refs(tx: Reading, space: int, row: FactRow, seen: Eyes, limit: int) 
 
 def _visible_record(tx: Reading, space: int, record_id: str | None, seen: Eyes) -> str | None:
     row = None if record_id is None else long_term.find_fact(tx, space, record_id)
-    return None if row is None or not seen.see(row) else fact_ref(row)
+    return None if row is None or not seen.see(tx, row) else fact_ref(row)
 
 
 def _revision(each: RevisionRow, bodies: dict[int, str], seen: Eyes) -> FactRevision:
@@ -250,7 +274,7 @@ def _revision(each: RevisionRow, bodies: dict[int, str], seen: Eyes) -> FactRevi
         state=each.state,  # type: ignore[arg-type] - likewise
         by=each.principal,
         authority=each.authority,
-        reason=each.reason if seen.private or each.visibility == "shared" else None,
+        reason=each.reason if seen.private or each.visibility == "shared" or each.principal == seen.writer else None,
         valid_from=format_us(each.valid_from),
         valid_until=None if each.valid_until is None else format_us(each.valid_until),
         content=None if each.body is None else bodies.get(each.body),

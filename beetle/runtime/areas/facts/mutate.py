@@ -12,7 +12,7 @@ from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, StoreBudgetExceeded, WeakerAuthority
 from beetle.contracts.long_term import FactOutcome, LongTermMutateReport, LongTermMutateRequest
 from beetle.domain.digest import keyed
-from beetle.domain.governance import FITTING, STRENGTH, VISIBILITY, normalised
+from beetle.domain.governance import FITTING, SEALED, STRENGTH, VISIBILITY, normalised
 from beetle.domain.lexical import all_words
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
@@ -20,16 +20,17 @@ from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.facts.facts import Change, Draft
 from beetle.runtime.areas.facts.long_term import Eyes, derived_refs, existing, eyes, saying
-from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.governance import judging, queue
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.long_term import fact_ref
 from beetle.store import candidates, evidence, long_term
+from beetle.store.candidates import Waiting
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_places import Matter
-from beetle.store.long_term import FactRow, WaitingText
+from beetle.store.long_term import FactRow
 from beetle.store.proposals import ProposalRow
 
 TOKEN_BYTES = 24
@@ -55,7 +56,7 @@ class PlannedMutation(NamedTuple):
     rows: list[FactRow]
     text: Text | None = None
     visibility: str | None = None
-    waiting: tuple[WaitingText, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     proposed: tuple[ProposalRow, ...] = ()
 
 
@@ -74,6 +75,7 @@ def mutate(invocation: Invocation, request: LongTermMutateRequest) -> Apply:
     """One change in one transaction. A dry run judges the same and writes nothing."""
     secrets.refuse(secrets.fields(request, "$.args", "topic", "content", "keywords", "reason"))
     receipts.ready(invocation)
+    judging.ready(invocation)
 
     def apply(tx: WriteTransaction) -> LongTermMutateReport:
         seen = eyes(invocation, request.view)
@@ -154,7 +156,7 @@ def _judge(
 def _left_behind(tx: Reading, space: int, row: FactRow, seen: Eyes) -> Conflict:
     by = long_term.record_id_of(tx, row.superseded_by)
     newer = None if by is None else long_term.find_fact(tx, space, by)
-    hint = f"change {fact_ref(newer)} instead" if newer is not None and seen.see(newer) else "it is changed no more"
+    hint = f"change {fact_ref(newer)} instead" if newer is not None and seen.see(tx, newer) else "it is changed no more"
     return Conflict(reason=f"{fact_ref(row)} is {row.state}", hint=hint, state=row.state)
 
 
@@ -169,12 +171,13 @@ def _visibility(request: LongTermMutateRequest, row: FactRow) -> str:
     return VISIBILITY[request.privacy]
 
 
-def _authority(invocation: Invocation) -> str:
+def authority_of(invocation: Invocation) -> str:
+    """By what authority a caller changes what is believed."""
     return "operator" if invocation.caller.is_operator else "user_asserted"
 
 
 def _check_authority(invocation: Invocation, action: str, row: FactRow) -> None:
-    mine = _authority(invocation)
+    mine = authority_of(invocation)
     if STRENGTH[mine] < STRENGTH[row.authority]:
         raise WeakerAuthority(
             f"{fact_ref(row)} is the word of {row.authority}, which {mine} does not {action}",
@@ -190,13 +193,13 @@ def _instead(action: str) -> str:
     return f"an operator may; propose it to one (`beetle evolve propose`, a proposal of kind {kind})"
 
 
-def _check_authority_over_all(invocation: Invocation, rows: Iterable[FactRow], waiting: Iterable[WaitingText]) -> None:
+def _check_authority_over_all(invocation: Invocation, rows: Iterable[FactRow], waiting: Iterable[Waiting]) -> None:
     """All that a query finds is forgotten, or nothing.
 
     Raises:
         Forbidden: some of it is the word of a stronger authority.
     """
-    mine = STRENGTH[_authority(invocation)]
+    mine = STRENGTH[authority_of(invocation)]
     stronger = [row for row in rows if STRENGTH[row.authority] > mine]
     kept = [each for each in waiting if STRENGTH[each.authority] > mine]
     if stronger or kept:
@@ -216,7 +219,7 @@ def _carry_out(
     if planned.text is not None:
         check_room(invocation, tx)
     if planned.outcome == "deleted":
-        (after,) = facts.forget(invocation, tx, space, [row], _authority(invocation))
+        (after,) = facts.forget(invocation, tx, space, [row], authority_of(invocation))
     elif planned.outcome == "superseded":
         after = _supersede(invocation, tx, space, request, planned)
     else:
@@ -245,13 +248,13 @@ def _restate(
 ) -> FactRow:
     row, reason, chat = planned.rows[0], request.reason, invocation.scope.chat_id
     if planned.text is not None:
-        change = Change("corrected", _authority(invocation), chat, None, reason)
+        change = Change("corrected", authority_of(invocation), chat, None, reason)
         return facts.reword(invocation, tx, space, row, planned.text, change)
     stands = row
     if planned.outcome == "stale":
         stands = row._replace(state="stale")
     elif planned.outcome == "restored":
-        stands = row._replace(state="current", authority=_authority(invocation))
+        stands = row._replace(state="current", authority=authority_of(invocation))
     elif planned.visibility is not None:
         stands = row._replace(visibility=planned.visibility)
     change = Change(planned.outcome, stands.authority, chat, None, reason)
@@ -269,7 +272,7 @@ def _supersede(
         topic=topic,
         content=content,
         keywords=keywords,
-        authority=_authority(invocation),
+        authority=authority_of(invocation),
         visibility=planned.visibility,
         source_chat_id=invocation.scope.chat_id,
     )
@@ -288,7 +291,7 @@ def _forget(
     assert request.query is not None
     space = evidence.find_space(tx, invocation.space_id)
     rows = saying(tx, space, request.query, seen, ("current", "stale", "superseded"), ever=True)
-    waiting = () if space is None else _waiting(tx, space, request.query, seen)
+    waiting = () if space is None else _waiting(invocation, tx, space, request.query, seen)
     proposed = () if space is None else _proposed(tx, space, request.query, seen)
     _check_authority_over_all(invocation, rows, waiting)
     token = _token(invocation, request.query, rows, (*waiting, *proposed))
@@ -311,9 +314,10 @@ def _forget(
         return _report(invocation, tx, space, request, planned, seen)
     digests = [each for row in rows for each in long_term.digests_of(tx, row.fact)]
     evolve.drop(invocation, tx, proposed, "forgotten")
-    facts.forget(invocation, tx, space, rows, _authority(invocation))
+    facts.forget(invocation, tx, space, rows, authority_of(invocation))
     for each in waiting:
-        candidates.remove(tx, each.candidate)
+        if (row := candidates.by_key(tx, space, each.candidate)) is not None:
+            queue.drop(invocation, tx, space, row, "forgotten")
     shared = all(row.visibility == "shared" for row in rows) and all(each.privacy in SHARED for each in waiting)
     matter: Matter = "shared" if shared else "private"
     seq = tx.log(invocation.event("memory", "facts_forgotten", matter, facts=len(rows), candidates=len(waiting)))
@@ -324,14 +328,18 @@ def _forget(
     return _report(invocation, tx, space, request, planned, seen, AppliedMutation(seq, number, None, digests))
 
 
-def _waiting(tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[WaitingText, ...]:
+def _waiting(invocation: Invocation, tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[Waiting, ...]:
     """The deferred candidates that hold every word of a query: what is to be forgotten must not come back from them."""
     words = [normalised(word) for word in all_words(query)]
-    found: list[WaitingText] = []
-    for each in long_term.waiting_texts(tx, space) if words else ():
-        text = normalised(f"{each.topic}\n{each.content}\n{each.keywords}")
-        if (seen.private or each.privacy in SHARED) and all(word in text for word in words):
-            found.append(each)
+    found: list[Waiting] = []
+    for row in candidates.every(tx, space) if words else ():
+        known = row.level == "shared" or (row.level == "private" and (seen.private or row.principal == seen.writer))
+        if row.target in SEALED or not (known or (row.level == "sealed" and invocation.reads_private)):
+            continue
+        body = queue.body_of(invocation, tx, space, row)
+        text = "" if body is None else normalised("\n".join((body.topic, body.content, *body.keywords)))
+        if all(word in text for word in words):
+            found.append(row)
     return tuple(found)
 
 
@@ -341,13 +349,11 @@ def _proposed(tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple
     return tuple(row for row in found if evolve.is_seen(tx, space, row, private=seen.private))
 
 
-def _token(
-    invocation: Invocation, query: str, rows: list[FactRow], beside: tuple[WaitingText | ProposalRow, ...]
-) -> str:
+def _token(invocation: Invocation, query: str, rows: list[FactRow], beside: tuple[Waiting | ProposalRow, ...]) -> str:
     """Stands for the caller, the query and all that it finds, each record at its revision."""
     found = sorted((row.record_id, row.revision) for row in rows)
     # By names that the space alone gave: the keys of rows count those of all owners.
-    named = [each.proposal_id if isinstance(each, ProposalRow) else each[1:] for each in beside]
+    named = [each.proposal_id if isinstance(each, ProposalRow) else each.waiting_id for each in beside]
     data = pack((invocation.space_id, invocation.caller.name, query, found, named))
     return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
 

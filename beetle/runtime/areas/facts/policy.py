@@ -8,7 +8,7 @@ from beetle.contracts.codec import format_us
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.governance import LongTermPolicyReport, LongTermPolicyRequest, PolicyView
 from beetle.runtime.areas import receipts
-from beetle.runtime.areas.governance import judging
+from beetle.runtime.areas.governance import judging, queue
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room
@@ -32,7 +32,7 @@ def policy(invocation: Invocation, request: LongTermPolicyRequest) -> Apply:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
         if request.action == "list":
             return _report(invocation, tx, space, changed=False)
-        judging.drop_expired(invocation, tx, space)
+        queue.drop_expired(invocation, tx, space)
         if request.action == "resume":
             alike = policies.named_alike(tx, space, request.kind, mac, request.chat_id)
             for key, _ in alike:

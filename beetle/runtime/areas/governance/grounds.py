@@ -19,6 +19,8 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import candidates, private
 from beetle.store.engine.transaction import Reading
 
+USERS = frozenset({"user"})
+
 
 def are_borne(invocation: Invocation, tx: Reading, space: int, claim: Claim) -> bool:
     """Whether its evidence bears a claim. An operator answers for what it says, and so does who cites nothing."""
@@ -34,7 +36,7 @@ def authority_of_item(
     """Whose word an extracted item is: of the strongest messages that bear it, else of the strongest it cites."""
     refs = tuple(each.ref for each in cited)
     ranks: tuple[tuple[Authority, frozenset[str]], ...] = (
-        ("user_asserted", frozenset({"user"})),
+        ("user_asserted", USERS),
         ("tool_observed", ASSERTING_ROLES),
         ("assistant_claimed", BEARING_ROLES),
     )
@@ -67,6 +69,9 @@ def _bears(
         ref = evidence_named(text)
         for row in [] if ref is None or left <= 0 else candidates.words_of_ref(tx, space, ref):
             if row.role not in roles or row.visibility not in seen or row.state != "live" or row.content is None:
+                continue
+            # A user's word is one's own: what one user says of another subject is an observation.
+            if roles == USERS and not row.by_subject:
                 continue
             if content_digest(invocation.key, row.content) == row.digest:
                 said.append(Said(row.role, row.content, row.speaker))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import cast
-
 from beetle.contracts.common import DerivedMemoryRef
-from beetle.contracts.governance import GovernanceOutcome, Privacy
-from beetle.contracts.refs import evidence_named, format_ref
+from beetle.contracts.governance import GovernanceOutcome
+from beetle.contracts.refs import evidence_named
 from beetle.domain.governance import (
     ASSERTING_AUTHORITIES,
     SEALED,
@@ -20,18 +17,13 @@ from beetle.domain.governance import (
     judge,
 )
 from beetle.runtime.areas import sealed_items
-from beetle.runtime.areas.governance import grounds, targets
+from beetle.runtime.areas.governance import grounds, queue, targets
 from beetle.runtime.areas.governance.targets import Claim, ExistingRecords, StoredClaim
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import candidates, policies, private
+from beetle.store import candidates, policies
 from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.event_places import Matter
-
-DAY_US = 86_400_000_000
-MOST_DROPPED = 1000
-"""Most expired candidates that one write takes out, so that a write after a long sleep is no slower than others."""
 
 Topic = tuple[str, str, bytes | None]
 """A target, a kind and the keyed digest of a topic."""
@@ -48,7 +40,7 @@ def cited(tx: Reading, space: int, refs: tuple[str, ...]) -> tuple[Cited, ...]:
     for text in dict.fromkeys(refs):
         ref = evidence_named(text)
         rows = [] if ref is None else candidates.messages_of_ref(tx, space, ref)
-        messages = tuple(EvidenceMessage(row.role, row.visibility, row.state) for row in rows)
+        messages = tuple(EvidenceMessage(row.role, row.visibility, row.state, bool(row.by_subject)) for row in rows)
         found.append(Cited(str(ref or text), rows[0].turn if rows else None, messages))
     return tuple(found)
 
@@ -61,7 +53,8 @@ def consider(
     claim = claim._replace(evidence=tuple(each.ref for each in evidence), by_operator=invocation.caller.is_operator)
     verdict, kept = _decide(invocation, tx, space, claim, evidence, vouched=False)
     if verdict.outcome == "deferred":
-        kept = _put_off(invocation, tx, space, claim, verdict)
+        put = _put_off(invocation, tx, space, claim, verdict.reason)
+        verdict, kept = (verdict, put) if put is not None else (Verdict("rejected", "queue_full"), kept)
     _tell(invocation, tx, claim, verdict, kept)
     if verdict.outcome == "accepted":
         _settle_assertions(invocation, tx, space, claim, evidence, kept)
@@ -74,6 +67,7 @@ def consider(
         record_id=kept.record_id,
         superseded_ref=kept.superseded_ref,
         revision=kept.revision,
+        waiting_id=kept.waiting_id,
     )
     return outcome, kept.derived_refs
 
@@ -128,37 +122,30 @@ def _judged(
         removed_by=targets.remover_of(invocation, tx, space, claim),
         by_operator=claim.by_operator,
     )
-    return judge(case), found
+    verdict = judge(case)
+    if verdict.outcome == "deferred" and not queue.is_keepable(invocation, claim):
+        verdict = Verdict("rejected", "private_unavailable")
+    return verdict, found
 
 
-def _put_off(invocation: Invocation, tx: WriteTransaction, space: int, claim: Claim, verdict: Verdict) -> StoredClaim:
-    """Have a claim wait. What the soul is to take over waits in the private plane, with its derived refs."""
-    if verdict.reason == "soul_handoff":
+def _put_off(invocation: Invocation, tx: WriteTransaction, space: int, claim: Claim, reason: str) -> StoredClaim | None:
+    """Have a claim wait; None when there is no room for it. What the soul is to take over waits in the private plane,
+    with its derived refs.
+    """
+    if reason == "soul_handoff":
         return targets.keep_sealed(invocation, tx, space, claim, "handoff")
+    row = queue.waiting_row(invocation, claim, reason, tx.now)
+    # Whoever may not know of what waits is answered as if there were room: any candidate may be dropped later.
+    fits = queue.make_room(invocation, tx, space, row)
+    if not fits and queue.knows(invocation, row.level):
+        return None
     sealed = claim.target in SEALED
     kept = targets.keep_sealed(invocation, tx, space, claim, "waiting") if sealed else StoredClaim()
-    row = Waiting(
-        candidate=0,
-        candidate_id=claim.candidate_id,
-        target=claim.target,
-        kind=claim.kind,
-        topic_mac=None if sealed else claim.topic_mac,
-        content_mac=None if sealed else claim.content_mac,
-        privacy=claim.privacy,
-        authority=claim.authority,
-        reason=verdict.reason,
-        chat_id=claim.chat_id,
-        principal=invocation.caller.name,
-        confidence=claim.confidence,
-        extractor=claim.extractor,
-        evidence=claim.evidence,
-        record_id=kept.record_id,
-        at=tx.now,
-        by_operator=claim.by_operator,
-    )
-    if not candidates.waits_already(tx, space, row):
-        candidates.defer(tx, space, row, None if sealed else Body(claim.topic, claim.content, claim.keywords))
-    return kept
+    body = None if sealed else Body(claim.topic, claim.content, claim.keywords)
+    put, new = queue.keep(invocation, tx, space, row._replace(record_id=kept.record_id), body)
+    if new and not fits:
+        queue.drop(invocation, tx, space, put, "queue_full")
+    return kept._replace(waiting_id=put.waiting_id) if queue.knows(invocation, row.level) else kept
 
 
 def _settle_assertions(
@@ -179,14 +166,33 @@ def _settle_assertions(
         rows = candidates.waiting_in(tx, space, "needs_assertion", kept.record_id)
     else:
         topic = (claim.target, claim.kind, claim.topic_mac)
-        rows = candidates.waiting_on(tx, space, "needs_assertion", *topic, claim.content_mac)
+        rows = _waiting_on(invocation, tx, space, "needs_assertion", topic, claim.content_mac)
     for row in rows:
-        if matter_of(row) == "private" and not invocation.sees_private:
+        if queue.matter_of(row) == "private" and not invocation.sees_private:
             continue
-        if row.record_id is not None or row.content_mac == claim.content_mac:
+        # One that is accepted may decide others of the same list.
+        if not candidates.still_waits(tx, row.candidate):
+            continue
+        alike = (claim.content_mac, sealed_items.blinded(invocation, tx, space, claim.content_mac))
+        if row.record_id is not None or row.content_mac in alike:
             _judge_waiting(invocation, tx, space, row, vouched=True)
         else:
-            _drop(invocation, tx, space, row, "superseded")
+            queue.drop(invocation, tx, space, row, "superseded")
+
+
+def _waiting_on(
+    invocation: Invocation, tx: Reading, space: int, reason: str, topic: Topic, content_mac: bytes | None
+) -> list[Waiting]:
+    """What waits on a topic, the oldest first; sealed texts are known by digests of their own."""
+    target, kind, mac = topic
+    rows = candidates.waiting_on(tx, space, reason, target, kind, mac, content_mac)
+    blinded = sealed_items.blinded(invocation, tx, space, mac if mac is not None else content_mac)
+    if blinded is None:
+        return rows
+    macs = (blinded, None) if mac is not None else (None, blinded)
+    return sorted(
+        (*rows, *candidates.waiting_on(tx, space, reason, target, kind, *macs)), key=lambda row: row.candidate
+    )
 
 
 def judge_again(
@@ -203,9 +209,9 @@ def judge_again(
     elif topic[2] is None:
         return 0
     else:
-        rows = candidates.waiting_on(tx, space, reason, *topic, None)
+        rows = _waiting_on(invocation, tx, space, reason, topic, None)
     # One that is accepted may decide others of the same list. What has waited too long is only to be dropped.
-    oldest = _oldest(invocation, tx)
+    oldest = queue.oldest_allowed(invocation, tx)
     return sum(
         row.at >= oldest
         and candidates.still_waits(tx, row.candidate)
@@ -217,10 +223,10 @@ def judge_again(
 def judge_skill_again(invocation: Invocation, tx: WriteTransaction, space: int, name: str) -> int:
     """Judge again what waits for a skill to go, once it is gone; how many candidates were decided."""
     decided = 0
-    oldest = _oldest(invocation, tx)
+    oldest = queue.oldest_allowed(invocation, tx)
     for row in candidates.waiting_for(tx, space, "weaker_authority"):
-        alive = row.target == "procedural" and row.at >= oldest
-        body = candidates.body_of(tx, row.candidate) if alive else None
+        alive = row.target == "procedural" and row.at >= oldest and candidates.still_waits(tx, row.candidate)
+        body = queue.body_of(invocation, tx, space, row) if alive else None
         # The first that is accepted is the skill that the others are judged beside.
         if body is not None and targets.named(body.topic, row.candidate_id) == name:
             decided += _judge_waiting(invocation, tx, space, row, vouched=False)
@@ -229,7 +235,10 @@ def judge_skill_again(invocation: Invocation, tx: WriteTransaction, space: int, 
 
 def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, *, vouched: bool) -> bool:
     """Whether a candidate of the queue is decided now; if not, it goes on waiting, perhaps for something else."""
-    claim = _claim_of(row, candidates.body_of(tx, row.candidate))
+    body = queue.body_of(invocation, tx, space, row)
+    if body is None:
+        return False
+    claim = queue.claim_of(invocation, row, body)
     evidence = cited(tx, space, claim.evidence)
     verdict, kept = _decide(invocation, tx, space, claim, evidence, vouched=vouched)
     if verdict.outcome == "deferred" and verdict.reason != "soul_handoff":
@@ -237,71 +246,45 @@ def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row
             candidates.wait_for(tx, row.candidate, verdict.reason)
             _tell(invocation, tx, claim, verdict, kept, waited_for=row.reason)
         return False
-    if verdict.reason == "soul_handoff":
-        kept = targets.keep_sealed(invocation, tx, space, claim, "handoff")
-    _take_out(tx, space, row)
-    _tell(invocation, tx, claim, verdict, kept, waited_for=row.reason)
-    if verdict.outcome == "accepted":
-        _settle_assertions(invocation, tx, space, claim, evidence, kept)
+    _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
     return True
 
 
-def _claim_of(row: Waiting, body: Body | None) -> Claim:
-    topic, content, keywords = ("", "", ()) if body is None else body
-    return Claim(
-        candidate_id=row.candidate_id,
-        authority=row.authority,
-        target=row.target,
-        privacy=cast(Privacy, row.privacy),
-        kind=row.kind,
-        topic=topic,
-        content=content,
-        keywords=keywords,
-        confidence=row.confidence,
-        evidence=row.evidence,
-        chat_id=row.chat_id,
-        extractor=row.extractor,
-        topic_mac=row.topic_mac,
-        content_mac=row.content_mac,
-        record_id=row.record_id,
-        by_operator=bool(row.by_operator),
-    )
+def decide(
+    invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim
+) -> tuple[Verdict, StoredClaim]:
+    """Judge a candidate of the queue as `claim`, the word of who decides. What is deferred waits on, as it did."""
+    evidence = cited(tx, space, claim.evidence)
+    verdict, kept = _decide(invocation, tx, space, claim, evidence, vouched=False)
+    if verdict.outcome != "deferred" or verdict.reason == "soul_handoff":
+        kept = _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
+    return verdict, kept
 
 
-def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
-    """Drop the candidates that have waited for longer than the profile lets them."""
-    for row in candidates.expired(tx, space, _oldest(invocation, tx), MOST_DROPPED):
-        _drop(invocation, tx, space, row, "expired")
+def reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> None:
+    """Take a candidate out of the queue that a person does not want."""
+    queue.take_out(tx, space, row)
+    _tell(invocation, tx, claim, Verdict("rejected", "declined"), StoredClaim(), waited_for=row.reason)
 
 
-def _oldest(invocation: Invocation, tx: WriteTransaction) -> int:
-    """Since when a candidate may have waited."""
-    return tx.now - invocation.shared.profile.budgets.deferred_days * DAY_US
-
-
-def drop_citing(
-    invocation: Invocation, tx: WriteTransaction, space: int, channel: str, conversation: str, turn_ids: Iterable[str]
-) -> None:
-    """Drop the candidates that rest on turns whose content was erased: they can never be accepted, and may quote it."""
-    refs = {format_ref("evidence", channel, conversation, turn_id) for turn_id in turn_ids}
-    for row in candidates.citing(tx, space, refs):
-        _drop(invocation, tx, space, row, "evidence_unavailable")
-
-
-def _drop(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
-    _take_out(tx, space, row)
-    subject = {"candidate_id": row.candidate_id, "target": row.target, "kind": row.kind, "waited_for": row.reason}
-    tx.log(invocation.event("memory", "candidate_dropped", matter_of(row), **subject, reason=reason))
-
-
-def _take_out(tx: WriteTransaction, space: int, row: Waiting) -> None:
-    """Out of the queue; a sealed text that was kept for it alone goes too."""
-    candidates.remove(tx, row.candidate)
-    if row.record_id is None or candidates.holds(tx, space, row.record_id):
-        return
-    item = private.find_item(tx, space, row.record_id)
-    if item is not None and item.state == "waiting":
-        private.remove_item(tx, space, row.record_id)
+def _conclude(
+    invocation: Invocation,
+    tx: WriteTransaction,
+    space: int,
+    row: Waiting,
+    claim: Claim,
+    evidence: tuple[Cited, ...],
+    verdict: Verdict,
+    kept: StoredClaim,
+) -> StoredClaim:
+    """A candidate of the queue is decided: it leaves the queue, and what waits for such a word is judged."""
+    if verdict.reason == "soul_handoff":
+        kept = targets.keep_sealed(invocation, tx, space, claim, "handoff")
+    queue.take_out(tx, space, row)
+    _tell(invocation, tx, claim, verdict, kept, waited_for=row.reason)
+    if verdict.outcome == "accepted":
+        _settle_assertions(invocation, tx, space, claim, evidence, kept)
+    return kept
 
 
 def _tell(
@@ -325,11 +308,4 @@ def _tell(
         "waited_for": waited_for,
     }
     told = {name: value for name, value in subject.items() if value}
-    tx.log(invocation.event("memory", f"candidate_{verdict.outcome}", matter_of(claim), **told))
-
-
-def matter_of(candidate: Claim | Waiting) -> Matter:
-    """Of whose matter an event about a candidate tells."""
-    if candidate.target in SEALED:
-        return "sealed"
-    return "private" if candidate.privacy in ("subject_private", "soul_private") else "shared"
+    tx.log(invocation.event("memory", f"candidate_{verdict.outcome}", queue.matter_of(claim), **told))

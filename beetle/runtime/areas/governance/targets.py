@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
     `topic_mac` and `content_mac` are the keyed digests that claims are compared by; `record_id` names the private item
     that holds the text of a sealed claim out of the queue, which has neither text nor digests. `by_operator`: whether
-    an operator wrote it, now or before it waited.
+    an operator wrote it, now or before it waited. `note`: why a person accepted it.
     """
 
     candidate_id: str
@@ -50,6 +50,7 @@ class Claim(NamedTuple):
     content_mac: bytes | None
     record_id: str | None = None
     by_operator: bool = False
+    note: str | None = None
 
 
 def claim_of_item(
@@ -87,6 +88,7 @@ class StoredClaim(NamedTuple):
     record_id: str | None = None
     superseded_ref: str | None = None
     revision: int | None = None
+    waiting_id: str | None = None
     derived_refs: tuple[DerivedMemoryRef, ...] = ()
 
 
@@ -112,7 +114,14 @@ def standing(invocation: Invocation, tx: Reading, space: int, claim: Claim) -> E
         row = long_term.current_saying(tx, space, claim.target, claim.kind, claim.content_mac)
         rows = [] if row is None else [row]
     # Who may not see a private fact learns from no outcome that it is there, and replaces none.
-    rows = [row for row in rows if row.visibility == "shared" or invocation.sees_private]
+    own = invocation.caller.name if invocation.caller.is_operator else None
+    rows = [
+        row
+        for row in rows
+        if row.visibility == "shared"
+        or invocation.sees_private
+        or (own is not None and long_term.is_word_of(tx, row, own))
+    ]
     if not rows:
         return ExistingRecords(None)
     rows.sort(key=lambda row: (row.content_mac == claim.content_mac, STRENGTH[row.authority], row.fact), reverse=True)
@@ -181,15 +190,15 @@ def _accept_fact(
     if reason == "unchanged":
         learned = facts.add_evidence(invocation, tx, space, rows[0], draft)
     elif reason == "created":
-        learned = facts.learn(invocation, tx, space, draft)
+        learned = facts.learn(invocation, tx, space, draft, claim.note)
     else:
-        learned = facts.replace(invocation, tx, space, rows[0], draft)
+        learned = facts.replace(invocation, tx, space, rows[0], draft, reason=claim.note)
         superseded = fact_ref(rows[0])
         for other in rows[1:]:
             # A correction can bring two records to one topic; the next word on it stands for both.
             facts.supersede(invocation, tx, space, other, learned.row, Change("superseded", other.authority))
     row = learned.row
-    return StoredClaim(fact_ref(row), None, superseded, row.revision, learned.derived_refs)
+    return StoredClaim(fact_ref(row), None, superseded, row.revision, derived_refs=learned.derived_refs)
 
 
 def _accept_skill(
@@ -199,7 +208,7 @@ def _accept_skill(
         made = procedural.cite(invocation, tx, space, skill, claim.evidence)
         if STRENGTH[claim.authority] > STRENGTH[skills.authority_of(tx, skill.skill)]:
             skills.set_authority(tx, skill.skill, claim.authority)
-        return StoredClaim(format_ref("procedural", skill.name), None, None, skill.revision, tuple(made))
+        return StoredClaim(format_ref("procedural", skill.name), None, None, skill.revision, derived_refs=tuple(made))
     topic = " ".join(claim.topic.split())
     title = topic or first_line(claim.content)
     given = RuntimeSkillWrite(
@@ -213,7 +222,7 @@ def _accept_skill(
     )
     outcome, made = procedural.write_skill(invocation, tx, space, given, "candidate", claim.authority)
     old = None if skill is None else format_ref("procedural", skill.name, skill.revision)
-    return StoredClaim(format_ref("procedural", outcome.name), None, old, outcome.revision, tuple(made))
+    return StoredClaim(format_ref("procedural", outcome.name), None, old, outcome.revision, derived_refs=tuple(made))
 
 
 def named(topic: str, candidate_id: str) -> str:

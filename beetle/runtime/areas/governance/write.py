@@ -19,7 +19,7 @@ from beetle.contracts.governance import (
 from beetle.contracts.memory import MemoryWriteReport, MemoryWriteRequest, ProceduralWrite
 from beetle.domain.governance import extraction_privacy
 from beetle.runtime.areas import secrets, tools
-from beetle.runtime.areas.governance import grounds, judging
+from beetle.runtime.areas.governance import grounds, judging, queue
 from beetle.runtime.areas.governance.judging import judge_again
 from beetle.runtime.areas.governance.targets import Claim, claim_of_item
 from beetle.runtime.areas.skills import runtime_skills
@@ -117,7 +117,7 @@ def _considering(invocation: Invocation, claims: list[ClaimOf]) -> Apply:
 
     def apply(tx: WriteTransaction) -> MemoryWriteReport:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
-        judging.drop_expired(invocation, tx, space)
+        queue.drop_expired(invocation, tx, space)
         outcomes: list[GovernanceOutcome] = []
         refs: list[DerivedMemoryRef] = []
         for index, claim_of in enumerate(claims):

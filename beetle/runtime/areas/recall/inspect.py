@@ -22,11 +22,12 @@ from beetle.runtime.areas.governance.report import deferred
 from beetle.runtime.areas.recall.recall import projected
 from beetle.runtime.areas.recall.search import Answer, find
 from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.host.identity import fingerprint_of
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import agent_skill, table
 from beetle.runtime.planes.plane import Search
-from beetle.store import evidence
+from beetle.store import evidence, private
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import EventFilter, read_rows
@@ -59,7 +60,7 @@ def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Readin
         store=_store_state(invocation, tx),
         counts=table.counts(invocation, tx, space),
         event_log=event_log.log_state(invocation, tx),
-        operator=_operator(invocation, current),
+        operator=_operator(invocation, tx, current),
         capabilities=invocation.shared.catalog.shown_to(invocation.caller),
         operator_actions=_actions(invocation, tx),
         deferred=deferred(invocation, tx, space),
@@ -104,8 +105,9 @@ def _store_state(invocation: Invocation, tx: Reading) -> StoreState:
     )
 
 
-def _operator(invocation: Invocation, current: Current) -> OperatorInspection:
+def _operator(invocation: Invocation, tx: Reading, current: Current) -> OperatorInspection:
     shared = invocation.shared
+    key = private.public_key(tx)
     state = shared.identity.state
     problem, advice = shared.identity.problem(state, whole_path=True) or (None, None)
     return OperatorInspection(
@@ -118,7 +120,9 @@ def _operator(invocation: Invocation, current: Current) -> OperatorInspection:
         readers=shared.store.settings.readers,
         refusals=shared.refusals(),
         findings=shared.store.findings,
-        identity=IdentityState(state=state, problem=problem, advice=advice),
+        identity=IdentityState(
+            state=state, problem=problem, advice=advice, device=None if key is None else fingerprint_of(key)
+        ),
     )
 
 

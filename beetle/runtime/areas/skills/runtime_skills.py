@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from beetle.contracts.codec import format_us, pack, replace
+from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
 from beetle.contracts.memory import MemoryWriteReport, ProceduralWrite
@@ -26,12 +26,10 @@ from beetle.contracts.skills import (
     SkillRevision,
     StrategyDiff,
 )
-from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts, secrets
-from beetle.runtime.areas.evolve import proposals
-from beetle.runtime.areas.facts import removed
+from beetle.runtime.areas.cited import refuse_absent
 from beetle.runtime.areas.governance import judging
-from beetle.runtime.areas.skills import procedural
+from beetle.runtime.areas.skills import erasing, procedural
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation
@@ -58,7 +56,10 @@ def write(invocation: Invocation, request: ProceduralWrite) -> Apply:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
         outcomes: list[RuntimeSkillWriteOutcome] = []
         refs: list[DerivedMemoryRef] = []
-        for each in named:
+        for index, each in enumerate(named):
+            # What is brought from elsewhere may cite evidence that did not come with it.
+            if request.source != "import":
+                refuse_absent(tx, space, each.citations, f"$.args.writes[{index}].citations")
             outcome, derived = procedural.write_skill(invocation, tx, space, each, request.source)
             outcomes.append(outcome)
             refs.extend(derived)
@@ -257,12 +258,8 @@ def delete(invocation: Invocation, request: RuntimeSkillDeleteRequest) -> Apply:
     def apply(tx: WriteTransaction) -> RuntimeSkillMutationReport:
         space, skill = _existing(invocation, tx, name)
         history = skills.revisions(tx, skill.skill)
-        procedural.unindex(tx, space, skill)
         authority = "operator" if invocation.caller.is_operator else "user_asserted"
-        removed.record(invocation, tx, space, (removed.Value(name, each.content) for each in history), authority)
-        skills.delete_skill(tx, skill.skill)
-        proposals.drop_about(invocation, tx, space, [name])
-        seq = tx.log(invocation.event("skill", "deleted", name=name, revision=skill.revision))
+        seq = erasing.erase(invocation, tx, space, skill, authority)
         receipt = _receipt(invocation, tx, "skill.deleted", seq, history)
         judging.judge_skill_again(invocation, tx, space, name)
         return RuntimeSkillMutationReport(name=name, outcome="deleted", revision=skill.revision, receipt=receipt)
@@ -271,8 +268,7 @@ def delete(invocation: Invocation, request: RuntimeSkillDeleteRequest) -> Apply:
 
 
 def _receipt(invocation: Invocation, tx: WriteTransaction, kind: str, seq: int, touched: Sequence[RevisionRow]) -> str:
-    said = ((each.topic, each.title, each.summary, each.content, each.citations) for each in touched)
-    digests = (keyed(invocation.key, "skill revision", pack(each)) for each in said)
+    digests = erasing.digests_of(invocation, touched)
     return receipts.make(invocation, tx, kind, seq, {"skills": 1, "revisions": len(touched)}, digests)
 
 

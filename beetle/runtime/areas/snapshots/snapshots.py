@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.common import Lifecycle
@@ -29,8 +29,10 @@ from beetle.contracts.snapshots import (
     SnapshotVerifyRequest,
 )
 from beetle.runtime.areas.devices import forget_holder
+from beetle.runtime.areas.erasure import again
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.host import sealing
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -46,6 +48,7 @@ from beetle.store.transports import TransportRow
 
 CHECKING = ("unpack", "pages", "event_log")
 """The steps of looking a snapshot through."""
+REFS_SHOWN = 1000
 ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device")
 """What `other_store` allows."""
 
@@ -178,7 +181,7 @@ def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVe
 def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
     """Check it, set the store aside, put the snapshot in its place, and go on with that."""
     shared = invocation.shared
-    invocation.progress.plan((*CHECKING, "exchange"))
+    invocation.progress.plan(CHECKING if request.dry_run else (*CHECKING, "erase_again", "exchange"))
     alone = shared.lifecycle.alone(invocation.operation.name)
     with alone, invocation.heavy_turn(), _unpacked(invocation, request.snapshot_id) as unpacked:
         header = _trusted(invocation, unpacked, request)
@@ -192,6 +195,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
                 hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
             )
         active = snapshot_file.active_devices(unpacked.copy)
+        prepared = _erase_again(invocation, request, unpacked)
         if request.dry_run:
             return SnapshotRestoreReport(
                 snapshot=info,
@@ -200,6 +204,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
                 events_behind=behind,
                 identity=shared.identity.state,
                 devices_suspended=_suspended(_rights(store), active),
+                **prepared.told,
             )
         invocation.progress.step("exchange")
         shared.heads.sign()
@@ -207,6 +212,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             behind = max(0, store.head.seq - header.event_log_rows)
             rights = _rights(store)
             closed = tuple(each for each in rights.transports if not each.enabled)
+            _erase_again(invocation, request, unpacked, last=True)
             snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
             ready = exchange.named(store.settings.path, exchange.READY, header.snapshot_id)
             try:
@@ -218,20 +224,66 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             finally:
                 store_snapshots.remove(store, ready)
             shared.identity.recheck(store.identity_check)
-        told = {"snapshot_id": header.snapshot_id, "events_behind": behind}
+            sealing.begin(store, shared.identity, restored=True)
+        told = {
+            "snapshot_id": header.snapshot_id,
+            "events_behind": behind,
+            "event_log_rows": header.event_log_rows,
+            "erased_again": sum(prepared.counts.values()),
+        }
         restored = invocation.own_event("lifecycle", RESTORED, **told)
         lifecycle = log_apart(invocation, restored, lambda tx: _carry(tx, rights, invocation.caller.name))
     return SnapshotRestoreReport(
         snapshot=info,
         dry_run=False,
         changed=True,
+        kept_erased=request.keep_erased,
         events_behind=behind,
         kept_as=keep,
-        migrations_applied=store.open_report.migrations_applied,
+        migrations_applied=prepared.applied or store.open_report.migrations_applied,
+        **prepared.told,
         identity=shared.identity.state,
         devices_suspended=_suspended(rights, active),
         lifecycle=lifecycle,
     )
+
+
+class _Prepared(NamedTuple):
+    """What was erased again in an unpacked snapshot, or would be; and the migrations that it took."""
+
+    counts: dict[str, int]
+    refs: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+    cut: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As fields of the report."""
+        return {"erased": self.counts, "erased_refs": self.refs, "profile_budget_applied": self.cut}
+
+
+def _erase_again(
+    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: _Unpacked, *, last: bool = False
+) -> _Prepared:
+    """Erase in an unpacked snapshot what was erased from the store since; in a dry run only look for it.
+
+    `last`: nobody writes any more, and the event log is carried over too.
+    """
+    header = unpacked.found.header
+    if header is None or header.store_id != invocation.shared.store.store_id:
+        if not request.dry_run and not last:
+            invocation.progress.step("erase_again")
+        return _Prepared({})
+    with again.opened(invocation, unpacked.copy, header.event_log_rows, bytes.fromhex(header.event_log_head)) as copy:
+        found = copy.look()
+        if not request.dry_run and not request.keep_erased:
+            copy.erase(found, told=not last)
+        elif not request.dry_run and not last:
+            invocation.progress.step("erase_again")
+        if last:
+            copy.carry_events()
+        refs = found.refs
+        return _Prepared(found.counts, tuple(refs[:REFS_SHOWN]), copy.applied, len(refs) > REFS_SHOWN)
 
 
 def _trusted(invocation: Invocation, unpacked: _Unpacked, request: SnapshotRestoreRequest) -> Header:

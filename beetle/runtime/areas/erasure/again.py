@@ -1,0 +1,124 @@
+"""Erasing in an unpacked snapshot what was erased from the store since the snapshot was made."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from beetle.contracts.refs import format_ref
+from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.erasure import derived, turns
+from beetle.runtime.areas.governance import queue
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store import erased_since, erasures, evidence
+from beetle.store.engine.copies import Copy
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.erased_since import HeldRecord, HeldTurn
+
+TURNS_AT_ONCE = 100
+AUTHORITY = "operator"
+COUNTED_AS = {"fact": "facts", "skill": "skills", "private": "private_items", "proposal": "proposals",
+              "brief": "tool_briefs", "registry": "tool_registries", "candidate": "candidates"}  # fmt: skip
+REF_PLANES = {"fact": "long_term", "skill": "procedural"}
+
+
+class Erasable(Struct):
+    """What a snapshot still holds of it: counts by what is counted, and refs of the turns, facts and skills."""
+
+    turns: list[HeldTurn] = []
+    records: list[HeldRecord] = []
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many records of each sort."""
+        found = {"turns": len(self.turns), "messages": sum(len(each.messages) for each in self.turns)}
+        for each in self.records:
+            found[COUNTED_AS[each.plane]] = found.get(COUNTED_AS[each.plane], 0) + 1
+        return {name: count for name, count in found.items() if count}
+
+    @property
+    def refs(self) -> list[str]:
+        """What they are called."""
+        named = [format_ref("evidence", each.channel_id, each.conversation_id, each.turn_id) for each in self.turns]
+        return named + [
+            format_ref(REF_PLANES[each.plane], each.name) for each in self.records if each.plane in REF_PLANES
+        ]
+
+
+class Origin(NamedTuple):
+    """Where a snapshot's event log ends. `goes_on`: the store's own log goes on from there."""
+
+    seq: int
+    goes_on: bool
+
+
+class Unpacked:
+    """An unpacked snapshot of this store, as it is made ready to take its place."""
+
+    def __init__(self, invocation: Invocation, copy: Copy, seq: int, head: bytes) -> None:
+        self._invocation = invocation
+        self._copy = copy
+        self.applied = copy.applied
+        with invocation.shared.store.read() as store:
+            self._origin = Origin(seq, erased_since.goes_on(store, seq, head))
+
+    def look(self) -> Erasable:
+        """What was erased since, and stands in the snapshot."""
+        with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
+            since = self._origin.seq if self._origin.goes_on else None
+            return Erasable(erased_since.turns(store, tx), list(erased_since.records(store, tx, since)))
+
+    def erase(self, found: Erasable, *, told: bool) -> None:
+        """Erase it here too. No event tells of it: the one of the first time does. `told`: it is a step of progress."""
+        progress = self._invocation.progress
+        if told:
+            progress.step("erase_again", of=len(found.turns) + len(found.records))
+        for start in range(0, len(found.turns), TURNS_AT_ONCE):
+            self._invocation.check("what was erased since was erased again")
+            with self._copy.writing() as tx:
+                for each in found.turns[start : start + TURNS_AT_ONCE]:
+                    self._erase_turn(tx, each)
+            if told:
+                progress.at(start)
+        with self._copy.writing() as tx:
+            for record in found.records:
+                invocation = self._inside(record.memory_space_id)
+                derived.ERASE[record.plane](invocation, tx, record.space, record.key, AUTHORITY)
+            for turn in {each.conversation: each for each in found.turns}.values():
+                turns.settle_speakers(tx, turn.conversation)
+            for space, name in {each.space: each.memory_space_id for each in found.turns}.items():
+                queue.drop_unfounded(self._inside(name), tx, space)
+            tx.expect_erasure()
+
+    def carry_events(self) -> None:
+        """Let the event log go on as it did, so that what it tells, and every receipt, still holds. Nobody writes
+        meanwhile.
+        """
+        with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
+            # What a snapshot had left to erase was erased since, or was called off.
+            erasures.drop_all(tx)
+            if self._origin.goes_on:
+                erased_since.carry_events(store, tx, self._origin.seq)
+
+    def _erase_turn(self, tx: WriteTransaction, each: HeldTurn) -> None:
+        invocation = self._inside(each.memory_space_id)
+        messages = [m for m in evidence.affected_messages(tx, each.turn) if m.message in each.messages]
+        placed = evidence.PlacedTurn(each.turn, each.sequence, each.turn_id)
+        turns.erase_messages(invocation, tx, each.space, placed, messages)
+
+    def _inside(self, memory_space_id: str) -> Invocation:
+        owner = memory_space_id.removeprefix("space:")
+        return self._invocation._replace(scope=self._invocation.scope._replace(owner_id=owner))
+
+
+@contextmanager
+def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Generator[Unpacked]:
+    """An unpacked snapshot of this very store, to be changed before it is anyone's; its log ends at this row."""
+    copy = Copy(path, invocation.now, invocation.shared.version, chain_hash, invocation.shared.store.sealer)
+    try:
+        yield Unpacked(invocation, copy, seq, head)
+    finally:
+        copy.close()

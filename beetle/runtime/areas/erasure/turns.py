@@ -1,0 +1,205 @@
+"""Erasing the content of turns, a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from beetle.contracts.common import DerivedMemoryRef
+from beetle.contracts.errors import IntegrityViolation
+from beetle.contracts.transcript import HostRefView, TranscriptRedactionReportItem
+from beetle.domain.lexical import evidence_fields
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.views import sanitize_refs
+from beetle.runtime.planes import table
+from beetle.runtime.planes.evidence import entry
+from beetle.runtime.planes.plane import Erased, IndexRow
+from beetle.runtime.planes.proof import is_whole
+from beetle.store import evidence, recall_index, repair
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.erasures import Part
+from beetle.store.evidence import AffectedMessage, PlacedTurn
+
+DELETE_AGAIN = "`beetle memory recover` makes the index anew without it; then delete it again"
+IDS_SHOWN = 10_000
+
+
+class Impact(Struct):
+    """What a step touches: counts of all of it, and of each list as many as a report may show.
+
+    `changed` counts turns of which anything was erased, `changed_messages` the messages that were deleted.
+    """
+
+    affected: int = 0
+    changed: int = 0
+    changed_messages: int = 0
+    count_messages: int = 0
+    count_refs: int = 0
+    count_derived: int = 0
+    turn_ids: list[str] = []
+    message_ids: list[str] = []
+    refs: list[HostRefView] = []
+    redactions: list[TranscriptRedactionReportItem] = []
+    derived: list[DerivedMemoryRef] = []
+    digests: list[bytes] = []
+    most: tuple[int, int] = (IDS_SHOWN, IDS_SHOWN)
+    """Most redactions and host refs, and most derived refs."""
+
+    def see(
+        self, invocation: Invocation, tx: Reading, space: int, turn: PlacedTurn, messages: list[AffectedMessage]
+    ) -> None:
+        """Count a turn, and note its ids as far as they are shown."""
+        self.affected += 1
+        self.count_messages += len(messages)
+        self.digests += [message.digest for message in messages]
+        if len(self.turn_ids) < IDS_SHOWN:
+            self.turn_ids.append(turn.turn_id)
+        if len(self.message_ids) < IDS_SHOWN:
+            self.message_ids += [message.message_id for message in messages]
+        self._see_refs(invocation, tx, turn)
+        for derived, source, relation in evidence.derived_from(tx, turn.turn, space):
+            if table.is_known(invocation, tx, space, derived):
+                self.count_derived += 1
+                if len(self.derived) <= self.most[1]:
+                    self.derived.append(DerivedMemoryRef(derived=derived, evidence=source, relation=relation))
+
+    def _see_refs(self, invocation: Invocation, tx: Reading, turn: PlacedTurn) -> None:
+        """The host refs that the caller's view may see. Their labels are content, and in no report of a step."""
+        for kind, ref_id, relation, shown, labelled in evidence.refs_of_turn(tx, turn.turn):
+            views = tuple(shown.split(",")) if shown else ()
+            ref = HostRefView(kind=kind, ref_id=ref_id, relation=relation, visibility=views)
+            seen, redactions = sanitize_refs((ref,), turn.turn_id, invocation.viewer())
+            self.count_refs += len(seen)
+            if max(len(self.refs), len(self.redactions)) > self.most[0]:
+                continue
+            self.refs.extend(seen)
+            self.redactions.extend(redactions)
+            if seen and labelled:
+                withheld = TranscriptRedactionReportItem(
+                    turn_id=turn.turn_id, field="HostRefLabel", reason="not_in_view"
+                )
+                self.redactions.append(withheld)
+
+    def join(self, more: Impact) -> None:
+        """Add what another slice has touched."""
+        for name in ("affected", "changed", "changed_messages", "count_messages", "count_refs", "count_derived"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        for name in ("turn_ids", "message_ids", "refs", "redactions", "derived"):
+            own: list[object] = getattr(self, name)
+            own += getattr(more, name)[: max(0, IDS_SHOWN + 1 - len(own))]
+        self.digests += more.digests
+
+
+def new_impact(invocation: Invocation) -> Impact:
+    """Nothing yet, with the bounds of the profile."""
+    budgets = invocation.shared.profile.budgets
+    return Impact(most=(budgets.redaction_items, budgets.derived_refs))
+
+
+def erase(
+    invocation: Invocation,
+    tx: WriteTransaction,
+    space: int,
+    part: Part,
+    kinds: tuple[str, ...] | None,
+    most: int,
+) -> tuple[Impact, int]:
+    """Erase at most `most` turns of a part; what that touched, and the sequence at which it goes on.
+
+    Args:
+        kinds: the visibilities of the messages that go; None for all of them.
+
+    Raises:
+        IntegrityViolation: what is indexed of a message is not known, so that it cannot be erased.
+    """
+    assert part.conversation is not None, "turns are named in their conversation"
+    impact = new_impact(invocation)
+    turns = evidence.turns_between(tx, part.conversation, part.first, part.last, most)
+    rows: list[IndexRow] = []
+    for turn in turns:
+        every = evidence.affected_messages(tx, turn.turn)
+        messages = [each for each in every if kinds is None or each.visibility in kinds]
+        if kinds is not None and not messages:
+            continue
+        impact.see(invocation, tx, space, turn, messages)
+        rows += _erase_turn(invocation, tx, space, turn, messages, part.lifecycle, impact, partly=kinds is not None)
+    recall_index.remove_all(tx, rows)
+    return impact, turns[-1].sequence + 1 if len(turns) == most else part.last + 1
+
+
+def erase_messages(
+    invocation: Invocation, tx: WriteTransaction, space: int, turn: PlacedTurn, messages: list[AffectedMessage]
+) -> None:
+    """Erase these messages of one turn, and what hangs on it.
+
+    Raises:
+        IntegrityViolation: as `erase`.
+    """
+    rows = list(_erase_turn(invocation, tx, space, turn, messages, None, Impact()))
+    recall_index.remove_all(tx, rows)
+
+
+def _erase_turn(
+    invocation: Invocation,
+    tx: WriteTransaction,
+    space: int,
+    turn: PlacedTurn,
+    messages: list[AffectedMessage],
+    lifecycle: int | None,
+    impact: Impact,
+    *,
+    partly: bool = False,
+) -> Iterator[IndexRow]:
+    """Erase one turn, `partly` when messages of it may stay; the rows of the index that go with it."""
+    planes = [plane.erased for plane in table.PLANES if plane.erased is not None]
+    todo = [each for each in messages if each.state != "deleted"]
+    # A turn that was deleted before may hold content again: the brief of a tool comes when the tool is done.
+    if not todo and (partly or not _holds(planes, tx, turn)):
+        return
+    impact.changed += 1
+    impact.changed_messages += len(todo)
+    for message in messages:
+        if (row := row_to_erase(invocation, tx, space, message, DELETE_AGAIN)) is not None:
+            yield row
+    for message in todo:
+        evidence.delete_message(tx, message.message, lifecycle)
+    for each in planes:
+        each.erase(tx, turn.turn, [message.message for message in messages])
+
+
+def _holds(planes: Iterable[Erased], tx: Reading, turn: PlacedTurn) -> bool:
+    return any(each.holds(tx, turn.turn) for each in planes)
+
+
+def index_row(space: int, message: AffectedMessage) -> IndexRow:
+    """What the index holds of a message whose content is what was committed."""
+    row = entry(message.message, space, message.conversation, message.visibility)
+    return row, evidence_fields(message.content or "", message.speaker, message.at)
+
+
+def row_to_erase(
+    invocation: Invocation, tx: Reading, space: int, message: AffectedMessage, hint: str
+) -> IndexRow | None:
+    """What the index holds of a message that is erased; None where it holds nothing.
+
+    Raises:
+        IntegrityViolation: what is indexed of it is not known; `hint` says what to do then.
+    """
+    if not repair.is_indexed(tx, message.message):
+        return None
+    if not is_whole(invocation.key, message):
+        raise IntegrityViolation(
+            reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
+            "what the recall index holds of it cannot be erased",
+            hint=hint,
+            turn_id=message.turn_id,
+            message_id=message.message_id,
+        )
+    return index_row(space, message)
+
+
+def settle_speakers(tx: WriteTransaction, conversation: int) -> None:
+    """Keep of who spoke in a conversation only those of whom a live message is left."""
+    evidence.settle_speakers(tx, conversation, evidence.speakers_of(tx, conversation))

@@ -1,0 +1,76 @@
+"""Changing a copy of a store that nobody has open: migrated, and scrubbed as the store's own file is."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import apsw
+
+from beetle.store.engine import migrate
+from beetle.store.engine.connection import StoreSettings, close_connection, connect_writer, prepare_writer
+from beetle.store.engine.failures import translate
+from beetle.store.engine.transaction import Reading, transaction
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.event_log import ChainHash, Event, read_head
+from beetle.store.seals import Changes, Sealer, shapes
+
+
+class Quiet(WriteTransaction):
+    """A write that logs nothing: what it erases was told of when it was erased first."""
+
+    __slots__ = ()
+
+    def log(self, event: Event) -> int:
+        """Nothing."""
+        del event
+        return 0
+
+
+class Copy:
+    """A copy to be changed, by one thread. `applied`: the migrations that it took."""
+
+    def __init__(self, path: str, clock_us: int, version: str, chain_hash: ChainHash, sealer: Sealer | None) -> None:
+        """Open it; `sealer` seals what is changed.
+
+        Raises:
+            BeetleError: the typed error of what SQLite answered.
+        """
+        self._path = path
+        self._now = clock_us
+        self._chain_hash = chain_hash
+        self._sealer = sealer
+        settings = StoreSettings(path=path, backend="file")
+        self._connection = connect_writer(settings)
+        try:
+            prepare_writer(self._connection, settings)
+            self.applied = tuple(migrate.migrate(self._connection, path, clock_us, version))
+        except apsw.Error as error:
+            self.close()
+            raise translate(error, path) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def writing(self) -> Generator[Quiet]:
+        """One transaction.
+
+        Raises:
+            BeetleError: the typed error of what SQLite answered; nothing of it is written.
+        """
+        try:
+            with transaction(self._connection):
+                tx = Quiet(self._connection, read_head(Reading(self._connection)), self._chain_hash, self._changes())
+                tx.now = self._now
+                yield tx
+                tx.settle()
+        except apsw.Error as error:
+            raise translate(error, self._path, self._connection.system_errno) from error
+
+    def _changes(self) -> Changes | None:
+        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(self._connection)))
+
+    def close(self) -> None:
+        """Close it."""
+        close_connection(self._connection)

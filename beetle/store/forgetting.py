@@ -1,0 +1,166 @@
+"""What is to be forgotten: what a selection finds in each plane, and taking single records away."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beetle.store.engine.transaction import Reading, Row, Writing
+
+
+class ObservedBrief(NamedTuple):
+    """What is said of the use of a tool; `brief` is JSON."""
+
+    observation: int
+    turn: int | None
+    turn_id: str | None
+    tool_id: str
+    brief: str
+
+
+class SelectedTurn(NamedTuple):
+    """A turn with the visibilities and states of its messages, in their order: `shared live,private masked`."""
+
+    turn: int
+    conversation: int
+    sequence: int
+    turn_id: str
+    messages: str
+
+
+class CitingRecord(NamedTuple):
+    """A record and the turns that it rests on; `turn` is None where a citation names what is not here."""
+
+    derived: str
+    turn: int | None
+    fact: int | None
+    skill: int | None
+
+
+TURN_COLUMNS = """
+SELECT t.turn, t.conversation, t.sequence, t.turn_id, group_concat(m.visibility || ' ' || m.state, ',')
+FROM turn t JOIN message m ON m.turn = t.turn
+"""
+OF_CONVERSATION_SQL = TURN_COLUMNS + "WHERE t.conversation = ? GROUP BY t.turn ORDER BY t.sequence"
+BY_KEY_SQL = TURN_COLUMNS + "WHERE t.turn IN (SELECT value FROM json_each(?)) GROUP BY t.turn ORDER BY t.turn"  # noqa: S608 - constants
+CONVERSATIONS_SQL = "SELECT conversation FROM conversation WHERE space = ? ORDER BY channel_id, conversation_id"
+NAMES_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ?"
+SUBJECT_SQL = """
+SELECT m.turn, m.visibility, m.state FROM message m JOIN conversation c ON c.conversation = m.conversation
+WHERE c.space = ?1 AND ?2 IN (m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.speaker) ORDER BY m.message
+"""
+UNINDEXED_SQL = """
+SELECT m.turn, m.visibility, m.state, b.content FROM conversation c
+JOIN message m ON m.conversation = c.conversation JOIN body b ON b.message = m.message
+WHERE c.space = ? AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private')) ORDER BY m.message
+"""
+TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
+CITING_SQL = """
+SELECT derived, turn, fact, skill FROM derived_ref WHERE space = ? AND relation = 'cites' ORDER BY derived_ref
+"""
+SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
+SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations FROM skill_revision WHERE skill = ?"
+FACTS_SQL = "SELECT fact FROM fact WHERE space = ? AND state <> 'deleted' ORDER BY fact"
+BRIEFS_SQL = """
+SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, b.brief
+FROM tool_observation o JOIN tool_brief b USING (tool_observation)
+WHERE o.space = ? ORDER BY o.tool_observation
+"""
+REGISTRIES_SQL = "SELECT tool_registry, registry_id, revision FROM tool_registry WHERE space = ? ORDER BY registry_id"
+ITEM_BY_KEY_SQL = "SELECT record_id, plane, content_mac FROM private_item WHERE private_item = ? AND space = ?"
+ERASE_BRIEF_SQL = "DELETE FROM tool_brief WHERE tool_observation = ? RETURNING tool_observation"
+HAS_REGISTRY_SQL = "SELECT 1 FROM tool_registry WHERE tool_registry = ?"
+SKILL_BY_KEY_SQL = "SELECT name FROM skill WHERE skill = ? AND space = ?"
+PROPOSAL_BY_KEY_SQL = "SELECT proposal_id FROM proposal WHERE proposal = ? AND space = ? AND state = 'open'"
+
+
+def turns_of_conversation(tx: Reading, conversation: int) -> list[SelectedTurn]:
+    """Every turn of a conversation."""
+    return [SelectedTurn(*row) for row in tx.rows(OF_CONVERSATION_SQL, conversation)]
+
+
+def turns_by_key(tx: Reading, turns: str) -> list[SelectedTurn]:
+    """The turns with these keys, which are given as JSON."""
+    return [SelectedTurn(*row) for row in tx.rows(BY_KEY_SQL, turns)]
+
+
+def conversations(tx: Reading, space: int) -> list[int]:
+    """The conversations of a space, by their names' order."""
+    return [row[0] for row in tx.rows(CONVERSATIONS_SQL, space)]
+
+
+def names_of(tx: Reading, conversation: int) -> tuple[str, str]:
+    """(channel_id, conversation_id) of a conversation."""
+    found = tx.row(NAMES_SQL, conversation)
+    assert found is not None
+    return found[0], found[1]
+
+
+def messages_of_subject(tx: Reading, space: int, subject: str) -> list[Row]:
+    """(turn, visibility, state) of every message that names a subject or a speaker. Looks through the whole space."""
+    return list(tx.rows(SUBJECT_SQL, space, subject))
+
+
+def unindexed(tx: Reading, space: int) -> list[Row]:
+    """(turn, visibility, state, content) of every message with content that the index does not hold."""
+    return list(tx.rows(UNINDEXED_SQL, space))
+
+
+def turn_of(tx: Reading, message: int) -> int | None:
+    """The turn of a message."""
+    return tx.value(TURN_OF_SQL, message)
+
+
+def citing(tx: Reading, space: int) -> list[CitingRecord]:
+    """Every citation of evidence in a space, by the record that makes it."""
+    return [CitingRecord(*row) for row in tx.rows(CITING_SQL, space)]
+
+
+def skills(tx: Reading, space: int) -> list[Row]:
+    """(skill, name, revision) of every skill."""
+    return list(tx.rows(SKILLS_SQL, space))
+
+
+def skill_texts(tx: Reading, skill: int) -> str:
+    """All that the revisions of a skill say."""
+    return "\n".join(text for row in tx.rows(SKILL_TEXTS_SQL, skill) for text in row)
+
+
+def facts(tx: Reading, space: int) -> list[int]:
+    """Keys of the facts that say something."""
+    return [row[0] for row in tx.rows(FACTS_SQL, space)]
+
+
+def briefs(tx: Reading, space: int) -> list[ObservedBrief]:
+    """Every tool brief of a space."""
+    return [ObservedBrief(*row) for row in tx.rows(BRIEFS_SQL, space)]
+
+
+def registries(tx: Reading, space: int) -> list[Row]:
+    """(registry, registry_id, revision) of every tool registry."""
+    return list(tx.rows(REGISTRIES_SQL, space))
+
+
+def item_by_key(tx: Reading, space: int, item: int) -> tuple[str, str, bytes] | None:
+    """(record_id, plane, keyed digest) of a private item."""
+    found = tx.row(ITEM_BY_KEY_SQL, item, space)
+    return None if found is None else (found[0], found[1], found[2])
+
+
+def skill_name(tx: Reading, space: int, skill: int) -> str | None:
+    """The full name of a skill."""
+    return tx.value(SKILL_BY_KEY_SQL, skill, space)
+
+
+def open_proposal(tx: Reading, space: int, proposal: int) -> str | None:
+    """The id of a proposal that is open."""
+    return tx.value(PROPOSAL_BY_KEY_SQL, proposal, space)
+
+
+def has_registry(tx: Reading, registry: int) -> bool:
+    """Whether a tool registry is there."""
+    return tx.value(HAS_REGISTRY_SQL, registry) is not None
+
+
+def erase_brief(tx: Writing, observation: int) -> bool:
+    """Remove what is said of one use of a tool; whether anything was."""
+    return tx.value(ERASE_BRIEF_SQL, observation) is not None

@@ -1,0 +1,76 @@
+"""Comparing the rows of one space with their seals, as far as a caller may know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from beetle.store.engine.transaction import Reading
+from beetle.store.seal_checks import WITHOUT_IDENTITY, problem_of
+from beetle.store.seals import SEAL_SQL, Sealer, Shape, shapes
+from beetle.store.sight import Sight
+
+MOST = 100
+
+
+class Owned(NamedTuple):
+    """Rows of a space: the ref of what each belongs to, and whether only who sees private facts may know of it."""
+
+    table: str
+    sql: str
+
+
+OWNED = (
+    Owned("fact", "SELECT 'long_term:' || t.record_id, t.visibility <> 'shared', t.* FROM fact t WHERE t.space = ?"),
+    *(
+        Owned(
+            name,
+            f"SELECT 'long_term:' || f.record_id, f.visibility <> 'shared', t.* FROM {name} t "  # noqa: S608 - our names
+            "JOIN fact f ON f.fact = t.fact WHERE f.space = ?",
+        )
+        for name in ("fact_body", "fact_revision")
+    ),
+    Owned("skill", "SELECT 'procedural:' || t.name, 0, t.* FROM skill t WHERE t.space = ?"),
+    Owned(
+        "skill_revision",
+        "SELECT 'procedural:' || s.name, 0, t.* FROM skill_revision t "
+        "JOIN skill s ON s.skill = t.skill WHERE s.space = ?",
+    ),
+    Owned(
+        "proposal",
+        "SELECT 'proposal ' || t.proposal_id, t.visibility <> 'shared', t.* FROM proposal t WHERE t.space = ?",
+    ),
+    Owned(
+        "proposal_body",
+        "SELECT 'proposal ' || p.proposal_id, p.visibility <> 'shared', t.* FROM proposal_body t "
+        "JOIN proposal p ON p.proposal = t.proposal WHERE p.space = ?",
+    ),
+    Owned("tool_registry", "SELECT 'tool registry ' || t.registry_id, 0, t.* FROM tool_registry t WHERE t.space = ?"),
+    Owned(
+        "registered_tool",
+        "SELECT 'tool registry ' || r.registry_id, 0, t.* FROM registered_tool t "
+        "JOIN tool_registry r ON r.tool_registry = t.tool_registry WHERE r.space = ?",
+    ),
+)
+"""What a caller may know of by a ref of its own. A row that was removed is of no space any more: operators are told."""
+
+
+def broken(tx: Reading, sealer: Sealer, space: int, sight: Sight) -> Iterator[tuple[str, str]]:
+    """(ref, problem) of rows that are not what the runtime wrote."""
+    known = shapes(tx)
+    told: set[tuple[str, str]] = set()
+    for each in OWNED:
+        for ref, private, *values in tx.rows(each.sql, space):
+            if private and not sight.private:
+                continue
+            problem = _problem(tx, sealer, known[each.table], tuple(values))
+            if problem is not None and (ref, problem) not in told:
+                told.add((ref, problem))
+                yield ref, problem
+            if len(told) >= MOST:
+                return
+
+
+def _problem(tx: Reading, sealer: Sealer, shape: Shape, values: tuple[object, ...]) -> str | None:
+    problem = problem_of(sealer, shape, values, tx.value(SEAL_SQL, shape.name, shape.row(sealer, values)))
+    return None if problem == WITHOUT_IDENTITY else problem

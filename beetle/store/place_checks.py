@@ -1,0 +1,103 @@
+"""What follows from the event log: the places of events in their spaces, and the turns that conversations must hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from beetle.store.engine.progress import EVERY
+from beetle.store.engine.transaction import Reading
+from beetle.store.event_places import Places, is_told
+from beetle.store.verify import Finding
+
+MOST = 100
+PLACES_SQL = """
+SELECT e.seq, e.space, p.space, p.matter, p.place, p.place_private, p.place_shared
+FROM event_log e LEFT JOIN event_place p ON p.seq = e.seq ORDER BY e.seq
+"""
+STRAY_SQL = "SELECT seq FROM event_place p WHERE NOT EXISTS (SELECT 1 FROM event_log e WHERE e.seq = p.seq) LIMIT 100"
+RESTORED_SQL = """
+SELECT seq, subject ->> '$.event_log_rows' FROM event_log
+WHERE topic = 'lifecycle' AND event = 'snapshot_restored' AND json_valid(subject) ORDER BY seq
+"""
+TURNS_SQL = """
+SELECT seq, space, topic, event, subject FROM event_log
+WHERE event IN ('committed', 'imported') AND topic IN ('transcript', 'memory') ORDER BY seq
+"""
+HELD_SQL = """
+SELECT c.last_sequence FROM conversation c JOIN space s ON s.space = c.space
+WHERE s.memory_space_id = ? AND c.channel_id = ? AND c.conversation_id = ?
+"""
+
+
+def places(tx: Reading, at: Callable[[int], None]) -> Iterator[Finding]:
+    """Events whose place does not follow from the one before."""
+    last: dict[str, Places] = {}
+    told = 0
+    for rows, (seq, space, of, matter, *counted) in enumerate(tx.rows(PLACES_SQL)):
+        if not rows % EVERY:
+            at(rows)
+        if of != space or (matter is None) != (space is None):
+            told += 1
+            yield Finding("event_places", f"row {seq}", "has no place in its space, or one in another")
+        elif space is not None:
+            before = last.get(space, Places(0, 0, 0))
+            steps = (1, int(is_told(matter, "private")), int(is_told(matter, "shared")))
+            here = Places(*counted)
+            if tuple(here) != tuple(a + b for a, b in zip(before, steps, strict=True)):
+                told += 1
+                yield Finding("event_places", f"row {seq}", "its place does not follow from the one before")
+            last[space] = here
+        if told >= MOST:
+            return
+    for (seq,) in tx.rows(STRAY_SQL):
+        yield Finding("event_places", f"row {seq}", "is the place of an event that is not there")
+
+
+class Named(NamedTuple):
+    """A conversation by the names that the event log knows it by."""
+
+    channel_id: str
+    conversation_id: str
+
+
+def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
+    """(memory_space_id, conversation, problem) of conversations that hold less than the log tells of."""
+    expected: dict[str, dict[Named, int]] = {}
+    imported: dict[str, dict[Named, int]] = {}
+    undone = [(rows, seq) for seq, rows in tx.rows(RESTORED_SQL) if isinstance(rows, int)]
+    for seq, space, topic, event, text in tx.rows(TURNS_SQL):
+        if any(rows < seq < restored for rows, restored in undone):
+            # A snapshot from before it was put in the store's place; the log went on.
+            continue
+        subject = _subject(text)
+        if topic == "memory":
+            fresh = imported.pop(space, {})
+            if subject.get("kind") == "space":
+                # A space is taken in whole: what was there before has made room.
+                expected[space] = fresh
+            continue
+        named, last = (
+            Named(subject.get("channel_id", ""), subject.get("conversation_id", "")),
+            subject.get("last_sequence"),
+        )
+        if isinstance(last, int):
+            expected.setdefault(space, {})[named] = last
+            if event == "imported":
+                imported.setdefault(space, {})[named] = last
+    for space, conversations in expected.items():
+        for named, last in conversations.items():
+            held = tx.value(HELD_SQL, space, *named)
+            if held is None and last:
+                yield space, named, "is not there, and the event log tells of its turns"
+            elif held is not None and held < last:
+                yield space, named, f"holds turns up to {held}, and the event log tells of {last}"
+
+
+def _subject(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,193 @@
+"""Comparing the rows of a store with their seals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from beetle.store import turn_seals
+from beetle.store.engine.progress import EVERY, Progress
+from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.seals import SUM_SQL, Sealer, Shape, all_rows, put_sum, shapes
+
+ADDED = "was not written by the runtime"
+CHANGED = "is not what the runtime wrote"
+REMOVED = "was removed: its seal is there, and the row is not"
+WITHOUT_IDENTITY = "was written without the device identity"
+SUM_CHANGED = "the number or the sum of its seals was changed, or seals were removed"
+MOST = 1000
+"""Findings of a table that are told."""
+PAGE = 1000
+UNSEALED_TURNS = "unsealed_turns"
+"""Key of `meta`: turns up to this one were committed before there were seals."""
+
+SEALS_SQL = "SELECT row, seal FROM row_seal WHERE of = ?"
+ALL_SEALS_SQL = "SELECT count(*) FROM row_seal"
+TABLES_SQL = "SELECT of FROM row_seal UNION SELECT of FROM table_seal"
+META_SQL = "SELECT value FROM meta WHERE key = ?"
+CLEAR_SQLS = ("DELETE FROM row_seal WHERE of = ?", "DELETE FROM table_seal WHERE of = ?")
+ADD_SQL = "INSERT INTO row_seal VALUES (?, ?, ?)"
+COUNT_MIGRATIONS_SQL = "SELECT count(*) FROM schema_migration"
+HAS_SEALS_SQL = (
+    "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
+)
+
+
+class Broken(NamedTuple):
+    """A row that its seal does not fit; `row` None where a whole table is meant."""
+
+    table: str
+    row: int | bytes | None
+    problem: str
+
+
+def rows(tx: Reading) -> int:
+    """How many seals there are."""
+    return tx.value(ALL_SEALS_SQL)
+
+
+def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
+    """The rows of every table that is sealed apart, which are not what the runtime wrote."""
+    known = shapes(tx)
+    looked = 0
+    for shape in known.values():
+        for found in _of_table(tx, sealer, shape):
+            if isinstance(found, Broken):
+                yield found
+                continue
+            looked += 1
+            if not looked % EVERY:
+                progress.at(looked)
+    for (table,) in tx.rows(TABLES_SQL):
+        if table not in known:
+            yield Broken(table, None, "has seals, and is not there")
+
+
+def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | None]:
+    """What is broken in one table, and None for each row that was looked at.
+
+    Seals are held in memory table by table: 40 bytes a row.
+    """
+    seals: dict[int | bytes, Any] = {row: seal for row, seal in tx.rows(SEALS_SQL, shape.name)}
+    count = len(seals)
+    total = _sum(seals.values())
+    told = 0
+    for values in all_rows(tx, shape):
+        yield None
+        row = shape.row(sealer, values)
+        problem = problem_of(sealer, shape, values, seals.pop(row, None))
+        if problem is not None and told < MOST:
+            told += 1
+            yield Broken(shape.name, row, problem)
+    for row in seals:
+        yield Broken(shape.name, row, REMOVED)
+    if not _sum_fits(tx, sealer, shape.name, count, total):
+        yield Broken(shape.name, None, SUM_CHANGED)
+
+
+def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any) -> str | None:
+    """Why a row is not what the runtime wrote, None when it is, as far as anybody can tell."""
+    if seal is None:
+        return ADDED
+    if sealer.fits(seal, shape.name, shape.sealed_of(values)) is False:
+        return CHANGED
+    return WITHOUT_IDENTITY if sealer.is_weak(shape.name, seal) else None
+
+
+def _sum(seals: Any) -> int | None:
+    total = 0
+    for seal in seals:
+        if not isinstance(seal, bytes):
+            return None
+        total ^= int.from_bytes(seal, "big")
+    return total
+
+
+def _sum_fits(tx: Reading, sealer: Sealer, table: str, count: int, total: int | None) -> bool:
+    found = tx.row(SUM_SQL, table)
+    if found is None or total is None:
+        return False
+    rows, sum_, seal = found
+    said = isinstance(sum_, bytes) and (rows, int.from_bytes(sum_, "big")) == (count, total)
+    return said and sealer.fits(seal, "table_seal", (table, rows, sum_)) is not False
+
+
+class BrokenTurn(NamedTuple):
+    """A turn that its seal does not fit."""
+
+    turn: int
+    problem: str
+
+
+def broken_turns(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[BrokenTurn]:
+    """The turns that are not, with all that was committed with them, what the runtime wrote."""
+    unsealed = unsealed_turns(tx)
+    after = 0
+    while page := turn_seals.every(tx, after, PAGE):
+        for turn, seal in page:
+            problem = turn_problem(tx, sealer, unsealed, turn, seal)
+            if problem is not None:
+                yield BrokenTurn(turn, problem)
+        after = page[-1][0]
+        progress.at(after)
+
+
+def unsealed_turns(tx: Reading) -> int:
+    """Up to which key turns may have no seal."""
+    found = tx.value(META_SQL, UNSEALED_TURNS)
+    return found if isinstance(found, int) else 0
+
+
+def turn_problem(tx: Reading, sealer: Sealer, unsealed: int, turn: int, seal: bytes | None) -> str | None:
+    """Why a turn is not what the runtime wrote, None when it is."""
+    if seal is None:
+        return None if turn <= unsealed else ADDED
+    values = turn_seals.values_of(tx, turn)
+    if values is not None and sealer.fits(seal, turn_seals.NAME, values) is False:
+        return CHANGED
+    return WITHOUT_IDENTITY if sealer.is_weak(turn_seals.NAME, seal) else None
+
+
+def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:
+    """Seal the tables that were never sealed: all of them in a new store and behind a migration, and those that a
+    restore has changed. How many rows, by table."""
+    known = shapes(tx)
+    if _was_migrated(tx, sealer):
+        for name in known:
+            forget(tx, name)
+    taken: dict[str, int] = {}
+    for shape in known.values():
+        if not tx.value(HAS_SEALS_SQL, shape.name):
+            taken[shape.name] = _seal_all(tx, sealer, shape)
+    return taken
+
+
+def needs_adoption(tx: Reading, sealer: Sealer) -> bool:
+    """Whether there is a table to be sealed."""
+    return _was_migrated(tx, sealer) or any(not tx.value(HAS_SEALS_SQL, name) for name in shapes(tx))
+
+
+def _was_migrated(tx: Reading, sealer: Sealer) -> bool:
+    """Whether a migration was applied since the tables were sealed: what it changed, nobody else has."""
+    found = tx.row(SUM_SQL, "schema_migration")
+    if found is None:
+        return False
+    rows, sum_, seal = found
+    sound = sealer.fits(seal, "table_seal", ("schema_migration", rows, sum_)) is not False
+    return sound and rows < tx.value(COUNT_MIGRATIONS_SQL)
+
+
+def _seal_all(tx: Writing, sealer: Sealer, shape: Shape) -> int:
+    count = total = 0
+    for values in list(all_rows(tx, shape)):
+        seal = sealer.seal(shape.name, shape.sealed_of(values))
+        tx.run(ADD_SQL, shape.name, shape.row(sealer, values), seal)
+        count, total = count + 1, total ^ int.from_bytes(seal, "big")
+    put_sum(tx, sealer, shape.name, count, total)
+    return count
+
+
+def forget(tx: Writing, table: str) -> None:
+    """Take away the seals of a table, which is sealed anew at the next opening."""
+    for sql in CLEAR_SQLS:
+        tx.run(sql, table)

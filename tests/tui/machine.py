@@ -1,0 +1,430 @@
+"""A console under random keys, sizes and events of other clients: what is highlighted is in sight, and is what keys act
+on, in every list of every area."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from beetle.client import Client
+from beetle.contracts.errors import NotFound
+from beetle_tui.app import Console
+from beetle_tui.area import AreaScreen
+from beetle_tui.dialogs import Ask, Confirm, Dialog, Told, Working
+from beetle_tui.line_list import LineList
+from beetle_tui.screens.memory import Memory
+from beetle_tui.screens.skills import Skills
+from beetle_tui.screens.transcripts import Transcripts
+from beetle_tui.table import Table
+from tests.running import Daemon
+from tests.tui.remembering import learn
+from tests.tui.showing import Shown, at, turn
+from tests.tui.skills_shown import skill, write
+
+SIZES = ((80, 24), (100, 30), (200, 50), (60, 16), (160, 48), (80, 40))
+MOVES = ("up", "down", "pageup", "pagedown", "home", "end", "enter", "escape", "tab", "r")
+PLACES = ("overview", "skills", "devices", "conversations", "turns", "recall", "log", "Facts", "Policies", "Tools",
+          "Proposals")  # fmt: skip
+MOST_DIALOGS = 8
+TALK = "talk"
+
+
+class Kind(NamedTuple):
+    """The records of a place: the keys that act on one, how it is told apart, and what is stored of each."""
+
+    keys: tuple[str, ...]
+    named: Callable[[Any], str]
+    stored: Callable[[Client], Mapping[str, Any]]
+
+
+def _facts(client: Client) -> Mapping[str, Any]:
+    return {each.ref: (each.state, each.revision) for each in client.list_long_term(state="all", limit=100).records}
+
+
+def _policies(client: Client) -> Mapping[str, Any]:
+    return {str(each.policy_id): each for each in client.long_term_policy(action="list").policies}
+
+
+def _tools(client: Client) -> Mapping[str, Any]:
+    return {each.registry_id: each.revision for each in client.list_agent_tool_registries(limit=100).registries}
+
+
+def _proposals(client: Client) -> Mapping[str, Any]:
+    return {each.proposal_id: each.state for each in client.list_proposals(state="all", limit=100).proposals}
+
+
+def _skills(client: Client) -> Mapping[str, Any]:
+    return {each.name: (each.revision, each.enabled) for each in client.list_runtime_skills(limit=100).runtime_skills}
+
+
+def _devices(client: Client) -> Mapping[str, Any]:
+    return {each.device_id: (each.state, each.appKeyFingerprint) for each in client.list_devices(limit=100).devices}
+
+
+def _turns(client: Client) -> Mapping[str, Any]:
+    where = {"conversation_id": TALK}
+    try:
+        page = client.transcript_timeline(conversation=where, view="host_ui", anchor={"after": 0}, limit=100)
+    except NotFound:
+        return {}
+    return {each.turn_id: tuple(message.state for message in each.messages) for each in page.turns}
+
+
+KINDS: Mapping[str, Kind] = {
+    "Facts": Kind(("d", "m"), lambda row: row.ref, _facts),
+    "Policies": Kind(("d",), lambda row: str(row.policy_id), _policies),
+    "Tools": Kind(("d",), lambda row: row.registry_id, _tools),
+    "Proposals": Kind(("w",), lambda row: row.proposal_id, _proposals),
+    "skills": Kind(("d", "o"), lambda row: row.name, _skills),
+    "devices": Kind(("u", "x", "d"), lambda row: row.device_id, _devices),
+    "turns": Kind(("m", "x"), lambda row: row.turn_id, _turns),
+}
+
+
+class ConsoleMachine(RuleBasedStateMachine):
+    """One console at a daemon that other clients change meanwhile."""
+
+    daemon: ClassVar[Daemon]
+    acted: ClassVar[set[str]] = set()
+    """Places in which a key has acted, over all runs."""
+    number: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.client = self.daemon.client()
+        self.place = "overview"
+
+    @initialize(size=st.sampled_from(SIZES), some=st.integers(2, 12))
+    def begin(self, size: tuple[int, int], some: int) -> None:
+        """Some records of every kind, and a console."""
+        for each in EVENTS[: EVENTS.index(learn_one) + 1]:
+            for _ in range(some if each in (learn_one, say_one) else 2):
+                each(self)
+        self.console = Console(at(self.daemon))
+        self.running = self.console.run_test(size=size)
+        self.shown = Shown(self.console, self.runner.run(self.running.__aenter__()))
+        self.runner.run(self.shown.until_shown("read "))
+
+    def teardown(self) -> None:
+        """End the console."""
+        if hasattr(self, "running"):
+            self.runner.run(self.running.__aexit__(None, None, None))
+        self.client.close()
+        self.runner.close()
+
+    @rule(place=st.sampled_from(PLACES))
+    def go(self, place: str) -> None:
+        """To a place."""
+        self.place = place
+        self.runner.run(self._go(place))
+
+    @rule(keys=st.lists(st.sampled_from(MOVES), min_size=1, max_size=6))
+    def move(self, keys: list[str]) -> None:
+        """Keys that change nothing in the store; enter may lead to a place of another kind."""
+        self.runner.run(self.shown.press(*keys))
+        self.place = self._where()
+
+    @rule(size=st.sampled_from(SIZES))
+    def resize(self, size: tuple[int, int]) -> None:
+        """Another terminal."""
+        self.runner.run(self.shown.pilot.resize_terminal(*size))
+
+    @rule(data=st.data())
+    def happen(self, data: st.DataObject) -> None:
+        """Another client does something; the console hears of it some time."""
+        data.draw(st.sampled_from(EVENTS))(self)
+        self.runner.run(self.shown.pilot.pause(0.01))
+
+    @precondition(lambda self: self.place in KINDS and self._chosen() is not None)
+    @rule(data=st.data())
+    def act(self, data: st.DataObject) -> None:
+        """A key that acts, while others may act too: on what was highlighted, or on nothing."""
+        kind = KINDS[self.place]
+        key = data.draw(st.sampled_from(kind.keys))
+        before, between = (data.draw(st.sampled_from((None, *EVENTS))) for _ in range(2))
+        if before is not None:
+            before(self)
+        self.check()
+        self.runner.run(self._act(kind, key, between))
+        self.acted.add(self.place)
+
+    async def _act(self, kind: Kind, key: str, between: Any) -> None:
+        row = self._chosen()
+        if row is None:
+            return
+        wanted, named = kind.named(row), self._words(row)
+        stored = kind.stored(self.client)
+        await self.shown.press(key)
+        await self._answered()
+        if isinstance(self.console.screen, Dialog):
+            text = " ".join(part.strip(" │") for part in self.shown.lines)
+            assert all(each in text for each in named), (named, text)
+            if between is not None:
+                between(self)
+                stored = kind.stored(self.client)
+            await self._agree()
+        changed = {
+            name
+            for name, state in kind.stored(self.client).items() | stored.items()
+            if stored.get(name) != state or name not in kind.stored(self.client)
+        }
+        assert changed <= {wanted}, f"{key} in {self.place} was for {wanted}, and changed {changed}"
+
+    async def _agree(self) -> None:
+        """Say yes to all that is asked."""
+        for _ in range(MOST_DIALOGS):
+            screen = self.console.screen
+            match screen:
+                case AreaScreen():
+                    return
+                case Working():
+                    await self.shown.until(lambda it=screen: self.console.screen is not it)
+                case Told():
+                    await self.shown.press("escape")
+                case Confirm():
+                    await self.shown.press("y")
+                case Ask():
+                    await self.shown.press(*"because", "enter")
+                    await self._answered(beyond=screen)
+                    if self.console.screen is screen:  # refused: it says why, and keeps what was typed
+                        await self.shown.press("escape")
+                        await self.shown.until(lambda: isinstance(self.console.screen, Confirm))
+                case _:
+                    raise AssertionError(f"what is this? {screen}")
+            await self._answered()
+        raise AssertionError(f"still asked:\n{self.shown.text}")
+
+    async def _answered(self, beyond: Any = None) -> None:
+        """Until nothing runs that a key has begun; `beyond` is a dialog that may stay."""
+
+        def still() -> bool:
+            waits = {each.group for each in self.console.workers if not each.is_finished}
+            busy = waits & {"take", "act", "action", "ask", "device"}
+            asked = isinstance(self.console.screen, Dialog) and self.console.screen is not beyond
+            return asked or not busy or (beyond is not None and "take" not in waits)
+
+        await self.shown.until(still)
+
+    @invariant()
+    def check(self) -> None:
+        """What is highlighted is in sight, and drawn as what a key would act on."""
+        if not hasattr(self, "console"):
+            return
+        self.runner.run(self._check())
+
+    async def _check(self) -> None:
+        await self.shown.pilot.pause()
+        lines = self.shown.lines
+        for each in self.console.screen.query(LineList):
+            region = each.content_region
+            if (
+                not each.display
+                or not each.visible
+                or region.height < 1
+                or not each.line_count
+                or each.region.area == 0
+            ):
+                continue
+            top, height = int(each.scroll_offset.y), each.scrollable_content_region.height
+            assert top <= each.index < top + height, (
+                f"{each} hides its line {each.index}: {top} + {height}\n{self.shown.text}"
+            )
+            if isinstance(each, Table) and each.chosen is not None and self.console.screen is self.console.area:
+                wanted = each.line(each.chosen, each.room - 2).rstrip()
+                drawn = lines[region.y + each.index - top]
+                assert f"> {wanted}" in drawn, f"{wanted!r} is highlighted, and {drawn!r} drawn"
+
+    async def _go(self, place: str) -> None:
+        await self._leave()
+        area = {"conversations": "transcripts", "turns": "transcripts"}.get(
+            place, "memory" if place[0].isupper() else place
+        )
+        await self.console.switch_mode(area)
+        await self.shown.until(lambda: self.console.current_mode == area and self.console.area.filled)
+        screen = self.console.area
+        if isinstance(screen, Memory):
+            screen.open_place(place)
+            await self.shown.until(lambda: screen.part.table.rows is not None)
+        elif isinstance(screen, Skills):
+            if screen._shelf is not screen._runtime:
+                screen.action_side()
+        elif isinstance(screen, Transcripts):
+            while screen.level != "conversations":
+                screen.action_back()
+                await self.shown.pilot.pause()
+            if place == "turns":
+                screen.open_ref(f"evidence:local/{TALK}/t1")
+                await self.shown.until(lambda: screen.level == "turns" and screen.table("turns").chosen is not None)
+        await self.shown.pilot.pause()
+
+    async def _leave(self) -> None:
+        while not isinstance(self.console.screen, AreaScreen):
+            await self.shown.press("escape")
+
+    def _where(self) -> str:
+        """The place that is shown; nothing that keys act in where it is a dialog."""
+        screen = self.console.screen
+        if not isinstance(screen, AreaScreen):
+            return "dialog"
+        if isinstance(screen, Memory):
+            return screen.part.TITLE
+        if isinstance(screen, Transcripts):
+            return screen.level
+        if isinstance(screen, Skills) and screen._shelf is not screen._runtime:
+            return "agent skills"
+        return self.console.current_mode
+
+    def _table(self) -> Table[Any]:
+        screen = self.console.area
+        if isinstance(screen, Memory):
+            return screen.part.table
+        if isinstance(screen, Transcripts):
+            return screen.table(screen.level)
+        return screen._runtime.table if isinstance(screen, Skills) else screen.query(Table).first()
+
+    def _chosen(self) -> Any:
+        return self._table().chosen
+
+    def _words(self, row: Any) -> tuple[str, ...]:
+        """What a dialog about a row says of it."""
+        match self.place:
+            case "Facts":
+                return row.ref, row.content or "(erased)"
+            case "Policies":
+                return (row.topic or "any",)
+            case "devices":
+                return row.label, row.device_id
+            case "turns":
+                return (f"urn {row.turn_id} of", "Turn" if not row.text.startswith("Said") else row.text)
+            case _:
+                return (KINDS[self.place].named(row),)
+
+    @classmethod
+    def next(cls) -> int:
+        """A number that nothing has yet."""
+        ConsoleMachine.number += 1
+        return ConsoleMachine.number
+
+
+Event = Callable[[ConsoleMachine], None]
+
+
+def say_one(machine: ConsoleMachine) -> None:
+    """A turn more."""
+    number = len(_turns(machine.client)) + 1
+    if number < 100:
+        turns = [turn(number, f"Said {number}.")]
+        machine.client.commit_transcript(conversation={"conversation_id": TALK}, turns=turns)
+
+
+def say_elsewhere(machine: ConsoleMachine) -> None:
+    """Another conversation."""
+    name = f"other-{machine.next()}"
+    machine.client.commit_transcript(conversation={"conversation_id": name}, turns=[turn(1, "Said there.")])
+
+
+def add_skill(machine: ConsoleMachine) -> None:
+    """A skill; they are sorted by name, so it comes anywhere."""
+    number = machine.next()
+    write(machine.client, skill(f"{number * 7919 % 1000:03}-{number}"))
+
+
+def add_device(machine: ConsoleMachine) -> None:
+    """A device."""
+    number = machine.next()
+    machine.client.add_device(label=f"Panel {number}", device_id=f"panel-{number}", capabilities=("recall",))
+
+
+def add_policy(machine: ConsoleMachine) -> None:
+    """A policy."""
+    machine.client.long_term_policy(action="pause", topic=f"topic-{machine.next()}", reason="a test")
+
+
+def add_tools(machine: ConsoleMachine) -> None:
+    """A registry."""
+    number = machine.next()
+    tools = [{"tool_id": "turn", "title": "Turn", "schema_fingerprint": "s1"}]
+    machine.client.upsert_agent_tool_registry(registry_id=f"tools-{number}", fingerprint=f"f{number}", tools=tools)
+
+
+def add_proposal(machine: ConsoleMachine) -> None:
+    """A proposal over a fact."""
+    ref = learn(machine.client, f"Proposed over {machine.next()}.")
+    change = {"content": f"Better {machine.next()}."}
+    proposed = {"kind": "fact_correct", "target": ref, "change": change, "rationale": f"why {machine.next()}"}
+    machine.client.propose(proposals=[proposed])
+
+
+def learn_one(machine: ConsoleMachine) -> None:
+    """A fact, which comes first."""
+    number = machine.next()
+    learn(machine.client, f"Known {number}.", f"known {number}")
+
+
+def _one(machine: ConsoleMachine, names: Mapping[str, Any]) -> str | None:
+    """The highlighted one of these, else any."""
+    if hasattr(machine, "console") and machine.place in KINDS and (row := machine._chosen()) is not None:
+        name = KINDS[machine.place].named(row)
+        if name in names:
+            return name
+    return next(iter(names), None)
+
+
+def forget_one(machine: ConsoleMachine) -> None:
+    """A fact goes."""
+    ref = _one(machine, {ref: each for ref, each in _facts(machine.client).items() if each[0] == "current"})
+    if ref is not None:
+        machine.client.mutate_long_term(action="delete", ref=ref)
+
+
+def correct_one(machine: ConsoleMachine) -> None:
+    """A fact says something else."""
+    ref = _one(machine, {ref: each for ref, each in _facts(machine.client).items() if each[0] == "current"})
+    if ref is not None:
+        content = f"Otherwise {machine.next()}."
+        machine.client.mutate_long_term(action="correct", ref=ref, content=content, reason="a test")
+
+
+def drop_skill(machine: ConsoleMachine) -> None:
+    """A skill goes."""
+    if (name := _one(machine, _skills(machine.client))) is not None:
+        machine.client.delete_runtime_skill(name=name)
+
+
+def drop_device(machine: ConsoleMachine) -> None:
+    """A device goes."""
+    if (name := _one(machine, _devices(machine.client))) is not None:
+        machine.client.remove_device(device_id=name)
+
+
+def drop_tools(machine: ConsoleMachine) -> None:
+    """A registry goes."""
+    if (name := _one(machine, _tools(machine.client))) is not None:
+        machine.client.delete_agent_tool_registry(registry_id=name)
+
+
+def withdraw_one(machine: ConsoleMachine) -> None:
+    """A proposal is closed."""
+    name = _one(machine, {name: state for name, state in _proposals(machine.client).items() if state == "open"})
+    if name is not None:
+        machine.client.submit_proposals(proposal_ids=[name], decision="withdraw")
+
+
+def mask_one(machine: ConsoleMachine) -> None:
+    """A turn is masked."""
+    name = _one(machine, _turns(machine.client))
+    if name is not None:
+        machine.client.request_transcript_lifecycle(
+            conversation={"conversation_id": TALK}, action="mask", turn_ids=[name], reason="a test"
+        )
+
+
+EVENTS: tuple[Event, ...] = (
+    say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, learn_one,
+    forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, mask_one,
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""Random keys, sizes and events: see `machine`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.tui.machine import KINDS, ConsoleMachine
+from tests.tui.remembering import remembering
+
+
+@pytest.fixture(autouse=True)
+def daemon() -> Iterator[None]:
+    with remembering() as found:
+        ConsoleMachine.daemon = found
+        yield
+
+
+def run(examples: int, steps: int, derandomize: bool = True) -> None:
+    options = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=derandomize, print_blob=True,
+        phases=(Phase.generate, Phase.shrink) if not derandomize else (Phase.generate,), database=None,
+        suppress_health_check=list(HealthCheck),  # type: ignore[arg-type] - pyright takes the enum for its metaclass
+    )  # fmt: skip
+    run_state_machine_as_test(ConsoleMachine, settings=options)
+
+
+def test_keys_act_on_the_highlighted_row_which_is_in_sight() -> None:
+    run(2, 20)
+
+
+@pytest.mark.slow
+def test_keys_act_on_the_highlighted_row_which_is_in_sight_for_long() -> None:
+    ConsoleMachine.acted.clear()
+    run(30, 60, derandomize=False)
+    assert set(KINDS) <= ConsoleMachine.acted
