@@ -92,8 +92,9 @@ Never store passwords, keys or what the user told you not to keep.
 _FORGETTING = """
 ## Forgetting
 
-Call `memory_forget` only when the user asks for it. The first call is a dry run: tell the user what it would delete.
-Only after the user agrees, do it. What is deleted cannot be brought back.
+Call `memory_forget` only when the user asks for it. Begin with a dry run, such as
+`{"query": "the old address", "dry_run": true}`, and tell the user what would go and what stays. Only after the user agrees,
+call it with the same words and the `token` of that answer instead of `dry_run`. What is deleted cannot be brought back.
 """
 _ERRORS = """
 ## Errors

@@ -34,7 +34,8 @@ IN_MEMORY: tuple[str, ...] = (
 NO_TOOLS: frozenset[str] = frozenset({
     "hello", "batch",  # for programs: a model has memory_capabilities, and one call a step
     "memory.close",  # it would end the daemon under everybody else
-    "memory.export", "memory.import", "memory.export_space", "memory.import_space",  # bytes, which are for files
+    "memory.export", "memory.import", "memory.export_space", "memory.import_space",  # bytes, which are for files,
+    "transfer.begin", "transfer.put", "transfer.get",  # and the pieces in which they come
     "device.add", "device.rotate_key",  # their answer is a key, which no model is to hold
     "harness.run",  # for whoever develops
 })  # fmt: skip
@@ -85,9 +86,20 @@ DESCRIPTIONS: Mapping[str, str] = {
         "memory_recall (`evidence:…`). Use authority user_asserted only for what the user said, target long_term, "
         "privacy public_runtime, unless you know better. A later fact of the same `topic` replaces the earlier one."
     ),
+    "memory_write_procedural": (
+        "Keep procedures that were learned: how something is done, step by step. A procedure of the same name gets a "
+        "new revision; the earlier ones stay."
+    ),
+    "memory_write_long_term_extraction": (
+        "Have the facts that were extracted from a conversation judged, each by the messages that it rests on."
+    ),
+    "memory_write_agent_tool_usage_feedback": (
+        "Keep what was observed of the host's own tools while it served a turn, so that later calls can learn from it."
+    ),
     "memory_forget": (
         "Delete memory for good: a conversation, what is about a person, or what a query finds. Call it only when the "
-        "user asks for it. First as a dry run: show the user what it would delete, and only then do it."
+        "user asks for it. First with dry_run: show the user what would go and what stays. Only when the user "
+        "agrees, call it again with the dry run's token. Name exactly one of conversation, subject, query, whole_space."
     ),
     "memory_capture_turn": (
         "Keep one turn of this conversation as evidence: what was said, by whom, when. Facts can rest on it later."
@@ -165,11 +177,7 @@ class Tool(NamedTuple):
     def description(self) -> str:
         """What a model is told of it."""
         written = DESCRIPTIONS.get(self.name)
-        if written is not None:
-            return written
-        said = (self.request.__doc__ or "").strip().partition("\n\n")[0] if self.kind else self.row.help
-        said = said or self.row.help
-        return f"{said[:1].upper()}{' '.join(said[1:].split())}".rstrip(".") + "."
+        return f"{self.row.help[:1].upper()}{self.row.help[1:]}." if written is None else written
 
 
 class Tools:

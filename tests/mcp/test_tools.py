@@ -32,7 +32,7 @@ def test_every_tool_says_what_it_takes_and_gives_and_does(whole: Host) -> None:
         assert wanted["type"] == given["type"] == "object", name
         assert "$ref" not in json.dumps(wanted), name
         assert "\\\\Z" not in json.dumps(tool), "no expression of Python's own"
-        assert "base64" not in json.dumps(tool), f"{name}: bytes are for files"
+        assert "base64" not in json.dumps(wanted), f"{name}: bytes are for files"
         assert tool["description"].endswith((".", ")")), name
         assert set(wanted["required"]) <= set(wanted["properties"]), name
         hints = tool["annotations"]
@@ -90,6 +90,18 @@ def test_a_candidate_is_judged_and_the_text_says_what_became_of_it(host: Host) -
     claimed = {**candidate, "candidate_id": "c2", "content": "Mara owns a boat.", "topic": "boat"}
     assert "does not say this" in text_of(host.call("memory_write_candidate", candidates=[claimed]))
     assert "green tea" in text_of(host.call("memory_recall", query="tea", planes=["long_term"]))
+
+
+def test_forgetting_is_a_dry_run_first(whole: Host) -> None:
+    message = {"message_id": "m1", "role": "user", "content": "The blue bicycle stands in the shed."}
+    turn = {"turn_id": "t1", "at": "2026-03-02T09:00:00Z", "messages": [message]}
+    conversation = {"conversation_id": "bicycle"}
+    whole.call("transcript_commit", conversation=conversation, turns=[turn])
+    dry = whole.call("memory_forget", conversation=conversation, dry_run=True)["structuredContent"]
+    assert not dry["changed"]
+    assert "bicycle" in text_of(whole.call("memory_recall", query="bicycle shed"))
+    assert whole.call("memory_forget", conversation=conversation, token=dry["token"])["structuredContent"]["changed"]
+    assert "bicycle" not in text_of(whole.call("memory_recall", query="bicycle shed"))
 
 
 @pytest.mark.parametrize(
