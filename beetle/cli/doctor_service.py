@@ -171,7 +171,7 @@ def _units(env: Mapping[str, str]) -> Iterator[Unit]:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        named = re.search(r'^ExecStart=.* --config ("?)(.+)\1 serve$', text, re.MULTILINE)
+        named = re.search(r'^ExecStart=\S{1,4096} --config ("?)([^\n]{1,4096})\1 serve$', text, re.MULTILINE)
         if text.startswith(MARK) and named is not None:
             found = re.findall(rf"^({'|'.join(LIMIT_NAMES)})=(\d+)M?$", text, re.MULTILINE)
             yield Unit(file, Path(_path_of(named[2])), {key: int(value) for key, value in found})

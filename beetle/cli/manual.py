@@ -12,7 +12,7 @@ from beetle.contracts.errors import InvalidRequest
 
 CONTENTS = "README.md"
 LISTED = re.compile(r"^\| \[([a-z-]+)\.md\]\([^)]*\) \| (.*?)(?: \(generated\))? \|$", re.MULTILINE)
-LINK = re.compile(r"\[([^]\n]+)\]\((?:([a-z-]+)\.md)?(?:#[^)\s]*)?\)")
+LINK = re.compile(r"\[([^]\n\[]{1,200})\]\((?:([a-z-]+)\.md)?(?:#[^)\s]{0,100})?\)")
 
 
 class NoPage(InvalidRequest):
@@ -43,7 +43,7 @@ def run_help(typed: Namespace) -> int:
         return _show(words[0], pages, as_json=as_json)
     commands = {each[0] for each in COMMANDS}
     if words[0] not in commands:
-        close = close_matches(words[0], (*pages, *commands), n=2)
+        close = close_matches(words[0], {*pages, *commands}, n=2)
         hint = f"did you mean {' or '.join(f'`beetle help {each}`' for each in close)}?" if close else ""
         raise NoPage(word=words[0][:80], hint=hint or "`beetle help` lists the pages")
     from beetle.cli.app import run_words

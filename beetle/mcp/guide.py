@@ -94,7 +94,8 @@ _FORGETTING = """
 
 Call `memory_forget` only when the user asks for it. Begin with a dry run, such as
 `{"query": "the old address", "dry_run": true}`, and tell the user what would go and what stays. Only after the user
-agrees, call it with the same words and the `token` of that answer instead of `dry_run`. What is deleted cannot be brought back.
+agrees, call it with the same words and the `token` of that answer instead of `dry_run`. What is deleted cannot be
+brought back.
 """
 _ERRORS = """
 ## Errors

@@ -24,7 +24,17 @@ LATE = ("overloaded", "deadline_exceeded")
 ASKED = [case for case in CASES if case.row.effect != "stream" and case.op != "memory.close"]
 WAITING = [case for case in ASKED if case.op != "snapshot.prune"]
 """Files that were pruned are gone: that this is written down is waited for, however long."""
-NO_STORE = frozenset({"hello", "memory.capabilities", "agent_skill.list", "snapshot.list"})
+NO_STORE = frozenset(
+    {
+        "hello",
+        "memory.capabilities",
+        "agent_skill.list",
+        "snapshot.list",
+        "transfer.begin",
+        "transfer.put",
+        "transfer.get",
+    }
+)
 """What is answered without a read of the store."""
 
 

@@ -128,8 +128,8 @@ def test_the_store_holds_every_kind_of_row_and_is_clean(store: Store, tmp_path: 
 
 
 RARE = {"erasure", "erasure_left", "pending_erasure", "maintained", "job", "idempotency", "transport"}
-"""Kinds of rows that this store does not hold. The first three are gone when an erasure ends; what leaves the others needs a
-model, a key of the caller's or another transport, and they are sealed by the same code as all other tables."""
+"""Kinds of rows that this store does not hold. The first three are gone when an erasure ends; the others need a
+model, a key of the caller's or another transport, and are sealed by the same code as all other tables."""
 
 
 def _copy(store: Store, folder: Path) -> Path:

@@ -24,7 +24,7 @@ LISTS = {
     "device.list": "devices", "evolve.list": "proposals", "tool_registry.list": "registries",
     "agent_skill.list": "skills", "skill.list": "runtime_skills", "transcript.replay": "turns",
     "transcript.export": "turns", "transcript.timeline": "turns", "transcript.conversations": "conversations",
-    "snapshot.list": "snapshots", "memory.replay": "turns",
+    "snapshot.list": "snapshots", "memory.replay": "turns", "governance.list": "candidates",
 }  # fmt: skip
 """What each operation with a cursor lists."""
 TURNED = tuple(sorted(LISTS.keys() - {"transcript.timeline", "agent_skill.list"}))
@@ -44,6 +44,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         ask(opened, "memory.write", candidates(candidate(f"c{n}", f"the lamp {n} is lit", topic=f"lamp {n}", **given)))
         sealed = {"target": "private_garden", "privacy": "subject_private"}
         ask(opened, "memory.write", candidates(candidate(f"p{n}", f"afraid {n}", **sealed)))
+        claim = candidate(f"w{n}", f"the lamp {n} was mended", topic=f"mended {n}", authority="assistant_claimed")
+        ask(opened, "memory.write", candidates(claim))
         ask(opened, "memory.write", write(skill(f"s{n}")))
         ask(opened, "tool_registry.upsert", registry(f"r{n}", TOOL))
         ask(opened, "evolve.propose", {"proposals": [{**PROPOSAL, "proposal_id": f"e{n}", "target": f"s{n}"}]})

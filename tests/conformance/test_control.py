@@ -33,7 +33,9 @@ def test_hello_tells_who_answers_and_what_may_be_asked(door: Door) -> None:
         (row.name, row.effect) for row in OPERATIONS
     ]
     hidden = {each["name"] for each in report["operations"] if not each["visible"]}
-    own = {"private.list", "private.get"} if isinstance(door, Socket) else {"subscribe", "unsubscribe"}
+    own = (
+        {"private.list", "private.get", "private.delete"} if isinstance(door, Socket) else {"subscribe", "unsubscribe"}
+    )
     assert hidden == own | NOT_ALLOWED
     limits = {
         "frame_bytes": 2**20, "nesting": 32, "query_chars": 8192, "message_content_bytes": 2**18, "commit_turns": 200,

@@ -261,6 +261,7 @@ ELSEWHERE = {"beetle/contracts/names.py", "beetle/contracts/refs.py", "beetle/st
 OTHER_WORDS = {
     "beetle/runtime/pipeline/views.py": {"sensitivity == 'evidence'"},
     "beetle/runtime/areas/governance/targets.py": {"claim.target == 'procedural'"},
+    "beetle/runtime/areas/governance/decide.py": {"claim.target == 'procedural'"},
     "beetle/runtime/areas/governance/judging.py": {"row.target == 'procedural'"},
 }
 """The same words for something else: a field's sensitivity, and the target that a candidate asks for."""

@@ -172,7 +172,9 @@ def test_a_mode_that_only_reads_refuses_every_case_that_writes_and_answers_the_o
         door.owner = f"owner-{number}"
         args = case.request(Prepared(door.prepare))
         running.enter(mode)  # type: ignore[arg-type] - a name of the table
-        if case.row.effect == "read":
+        if case.key and case.row.effect == "read":
+            door.refused(case.key, case.op, args)
+        elif case.row.effect == "read":
             door.call(case.op, args)
         else:
             assert door.refused("forbidden", case.op, args).details["mode"] == mode, case.op

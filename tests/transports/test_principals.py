@@ -71,7 +71,9 @@ def test_root_and_the_daemons_own_user_are_the_operator(served: Served) -> None:
             hidden = {row["name"] for row in told["operations"] if not row["visible"]}
             allowed = served.dispatcher.shared.profile.capabilities.allowed
             hidden -= {row.name for row in OPERATIONS if row.capability and row.capability not in allowed}
-            assert hidden == {"private.list", "private.get"}, "only the configuration opens the private plane"
+            assert hidden == {"private.list", "private.get", "private.delete"}, (
+                "only the configuration opens the private plane"
+            )
 
 
 def test_the_operator_sees_every_view_but_raw_owner(served: Served) -> None:

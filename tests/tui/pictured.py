@@ -216,8 +216,8 @@ def _tools(client: Client) -> None:
     ]
     client.upsert_agent_tool_registry(registry_id="workshop-tools", fingerprint="f1", tools=tools)
     used = {"tool_id": "pump.stop", "schema_fingerprint": "s2", "outcome": "succeeded", "summary": "stopped"}
-    for number in (1, 2, 3):
-        feedback = {"registry_ref": {"registry_id": "workshop-tools", "fingerprint": "f1"}, "turn_id": f"t{number}",
+    for _ in range(3):
+        feedback = {"registry_ref": {"registry_id": "workshop-tools", "fingerprint": "f1"},
                     "observations": [used], "reuse_outcome": "succeeded"}  # fmt: skip
         client.write(kind="agent_tool_usage_feedback", feedback=feedback)
 

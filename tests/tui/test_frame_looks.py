@@ -148,7 +148,7 @@ def test_keys_of_ones_own_work_and_are_shown(daemon: Daemon) -> None:
         await shown.until(lambda: shown.console.current_mode == "devices")
         assert "D Devices" in shown.lines[0]
 
-    looked(daemon, look, keys={"help": "X", "palette": "B", "refresh": "f5,R", "devices": "D"})
+    looked(daemon, look, keys={"help": "X", "palette": "B", "refresh": "f5,E", "devices": "D"})
 
 
 def test_two_keys_can_be_swapped(daemon: Daemon) -> None:
@@ -165,7 +165,7 @@ def test_two_keys_can_be_swapped(daemon: Daemon) -> None:
     ("keys", "said", "hint"),
     [
         ({"row-upp": "k"}, "no key of the console has this id", "did you mean row-up or "),
-        ({"\x1b[2J": "k"}, "no key of the console has this id", "docs/console.md"),
+        ({"\x1b[2J": "k"}, "no key of the console has this id", "beetle help console"),
         ({"row-up": "hyper+k"}, "'hyper+k' is no key", "write a letter"),
         ({"row-up": ""}, "'' is no key", "write a letter"),
         ({"help": "X", "quit": "X"}, "help: X is the key of quit as well", "help and quit a key of its own"),
@@ -199,7 +199,7 @@ def test_the_configuration_names_theme_and_keys(tmp_path: Path) -> None:
     "keys",
     [
         {"refresh": "d", "skill-delete": "D", "device-remove": "D", "fact-delete": "D", "policy-lift": "D",
-         "registry-delete": "D", "transcripts-date": "D"},
+         "waiting-reject": "D", "registry-delete": "D", "transcripts-date": "D"},
         {"row-up": "up,f7", "line-up": "up,f7", "json-up": "f7"},
         {"transcripts-mask": "m,M"},
         {"skills": "7", "log": "2"},

@@ -178,6 +178,8 @@ def test_a_deletion_is_asked_about_and_n_runs_nothing(daemon: Daemon) -> None:
         await shown.press("y")
         await shown.until_shown("not_found:")
         await shown.press("escape")
+        await shown.until_shown("is not kept")
+        await shown.press("y")
         await shown.until(lambda: shown.console.screen is shown.console.area)
 
     show(at(daemon), look)

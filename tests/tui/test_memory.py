@@ -9,7 +9,6 @@ import pytest
 from rich.cells import cell_len
 
 from beetle.client import Client
-from beetle.contracts.errors import NotFound
 from beetle_tui.dialogs import Confirm, Told
 from beetle_tui.form import Choose, Form
 from beetle_tui.plaintext import Plaintext
@@ -235,8 +234,8 @@ def test_a_kind_is_chosen_and_whom_a_fact_may_reach(daemon: Daemon, client: Clie
         await shown.until_shown("scope_changed, revision 2")
 
     show(at(daemon), look)
-    with pytest.raises(NotFound):
-        client.get_long_term(ref=ref)  # the operator is not the space's own agent
+    # The operator is not the space's own agent, and sees what it made private itself.
+    assert client.get_long_term(ref=ref).record.visibility == "private"
 
 
 def test_a_caller_without_the_capability_is_told_its_key(daemon: Daemon, client: Client) -> None:

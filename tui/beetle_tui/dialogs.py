@@ -160,7 +160,8 @@ class Typing(Dialog[Answer | None], Editing):
         if wrong is None:
             self.dismiss(answer)
         else:
-            self.say(*wrong)
+            # Where a question stood above this dialog, what is said before it is drawn again gets no room.
+            self.call_after_refresh(self.say, *wrong)
 
     async def _leave(self) -> None:
         if await self.app.push_screen_wait(Confirm("Close it?", ["What you have typed here is not kept."])):

@@ -149,13 +149,15 @@ class Table(LineList, Generic[T], inherit_bindings=False):
             self.rows.forget()
             self.read()
 
-    def read(self) -> None:
-        """Read what is seen and not there."""
+    def read(self, *, scrolled: bool = False) -> None:
+        """Read what is seen and not there. Where the mouse has `scrolled`, the chosen row is to follow it, and not to
+        bring the list back."""
         if self.rows is None or self._reading or not self.is_attached:
             return
         if self._is_there(self.rows) and not self._is_astray(self.rows):
-            self._hold()
-            self._settle()
+            if not scrolled:
+                self._hold()
+                self._settle()
         else:
             self._reading = True
             self.run_worker(self._read, group="rows", name="rows")
@@ -186,7 +188,7 @@ class Table(LineList, Generic[T], inherit_bindings=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Other rows are seen."""
         super().watch_scroll_y(old_value, new_value)
-        self.read()
+        self.read(scrolled=True)
 
     async def _read(self) -> None:
         try:
