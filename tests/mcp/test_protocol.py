@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,20 +98,28 @@ def test_an_answer_and_an_unknown_notification_are_passed_over(host: Host) -> No
     assert host.ask("ping")["result"] == {}
 
 
+def test_a_session_begins_with_little_memory(daemon: Daemon) -> None:
+    """Peaks of memory, in KiB: a bare interpreter's, and that of a server that has answered initialize."""
+    program = "import re; print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    bare = int(subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, check=True).stdout)
+    with Host("--socket", daemon.socket, "mcp") as host:
+        assert peak(host) - bare < 20 * 1024
+
+
+def peak(host: Host) -> int:
+    lines = Path(f"/proc/{host.process.pid}/status").read_text().splitlines()
+    return next(int(each.split()[1]) for each in lines if each.startswith("VmHWM:"))
+
+
 def test_a_line_that_is_too_long_is_told_and_takes_no_more_memory_than_its_bound(host: Host) -> None:
     host.ask("ping")
-
-    def peak() -> int:
-        lines = Path(f"/proc/{host.process.pid}/status").read_text().splitlines()
-        return next(int(each.split()[1]) for each in lines if each.startswith("VmHWM:"))
-
-    before = peak()
+    before = peak(host)
     for _ in range(16):
         host.send(b"x" * FOUR_MIB)
     host.send(b"\n")
     assert "bytes" in host.answer(None)["error"]["message"]
     assert host.ask("ping")["result"] == {}
-    assert peak() - before < 24 * 1024, "KiB, of 64 MiB that were sent"
+    assert peak(host) - before < 24 * 1024, "KiB, of 64 MiB that were sent"
 
 
 def test_requests_of_one_id_at_a_time(host: Host) -> None:
