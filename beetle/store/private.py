@@ -8,6 +8,7 @@ from typing import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.writer import WriteTransaction
 
+CHECK_SQL = "SELECT value FROM meta WHERE key = 'identity'"
 RECORD_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?)"
 PUBLIC_KEY_SQL = "SELECT value FROM meta WHERE key = 'identity_key'"
 RECORD_PUBLIC_KEY_SQL = "INSERT OR IGNORE INTO meta VALUES ('identity_key', ?)"
@@ -77,6 +78,11 @@ class SealedRow(NamedTuple):
     record_id: str
     plane: str
     sealed: bytes
+
+
+def recorded_check(tx: Reading) -> str | None:
+    """By what the store's identity is known again, None where nothing is recorded."""
+    return tx.value(CHECK_SQL)
 
 
 def record_check(tx: Writing, check: str) -> None:

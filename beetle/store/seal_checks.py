@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from beetle.store import turn_seals
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.seals import SUM_SQL, Sealer, Shape, all_rows, put_sum, shapes
+from beetle.store.seals import PUT_SQL, STRONG, SUM_SQL, Sealer, Shape, all_rows, put_sum, shapes
+from beetle.store.seals import WITHOUT_IDENTITY as NEVER_STRONG
 
 ADDED = "was not written by the runtime"
 CHANGED = "is not what the runtime wrote"
@@ -31,6 +32,12 @@ COUNT_MIGRATIONS_SQL = "SELECT count(*) FROM schema_migration"
 HAS_SEALS_SQL = (
     "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
 )
+
+HAS_STRONG_SQL = """
+SELECT EXISTS (SELECT 1 FROM row_seal WHERE substr(seal, 1, 1) = ?1)
+  OR EXISTS (SELECT 1 FROM table_seal WHERE substr(seal, 1, 1) = ?1)
+  OR EXISTS (SELECT 1 FROM turn WHERE substr(seal, 1, 1) = ?1)
+"""
 
 
 class Broken(NamedTuple):
@@ -160,6 +167,45 @@ def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:
         if not tx.value(HAS_SEALS_SQL, shape.name):
             taken[shape.name] = _seal_all(tx, sealer, shape)
     return taken
+
+
+def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
+    """Seal with the identity what had to be sealed without: the store gets its first one now. How many rows, by table.
+
+    Nothing where a seal was made by an identity, for then this is not the first. What does not fit stays as it is.
+    """
+    taken: dict[str, int] = {}
+    if sealer.strong is None or tx.value(HAS_STRONG_SQL, STRONG):
+        return taken
+    for shape in shapes(tx).values():
+        if shape.name not in NEVER_STRONG and (count := _strengthen_table(tx, sealer, shape)):
+            taken[shape.name] = count
+    after = 0
+    while page := turn_seals.every(tx, after, PAGE):
+        for turn, seal in page:
+            values = turn_seals.values_of(tx, turn)
+            if seal is not None and values is not None and sealer.fits(seal, turn_seals.NAME, values):
+                turn_seals.seal_again(tx, sealer, turn)
+                taken[turn_seals.NAME] = taken.get(turn_seals.NAME, 0) + 1
+        after = page[-1][0]
+    return taken
+
+
+def _strengthen_table(tx: Writing, sealer: Sealer, shape: Shape) -> int:
+    seals: dict[int | bytes, Any] = {row: seal for row, seal in tx.rows(SEALS_SQL, shape.name)}
+    total = _sum(seals.values())
+    if total is None or not _sum_fits(tx, sealer, shape.name, len(seals), total):
+        return 0
+    count = 0
+    for values in list(all_rows(tx, shape)):
+        row, covered = shape.row(sealer, values), shape.sealed_of(values)
+        kept = seals.get(row)
+        if kept is not None and sealer.fits(kept, shape.name, covered):
+            seal = sealer.seal(shape.name, covered)
+            tx.run(PUT_SQL, shape.name, row, seal)
+            count, total = count + 1, total ^ int.from_bytes(kept, "big") ^ int.from_bytes(seal, "big")
+    put_sum(tx, sealer, shape.name, len(seals), total)
+    return count
 
 
 def needs_adoption(tx: Reading, sealer: Sealer) -> bool:

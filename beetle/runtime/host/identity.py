@@ -19,8 +19,6 @@ import re
 import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from beetle.contracts.errors import BeetleError
-from beetle.store import private
 from beetle.store.engine.exchange import sync_folder
 from beetle.store.engine.store import Store
 
@@ -131,14 +129,18 @@ class KeyFile(NamedTuple):
 class Identity:
     """The identity of one open store."""
 
-    def __init__(self, place: KeyFile | None, check: str | None, secret: bytes | None = None) -> None:
+    def __init__(
+        self, place: KeyFile | None, check: str | None, secret: bytes | None = None, *, recorded: bool = True
+    ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             place: where the secret stands; None for a store in memory, whose secret is given.
             check: what the store has recorded of its identity, None when it has none yet.
             secret: 32 bytes, kept in memory alone.
+            recorded: false when the store has still to record `check`.
         """
+        self._recorded = recorded
         self._place = place
         self._check = check
         self._secret = secret
@@ -163,6 +165,12 @@ class Identity:
     def recheck(self, check: str | None) -> None:
         """Go by what another store has recorded, which stands in the same place now."""
         self._check = check
+        self._recorded = True
+
+    @property
+    def unrecorded(self) -> str | None:
+        """What the store has still to record of it, None where that is nothing."""
+        return None if self._recorded else self._check
 
     @property
     def state(self) -> State:
@@ -199,7 +207,7 @@ class Identity:
 
 
 def open_identity(store: Store, credentials: str | None) -> Identity:
-    """The identity of an open store, made when it has none; never raises for its sake.
+    """The identity of an open store, made when it has none; never raises for its sake. `sealing.begin` records it.
 
     The store's lock is held, so that no second process makes another one.
 
@@ -210,9 +218,10 @@ def open_identity(store: Store, credentials: str | None) -> Identity:
         return Identity(None, None, os.urandom(SECRET_BYTES))
     place = _place(store.settings.path, credentials)
     check = store.identity_check
-    if check is None and not store.settings.immutable:
-        check = _record_first(store, place)
-    return Identity(place, check)
+    if check is not None or store.settings.immutable:
+        return Identity(place, check)
+    secret = _first(place)
+    return Identity(place, None if secret is None else check_value(secret), recorded=secret is None)
 
 
 def _place(store: str, credentials: str | None) -> KeyFile:
@@ -223,8 +232,8 @@ def _place(store: str, credentials: str | None) -> KeyFile:
     return KeyFile(store + SUFFIX)
 
 
-def _record_first(store: Store, place: KeyFile) -> str | None:
-    """Make the secret unless it is there, and have the store remember it; None when that could not be done.
+def _first(place: KeyFile) -> bytes | None:
+    """Make the secret unless it is there; None when that could not be done.
 
     The file comes first: when the record of it is lost, the next opening takes the file as it is.
     """
@@ -237,15 +246,7 @@ def _record_first(store: Store, place: KeyFile) -> str | None:
         except OSError as error:
             log.warning("the key file %s could not be made: %s", place.path, error.strerror)
             return None
-    if secret is None:
-        return None
-    check = check_value(secret)
-    try:
-        store.write(lambda tx: private.record_check(tx, check), grows=False)
-    except BeetleError as error:
-        log.warning("the key file %s could not be recorded: %s", place.path, error.message)
-        return None
-    return check
+    return secret
 
 
 def check_value(secret: bytes) -> str:

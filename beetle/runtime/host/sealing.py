@@ -7,9 +7,9 @@ import logging
 from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import keyed
 from beetle.runtime.host.identity import Identity, derived
-from beetle.store import seal_checks
+from beetle.store import private, seal_checks
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.writer import Sealing, WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.seals import Sealer
 
@@ -25,6 +25,9 @@ def sealer_of(store_key: bytes, identity: Identity) -> Sealer:
 def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
     """Seal from now on what is written, and what no store has sealed yet: a new one, or one of an older schema.
 
+    An identity that was made just now is recorded with it, in one transaction, which every other write waits for: a
+    store is never sealed by an identity that it does not know, and nothing is written beside unsealed rows.
+
     The seals of a store that existed before are told of in the event log: they vouch for nothing that was before.
 
     Args:
@@ -33,20 +36,33 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
     if store.settings.immutable:
         return
     sealer = sealer_of(store.key, identity)
-    store.seal_with(sealer)
+    check = identity.unrecorded
     untold = restored or store.open_report.created
 
     def adopt(tx: WriteTransaction) -> None:
-        taken = seal_checks.adopt(tx, sealer)
+        first = check if private.recorded_check(tx) is None else None
+        taken = {} if first is None else seal_checks.strengthen(tx, sealer)
+        taken |= seal_checks.adopt(tx, sealer)
+        if first is not None:
+            private.record_check(tx, first)
         if taken and not untold:
             told = {"tables": len(taken), "rows": sum(taken.values())}
             tx.log(Event("lifecycle", "sealed", "serve", "daemon", None, told))
 
-    with store.read() as tx:
-        needed = seal_checks.needs_adoption(tx, sealer)
+    needed = check is not None or _is_needed(store, sealer)
+    store.seal_with(Sealing(sealer, adopt if needed else None))
     if needed:
         try:
             # Not through the store: while a copy is put in its place, nobody else writes.
-            store.writer.write(adopt, grows=False)
+            store.writer.write(lambda tx: None, grows=False)
         except BeetleError as error:
-            log.warning("rows that are there could not be sealed: %s", error.message)
+            log.warning("rows that are there could not be sealed; the next write tries again: %s", error.message)
+
+
+def _is_needed(store: Store, sealer: Sealer) -> bool:
+    try:
+        with store.read() as tx:
+            return seal_checks.needs_adoption(tx, sealer)
+    except BeetleError:
+        # It cannot be told now: the first write looks.
+        return True

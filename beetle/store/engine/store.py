@@ -31,9 +31,9 @@ from beetle.store.engine.readers import Readers
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
-from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer, WriteTransaction
+from beetle.store.engine.writer import PENDING_ERASURES_SQL, Sealing, Writer, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged
-from beetle.store.seals import Changes, Sealer, shapes
+from beetle.store.seals import Sealer
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Store:
         self._before_close: list[Callable[[], None]] = []
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
-        self._sealer: Sealer | None = None
+        self._sealing: Sealing | None = None
         self.place = Place(settings.path, ())
         settled: list[str] = []
         try:
@@ -124,7 +124,7 @@ class Store:
                     gate=self.gate,
                     place=self.place,
                     pending_erasures=pending,
-                    changes=self._changes(connection),
+                    sealing=self._sealing,
                 )
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
@@ -192,20 +192,13 @@ class Store:
     @property
     def sealer(self) -> Sealer | None:
         """What seals the rows that are written; None until it is known."""
-        return self._sealer
+        return None if self._sealing is None else self._sealing.sealer
 
-    def seal_with(self, sealer: Sealer) -> None:
-        """Seal every row that is written from now on."""
-        self._sealer = sealer
+    def seal_with(self, sealing: Sealing) -> None:
+        """Seal every row that is written from now on, what `adopt` takes in first."""
+        self._sealing = sealing
         if isinstance(self.writer, Writer):
-            self.writer.apart(self._begin_sealing)
-
-    def _begin_sealing(self, connection: apsw.Connection) -> None:
-        assert isinstance(self.writer, Writer), "what cannot be written is not sealed"
-        self.writer.changes = self._changes(connection)
-
-    def _changes(self, connection: apsw.Connection) -> Changes | None:
-        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(connection)))
+            self.writer.sealing = sealing
 
     def announce(self, socket: str | None) -> None:
         """Tell other processes, through the lock file, which socket to use."""

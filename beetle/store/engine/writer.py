@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -29,10 +29,10 @@ from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.failures import translate
 from beetle.store.engine.place import Place, StoreMoved
-from beetle.store.engine.transaction import Row, Writing
+from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
-from beetle.store.seals import Changes, Sealer
+from beetle.store.seals import Changes, Sealer, shapes
 from beetle.store.turn_seals import seal_again
 
 log = logging.getLogger("beetle.store")
@@ -155,6 +155,14 @@ class WriteTransaction(Writing):
         return self._head
 
 
+class Sealing(NamedTuple):
+    """What seals from now on. `adopt`, where there is something to adopt, runs in the first transaction, before any
+    other write: none is committed without it. It may run again, and then finds nothing to do."""
+
+    sealer: Sealer
+    adopt: Callable[[WriteTransaction], None] | None = None
+
+
 class Writer:
     """Owns the writing connection; every other thread hands its writes over. `erased` counts the erasures since."""
 
@@ -168,10 +176,13 @@ class Writer:
         gate: AbstractContextManager[object],
         place: Place,
         pending_erasures: int,
-        changes: Changes | None = None,
+        sealing: Sealing | None = None,
     ) -> None:
         self._settings = settings
-        self.changes = changes
+        self.sealing = sealing
+        # What `sealing` has begun with, and what it notes.
+        self._sealed: Sealing | None = None
+        self._changes: Changes | None = None
         self._place = place
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
@@ -479,8 +490,7 @@ class Writer:
                 self._connection.execute("BEGIN IMMEDIATE")
                 if self._doubtful:
                     self._catch_up()
-                tx = WriteTransaction(self._connection, self._head, self._chain_hash, self.changes)
-                tx.now = self._clock()
+                tx, sealing = self._begin_sealed()
                 for job in jobs:
                     job.error = None
                     if (lost := self._run_one(job, tx)) is not None:
@@ -503,11 +513,29 @@ class Writer:
                 self._doubtful = True
                 self._roll_back()
                 raise
+        self._sealed = sealing
         self._head = tx.head
         self._erasures += tx.erasures
         self.erased += tx.erasures
         self._tell(tx.logged)
         return None
+
+    def _begin_sealed(self) -> tuple[WriteTransaction, Sealing | None]:
+        """The transaction that has begun, with what was never sealed sealed in it; and what seals."""
+        sealing = self.sealing
+        if sealing is None:
+            self._changes = None
+        elif sealing is not self._sealed or self._changes is None:
+            self._changes = Changes(sealing.sealer, shapes(Reading(self._connection)))
+        else:
+            # An attempt that was undone as a whole has left what it noted.
+            self._changes.forget()
+        tx = WriteTransaction(self._connection, self._head, self._chain_hash, self._changes)
+        tx.now = self._clock()
+        if sealing is not None and sealing.adopt is not None and sealing is not self._sealed:
+            sealing.adopt(tx)
+            tx.settle()
+        return tx, sealing
 
     def _catch_up(self) -> None:
         """Read the head and the erasures from the store: what failed before may be there all the same."""
