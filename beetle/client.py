@@ -18,7 +18,7 @@ from msgspec import MsgspecError, Struct
 from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_wire, unpack
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import SubscribeReport
-from beetle.contracts.envelope import PROTOCOL, DeviceAuth, RequestId, WireError, WireEvent
+from beetle.contracts.envelope import PROTOCOL, Auth, DeviceAuth, PrincipalAuth, RequestId, WireError, WireEvent
 from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME
@@ -65,7 +65,7 @@ class _Sent(Struct, omit_defaults=True):
     scope: WireScope | None = None
     idempotency_key: str | None = None
     deadline_ms: int | None = None
-    auth: DeviceAuth | None = None
+    auth: Auth | None = None
 
 
 class _Received(Struct):
@@ -104,6 +104,7 @@ class Client(OperationMethods):
         *,
         scope: WireScope | None = None,
         auth: DeviceAuth | None = None,
+        as_: str | None = None,
         timeout: float = 30.0,
         retry: bool = True,
     ) -> None:
@@ -112,6 +113,8 @@ class Client(OperationMethods):
         Args:
             path: the daemon's socket. Left out, it is found as the command line finds it: $BEETLE_SOCKET, the lock file
                 of $BEETLE_STORE, the configuration, the user's usual place, the system's.
+            auth: a device's credentials.
+            as_: the configured principal of lesser rights as which an operator asks.
             scope: where requests work that name no scope of their own.
             timeout: seconds for one call with all its tries.
             retry: false answers the first error as it is.
@@ -119,11 +122,16 @@ class Client(OperationMethods):
         Raises:
             NoDaemon: nobody answers at `path`.
             DaemonUnavailable: no path was given, and nobody answers anywhere.
+            InvalidRequest: both `auth` and `as_` were given.
             Forbidden: no path was given, and this user may not use the socket that was found.
             TimeoutError: somebody listens there, and takes no connection.
         """
         self._scope = scope
-        self._auth = auth
+        if auth is not None and as_ is not None:
+            raise InvalidRequest(reason="auth and as_ exclude each other", hint="give one of them")
+        self._as = as_
+        self._device = auth
+        self._auth: Auth | None = auth if as_ is None else PrincipalAuth(principal=as_)
         self._timeout = timeout
         self._retry = retry
         self._ids = itertools.count(1)
@@ -233,7 +241,8 @@ class Client(OperationMethods):
             NoDaemon, TimeoutError: as for the first.
         """
         seconds = self._timeout if timeout is None else timeout
-        return Client(self.path, scope=self._scope, auth=self._auth, timeout=seconds, retry=self._retry)
+        same = {"scope": self._scope, "auth": self._device, "as_": self._as, "retry": self._retry}
+        return Client(self.path, timeout=seconds, **same)
 
     def close(self) -> None:
         """Close the connection for good; a call that another thread waits in ends with ClientClosed."""

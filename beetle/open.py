@@ -31,6 +31,7 @@ from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
+from beetle.store.engine.turns import IsAbandoned
 
 RESTING_MODES = ("read_only", "safe", "closing")
 """Modes of a runtime in which it does no job."""
@@ -246,11 +247,13 @@ class Embedded:
         idempotency_key: str | None,
         deadline_ms: int | None,
         on_progress: OnProgress | None = None,
+        is_abandoned: IsAbandoned | None = None,
     ) -> Outcome:
         """Through all five steps, as the identity the store was opened for. What closes the runtime frees its store.
 
         Args:
             on_progress: called with the progress, on the thread that does the work.
+            is_abandoned: whether nobody waits for the answer any more; then a read is stopped.
         """
         call = Call(
             operation,
@@ -260,6 +263,7 @@ class Embedded:
             idempotency_key,
             deadline_ms,
             on_progress=on_progress,
+            is_abandoned=is_abandoned,
         )
         try:
             return self._opened.dispatcher.dispatch(call)

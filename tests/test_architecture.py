@@ -31,9 +31,11 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
     "beetle.client": ("contracts find pieces", "msgspec msgpack"),
     "beetle.pieces": ("contracts", ""),
+    # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
+    "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
     "beetle.cli": (
-        "cli contracts client find deploy open daemon runtime.host.config runtime.host.profile "
+        "cli contracts client find mcp deploy open daemon runtime.host.config runtime.host.profile "
         "runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),

@@ -78,18 +78,19 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 98),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 122),
+    Case("completion bash", f"{LEAN} {TALKS}", 123),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 121),
     Case("--socket {none} status", LEAN, 138, 3),
     Case("--socket {socket} status", LEAN, 138),
-    Case("--socket {socket} memory recall key", LEAN, 137),
-    Case("--socket {socket} --json memory recall key", LEAN, 137),
-    Case("--socket {socket} call hello", CLIENT, 143),
+    Case("--socket {socket} memory recall key", LEAN, 138),
+    Case("--socket {socket} --json memory recall key", LEAN, 138),
+    Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
+    Case("--socket {socket} call hello", CLIENT, 144),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
     Case("--socket {socket} doctor", HEAVY, 416),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 142)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 116)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 118)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 
 from beetle import __version__
-from beetle.cli.commands import COMMANDS, group_help, root_help
-from beetle.cli.parser import Parser, split_arguments
+from beetle.cli.parser import MCP, Command, Parser, Words, first_word, split_arguments
 from beetle.contracts.errors import BeetleError, InvalidRequest
 
 USAGE = 2
@@ -55,11 +55,14 @@ def run_words(tokens: list[str]) -> int:
     Raises:
         BeetleError: what the command answered, or that there is no such command.
     """
-    typed = split_arguments(tokens, COMMANDS)
+    commands = _commands(tokens)
+    typed = split_arguments(tokens, commands)
     if typed.version:
         print(f"beetle {__version__}")
         return 0
     if typed.command is None:
+        from beetle.cli.commands import group_help, root_help
+
         if typed.help:
             print(group_help(typed.words) if typed.words else root_help())
             return 0
@@ -69,7 +72,7 @@ def run_words(tokens: list[str]) -> int:
         words = " ".join(("beetle", *typed.words))
         if not typed.words:
             raise InvalidRequest(reason="beetle needs a command", hint="see `beetle --help`")
-        known = [each[len(typed.words)] for each in COMMANDS if each[: len(typed.words)] == typed.words]
+        known = [each[len(typed.words)] for each in commands if each[: len(typed.words)] == typed.words]
         raise InvalidRequest(reason=f"{words} needs a command: {', '.join(known)}", hint=f"see `{words} --help`")
     parser = Parser(typed.command)
     if typed.help:
@@ -80,6 +83,15 @@ def run_words(tokens: list[str]) -> int:
     except SystemExit as asked_for_help:
         return asked_for_help.code if isinstance(asked_for_help.code, int) else 0
     return parser.run(values)
+
+
+def _commands(tokens: list[str]) -> Mapping[Words, Command]:
+    """Every command; of the one whose caller waits for it to speak that one alone, since the others' table is large."""
+    if first_word(tokens) == "mcp":
+        return {MCP.words: MCP}
+    from beetle.cli.commands import COMMANDS
+
+    return COMMANDS
 
 
 def print_error(error: BeetleError, *, as_json: bool = False) -> None:

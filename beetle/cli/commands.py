@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from beetle.cli.parser import GLOBALS, Code, Command, Words
-from beetle.contracts.operation import ANY, CARE, SECTIONS, SKILL, Group, Operation
+from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
+from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
-DAEMON = Group("Daemon")
 MACHINE = Group("This machine")
 SHORT = Group("Memory")
 PLATFORM = Group("Care", "platform", "what a profile allows")
@@ -101,6 +100,7 @@ OWN: tuple[Command, ...] = (
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "
            "live.\nPress ? there for its keys, q to leave. Without a daemon it opens the store itself."),
+    MCP,
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),

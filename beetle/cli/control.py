@@ -58,6 +58,17 @@ def run_start(typed: Namespace) -> int:
     return 0
 
 
+def start_daemon(typed: Namespace) -> None:
+    """As `beetle start`, without a word: a daemon runs when this returns.
+
+    Raises:
+        BeetleError: it could not be started, or another process has the store.
+    """
+    wanted = plan(typed, os.environ, os.getuid())
+    if _running_already(wanted, typed) is None:
+        _start(wanted)
+
+
 def _chosen_profile(wanted: Plan) -> tuple[str, tuple[str, ...]]:
     from pathlib import Path
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.operation import Group
+from beetle.contracts.operation import DAEMON, Group
 
 Words = tuple[str, ...]
 
@@ -37,6 +37,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
     ),
     GlobalOption("--config", "FILE", "configuration file"),
     GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
+    GlobalOption("--as", "NAME", "ask as this configured principal of lesser rights, as an operator"),
     GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
     GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
     GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),
@@ -191,6 +192,21 @@ def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) ->
     return Typed(words, None, tuple(options), wants_help, wants_version)
 
 
+def first_word(tokens: Sequence[str]) -> str:
+    """The first word that is no global option nor its value; empty where there is none, or an option is not known."""
+    left = iter(tokens)
+    for token in left:
+        if not token.startswith("-"):
+            return token
+        name, equals, _ = token.partition("=")
+        option = BY_OPTION.get(name)
+        if option is None:
+            return ""
+        if option.metavar is not None and not equals:
+            next(left, None)
+    return ""
+
+
 def _takes_next(token: str) -> bool:
     name, equals, _ = token.partition("=")
     option = BY_OPTION.get(name)
@@ -233,3 +249,21 @@ def fill_nothing(parser: Parser) -> None:
 def typed_option(typed: Namespace, name: str) -> Any:
     """A value that was typed, or None."""
     return getattr(typed, name, None)
+
+
+def _mcp() -> Code:
+    from beetle.cli import mcp
+
+    return mcp.OWN["mcp"]
+
+
+MCP = Command(
+    ("mcp",),
+    DAEMON,
+    "serve a model's host over MCP, on stdin and stdout",
+    _mcp,
+    examples=("beetle mcp", "beetle --store notes.db mcp --autostart", "beetle mcp --install claude-code --write"),
+    description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin\n"
+    "and stdout. It speaks to the daemon; without one it opens the store itself, while something is asked.",
+)
+"""It stands here since it is read without the table of the others: whoever starts it waits for it to speak."""

@@ -189,12 +189,12 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
 
     def connected(path: str) -> Client:
         try:
-            return Client(path, scope=scope, auth=auth, timeout=timeout)
+            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout)
         except TimeoutError:
             raise Busy(path=path, retry_after_ms=1000) from None
 
     scope = wanted_scope(typed)
-    auth = read_auth(typed_option(typed, "auth_file"))
+    auth, principal = read_auth(typed_option(typed, "auth_file")), typed_option(typed, "as")
     reason = ""
     for path in target.sockets:
         try:
@@ -261,17 +261,37 @@ def _same(one: str, other: str) -> bool:
 
 def _open_here(typed: Namespace, target: Target, config: Config, row: Operation) -> Session:
     assert target.store is not None
+    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
+        _refuse_credentials(typed)
+        raise NoStore(path=target.store)
+    return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))
+
+
+def _refuse_credentials(typed: Namespace) -> None:
     if typed_option(typed, "auth_file") is not None:
         raise Forbidden(
             reason="a device's credentials are checked by a daemon, and none answers",
             hint="start one with `beetle start`, or leave --auth-file out",
         )
-    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
-        raise NoStore(path=target.store)
+    if typed_option(typed, "as") is not None:
+        raise Forbidden(
+            reason="a daemon decides who may act as a principal, and none answers",
+            hint="start one with `beetle start`, or leave --as out",
+        )
+
+
+def open_store_here(typed: Namespace, target: Target, config: Config) -> Embedded:
+    """The store, opened in this process; it is made where there is none.
+
+    Raises:
+        BeetleError: the store is in use, or cannot be opened; credentials were named, which a daemon checks.
+    """
+    _refuse_credentials(typed)
     from beetle.open import configured_dependencies, open_embedded
 
+    assert target.store is not None
     scope = wanted_scope(typed)
-    embedded = open_embedded(
+    return open_embedded(
         store=target.store,
         profile=typed_option(typed, "profile") or config.daemon.profile or "auto",
         backend=None,
@@ -280,7 +300,6 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
         transport="cli",
         dependencies=configured_dependencies(config, os.environ),
     )
-    return Session(f"the store {target.store}", None, embedded, scope)
 
 
 def _present(kind: Any, **given: str | None) -> Any:

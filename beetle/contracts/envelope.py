@@ -23,6 +23,47 @@ class DeviceAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"DeviceAuth(device_id={self.device_id!r}, app_key=…)"
 
 
+class PrincipalAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As whom an operator asks: a configured principal of lesser rights. No secret: the kernel says who the peer is."""
+
+    principal: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+Auth = DeviceAuth | PrincipalAuth
+"""What a request may say of whom it is from, beside what the transport knows."""
+Credential = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class WireAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`auth` of a request frame: a device's two fields, or `principal`."""
+
+    device_id: Credential | UnsetType = UNSET
+    app_key: Credential | UnsetType = UNSET
+    principal: Annotated[str, Meta(min_length=1, max_length=64)] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        device = {"device_id": self.device_id, "app_key": self.app_key}
+        if self.principal is not UNSET:
+            if any(each is not UNSET for each in device.values()):
+                raise ValueError("auth takes device_id and app_key, or principal")
+            return
+        for name, each in device.items():
+            if each is UNSET:
+                # In the words of any other field that is missing, so that its path is told alike.
+                raise ValueError(f"Object missing required field `{name}`")
+
+    @property
+    def given(self) -> Auth:
+        """What it says."""
+        if self.principal is not UNSET:
+            return PrincipalAuth(principal=self.principal)
+        assert self.device_id is not UNSET and self.app_key is not UNSET
+        return DeviceAuth(device_id=self.device_id, app_key=self.app_key)
+
+    def __repr__(self) -> str:
+        return f"WireAuth(device_id={self.device_id!r}, app_key=…, principal={self.principal!r})"
+
+
 class WireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One request frame. `args` stays undecoded until the caller is authorized."""
 
@@ -33,7 +74,7 @@ class WireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     scope: WireScope | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
-    auth: DeviceAuth | None = None
+    auth: WireAuth | None = None
 
 
 class WireError(Struct, frozen=True, kw_only=True):

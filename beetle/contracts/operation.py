@@ -31,6 +31,7 @@ class Group(NamedTuple):
     help: str = ""
 
 
+DAEMON = Group("Daemon")
 MEMORY = Group("Memory", "memory", "write, recall, project and inspect governed memory")
 SKILL = Group("Memory", "skill", "runtime skills: learned procedures")
 AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted folders hold")

@@ -75,6 +75,7 @@ class SocketServer:
         threading.stack_size(STACK_BYTES)
         self._listening = listen(self._path, self._group)
         self._dispatcher.hub.on_nudge = self._look_again
+        self._dispatcher.sessions.act_as = self._principals.act_as
         self._dispatcher.sessions.transports.listens(TRANSPORT, self._path)
         self._acceptor.start()
 
@@ -423,7 +424,7 @@ class _Connection:
             scope=request.scope,
             idempotency_key=request.idempotency_key,
             deadline_ms=request.deadline_ms,
-            auth=request.auth,
+            auth=None if request.auth is None else request.auth.given,
             scanned=True,
             connection=self.state,
             is_abandoned=self._gone,

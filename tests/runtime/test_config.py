@@ -233,9 +233,12 @@ def test_a_wrong_value_is_refused_at_its_place(tmp_path: Path, text: str, path: 
     assert error.hint
 
 
-def test_a_principal_stands_for_somebody(tmp_path: Path) -> None:
-    error = refusal(tmp_path, "[principals.me]\ncapabilities = []")
-    assert "neither a uid nor a gid" in error.message
+def test_a_principal_may_stand_for_no_user(tmp_path: Path) -> None:
+    """An operator may ask as it."""
+    file = tmp_path / "beetle.toml"
+    file.write_text("[principals.me]\ncapabilities = []")
+    me = read_config(file, {}, os.getuid()).principals["me"]
+    assert (me.uid, me.gid) == (None, None)
 
 
 @pytest.mark.parametrize("kind", ["uid", "gid"])

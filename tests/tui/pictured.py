@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from beetle.client import Client
+from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
 from tests.running import Daemon
 from tests.tui.remembering import PROFILE, learn
@@ -216,10 +217,11 @@ def _tools(client: Client) -> None:
     ]
     client.upsert_agent_tool_registry(registry_id="workshop-tools", fingerprint="f1", tools=tools)
     used = {"tool_id": "pump.stop", "schema_fingerprint": "s2", "outcome": "succeeded", "summary": "stopped"}
-    for _ in range(3):
-        feedback = {"registry_ref": {"registry_id": "workshop-tools", "fingerprint": "f1"},
+    for number in (1, 2, 3):
+        feedback = {"registry_ref": {"registry_id": "workshop-tools", "fingerprint": "f1"}, "turn_id": f"t{number}",
                     "observations": [used], "reuse_outcome": "succeeded"}  # fmt: skip
-        client.write(kind="agent_tool_usage_feedback", feedback=feedback)
+        written = {"kind": "agent_tool_usage_feedback", "feedback": feedback}
+        client.call("memory.write", written, scope=WireScope(conversation_id="workshop"))
 
 
 def _wide(client: Client) -> None:

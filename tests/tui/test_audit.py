@@ -193,10 +193,11 @@ def test_a_revoked_device_is_not_offered_another_key(daemon: Daemon, client: Cli
 
 def test_an_impact_whose_lists_were_cut_is_told_as_a_least() -> None:
     report: Any = SimpleNamespace(
-        affected_turns=1_000_000, message_ids=["m"] * 10_000, redactions=(), host_refs=(), derived_refs=(),
+        affected_turns=1_000_000, affected_messages=1_500_000,
+        message_ids=["m"] * 10_000, redactions=(), host_refs=(), derived_refs=(),
         profile_budget_applied=True,
     )  # fmt: skip
-    assert "1,000,000 turns, at least 10,000 messages" in list(impact_lines(report))
+    assert "1,000,000 turns, 1,500,000 messages" in list(impact_lines(report))
 
 
 def test_an_export_of_the_skills_holds_the_list_that_is_shown_or_the_page(daemon: Daemon, client: Client) -> None:

@@ -183,7 +183,11 @@ def test_the_credentials_are_written_to_a_file_that_the_command_line_takes(daemo
             await shown.press("w")
             await shown.until_shown("Credentials file")
             await shown.press(*str(path), "enter")
-            await shown.until(lambda told=told: told.split()[0] in shown.text and "mode 0600" not in shown.text)
+            await shown.until_shown(*told.split())
+        await shown.press("escape")
+        await shown.until_shown("is not kept")
+        await shown.press("y")
+        await shown.until(lambda: isinstance(shown.console.screen, KeyShown))
         await shown.press("escape")
 
     show(at(daemon), look)

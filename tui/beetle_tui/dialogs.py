@@ -246,6 +246,6 @@ class Working(Dialog[bool]):
             self.dismiss(True)
 
     def on_screen_resume(self) -> None:
-        """In sight again."""
-        if self._done:
+        """In sight again; what had ended before it was in sight first has gone already."""
+        if self._done and self.is_current:
             self.dismiss(True)

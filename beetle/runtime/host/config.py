@@ -103,6 +103,7 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[principals.NAME]`: who a uid or a gid is, and what it may. Without owner or agent the scope's defaults hold.
+    Without uid and gid it is one as which an operator may ask.
 
     `views` is in order of preference.
     """
@@ -292,8 +293,6 @@ def _principals(tables: object, file: Path) -> Mapping[str, Principal]:
         _refuse_unlisted(table, "capabilities", CAPABILITY_NAMES, file, at)
         _refuse_unlisted(table, "views", VIEW_NAMES, file, at)
         principal = decode_table(table, Principal, file, at)
-        if principal.uid is None and principal.gid is None:
-            _refuse(file, at, f"{at}: neither a uid nor a gid", "say whom it stands for: uid = 1000")
         found[name] = principal
     _refuse_shared_claims(found, file)
     return MappingProxyType(found)

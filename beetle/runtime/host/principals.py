@@ -39,6 +39,7 @@ class Principals:
         by_gid = {p.gid: callers[name] for name, p in configured.items() if p.gid is not None}
         with self._guard:
             self._by_uid, self._by_gid, self._by_name = by_uid, by_gid, callers
+            self._nobodys = frozenset(n for n, p in configured.items() if p.uid is None and p.gid is None)
 
     def identify(self, peer: Peer) -> Caller:
         """The principal of a peer: a configured uid first, then the operator's own uids, then a configured gid."""
@@ -52,6 +53,25 @@ class Principals:
             if gid in by_gid:
                 return by_gid[gid]
         return Caller(f"uid:{peer.uid}", "unknown", frozenset(), (), "unix_socket")
+
+    def act_as(self, peer: Caller, name: str) -> Caller | None:
+        """The configured principal of that name, if `peer` is an operator who has all of its rights; else None.
+
+        The private messages of an agent are its own principal's: an operator does not come by them as a principal that
+        is somebody else's user, only as one that the configuration made for operators, without uid and gid.
+        """
+        with self._guard:
+            wanted, made_for_it = self._by_name.get(name), name in self._nobodys
+        if wanted is None or not peer.is_operator or wanted.is_operator:
+            return None
+        lesser = (
+            wanted.capabilities <= peer.capabilities
+            and set(wanted.views) <= set(peer.views)
+            and peer.owner_id in (None, wanted.owner_id)
+            and peer.agent_id in (None, wanted.agent_id)
+        )
+        sees_own = wanted.agent_id is not None and "model_context" in wanted.views
+        return wanted if lesser and (made_for_it or not sees_own or peer.agent_id is not None) else None
 
     def by_name(self, name: str) -> Caller | None:
         """Who a name stands for, with the rights that it has now; None for who is no principal and no active device.

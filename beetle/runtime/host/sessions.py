@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.envelope import Auth, DeviceAuth, PrincipalAuth
 from beetle.contracts.errors import Forbidden, Unauthorized
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.devices import Devices
@@ -15,12 +15,27 @@ from beetle.runtime.host.transports import TRANSPORT_UPDATED, Connection, Connec
 from beetle.store.engine.store import Store
 from beetle.store.event_log import Logged
 
+NOT_AS = "this caller may not act as the principal that it names"
+NOT_AS_HINT = (
+    "only an operator may, as a configured principal of lesser rights, on a connection that is nobody else's; "
+    "see [principals.NAME] in beetle.toml"
+)
+"""The same words whether there is such a principal or not."""
+
 
 class Subscriber(NamedTuple):
-    """Who opened a subscription, and what had been proved for it."""
+    """Who opened a subscription, what had been proved for it, and as whom an operator asked for it."""
 
     caller: Caller
     proof: Proof | None
+    acting: str | None
+
+    @classmethod
+    def of(cls, caller: Caller, connection: Connection | None) -> Subscriber:
+        """The one who asks over a connection now."""
+        if connection is None:
+            return cls(caller, None, None)
+        return cls(caller, connection.proof, connection.acting)
 
 
 class Sessions:
@@ -30,21 +45,39 @@ class Sessions:
         self.connections = Connections()
         self.transports = Transports(store, profile)
         self.devices = Devices(store, self.connections, clock)
+        self.act_as: Callable[[Caller, str], Caller | None] = lambda peer, name: None
+        """Who an operator is that names a principal; set by the transport that knows the configuration."""
 
-    def identify(self, peer: Caller, auth: DeviceAuth | None, connection: Connection | None) -> Caller:
-        """Whom a request is from: the device that it proves, or that its connection has proved; else `peer`.
+    def identify(self, peer: Caller, auth: Auth | None, connection: Connection | None) -> Caller:
+        """Whom a request is from: the device that it proves, or that its connection has proved; the principal as which
+        an operator asks, or has asked on this connection; else `peer`.
 
         Raises:
-            Unauthorized: a proof that holds no more, or never did.
+            Unauthorized: a proof that holds no more, or never did; a principal that the peer may not be.
         """
         caller = peer
-        if auth is not None:
+        if isinstance(auth, PrincipalAuth) or (connection is not None and connection.acting is not None):
+            caller = self._acting(peer, auth, connection)
+        elif auth is not None:
             caller = self.devices.prove(auth, peer.transport, connection)
         elif connection is not None and connection.proof is not None:
             caller = self.devices.still(connection.proof, peer.transport)
         if connection is not None:
             connection.principal = caller.name
         return caller
+
+    def _acting(self, peer: Caller, auth: Auth | None, connection: Connection | None) -> Caller:
+        """The principal as which a connection acts from its first request that names one, until it is closed: whoever
+        is handed the connection can become nobody else."""
+        before = None if connection is None else connection.acting
+        wanted = auth.principal if isinstance(auth, PrincipalAuth) else before
+        bound = (before is not None and wanted != before) or (connection is not None and connection.proof is not None)
+        caller = None if wanted is None else self.act_as(peer, wanted)
+        if caller is None or bound or isinstance(auth, DeviceAuth):
+            raise Unauthorized(reason=NOT_AS, hint=NOT_AS_HINT)
+        if connection is not None:
+            connection.acting = wanted
+        return caller if caller.transport == peer.transport else caller._replace(transport=peer.transport)
 
     def check(self, caller: Caller) -> None:
         """Whether there is such a caller, and the way that it came is open to it.
@@ -66,11 +99,17 @@ class Sessions:
     def follows(self, holder: Subscriber, peer: Caller) -> bool:
         """Whether who opened a subscription has the same rights still; `peer` is whom the transport takes it for."""
         try:
-            caller = peer if holder.proof is None else self.devices.still(holder.proof, peer.transport)
-            self.check(caller)
+            caller = self._still(holder, peer)
+            if caller is not None:
+                self.check(caller)
         except (Unauthorized, Forbidden):
             return False
         return caller == holder.caller
+
+    def _still(self, holder: Subscriber, peer: Caller) -> Caller | None:
+        if holder.acting is not None:
+            return self.act_as(peer, holder.acting)
+        return peer if holder.proof is None else self.devices.still(holder.proof, peer.transport)
 
     def committed(self, logged: list[Logged]) -> bool:
         """Have what was changed read anew; whether anybody's rights may have changed. Quick: on the writer's thread."""

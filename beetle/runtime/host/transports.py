@@ -35,14 +35,15 @@ class Proof(NamedTuple):
 
 
 class Connection:
-    """One open connection as the runtime knows it: who asked last over it, and what it has proved."""
+    """One open connection as the runtime knows it: who asked last over it, what it has proved, as whom it acts."""
 
-    __slots__ = ("principal", "proof", "transport")
+    __slots__ = ("acting", "principal", "proof", "transport")
 
     def __init__(self, transport: str) -> None:
         self.transport = transport
         self.principal = ""
         self.proof: Proof | None = None
+        self.acting: str | None = None
 
 
 class Connections:

@@ -164,7 +164,7 @@ class Dispatcher:
             invocation.space_id,
             invocation.level,
             self.shared.profile.budgets.subscription_events,
-            Subscriber(call.caller, None if call.connection is None else call.connection.proof),
+            Subscriber.of(call.caller, call.connection),
             by=call.caller.name,
             private=invocation.sees_private,
         )

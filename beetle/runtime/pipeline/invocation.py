@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from beetle.contracts.codec import convert_request, format_us, replace
 from beetle.contracts.common import Lifecycle, Report, WireScope
-from beetle.contracts.envelope import DeviceAuth
+from beetle.contracts.envelope import Auth
 from beetle.contracts.errors import DeadlineExceeded, InvalidRequest
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import Operation
@@ -51,8 +51,8 @@ class Call(NamedTuple):
     `arguments` are undecoded MessagePack (`codec.Raw`), a request struct, or a mapping of its fields; `scanned` says
     that the transport has looked them through for values that no request may hold. `caller` is whom the transport
     takes the peer for; a device that proves itself by `auth`, or has done so on this `connection`, is that device
-    instead. `is_abandoned` says whether the client has gone: then a read is stopped. `on_progress` is called with the
-    progress of the work, on the thread that does it.
+    instead, and an operator who names a principal there is that one. `is_abandoned` says whether the client has gone:
+    then a read is stopped. `on_progress` is called with the progress of the work, on the thread that does it.
     """
 
     operation: str
@@ -61,7 +61,7 @@ class Call(NamedTuple):
     scope: WireScope | None = None
     idempotency_key: str | None = None
     deadline_ms: int | None = None
-    auth: DeviceAuth | None = None
+    auth: Auth | None = None
     scanned: bool = False
     connection: Connection | None = None
     is_abandoned: IsAbandoned | None = None

@@ -1,0 +1,226 @@
+"""Hosts of models: where each keeps its MCP servers, in what form, and how our entry is put there or taken away."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
+
+from beetle.contracts.errors import InvalidRequest, StoreReadOnly
+from beetle.mcp.jsonc import NotEditable, remove_entry, set_entry
+
+ENTRY = "beetle"
+LARGEST = 64 * 1024 * 1024
+CONFIG = "XDG_CONFIG_HOME"
+
+
+class Host(NamedTuple):
+    """One host. Its file stands below the folder that `variable` names, else below `folder` of the home.
+
+    `keys` lead to the servers; `beside` is what its entry holds beside command and arguments.
+    """
+
+    variable: str
+    folder: str
+    file: str
+    keys: tuple[str, ...]
+    form: Literal["json", "toml"] = "json"
+    beside: Mapping[str, Any] = {}
+
+
+SERVERS = ("mcpServers",)
+HOSTS: Mapping[str, Host] = {
+    "claude-code": Host("CLAUDE_CONFIG_DIR", "", ".claude.json", SERVERS, beside={"type": "stdio"}),
+    "claude-desktop": Host(CONFIG, ".config", "Claude/claude_desktop_config.json", SERVERS),
+    "cursor": Host("", ".cursor", "mcp.json", SERVERS),
+    "vscode": Host(CONFIG, ".config", "Code/User/mcp.json", ("servers",), beside={"type": "stdio"}),
+    "zed": Host(CONFIG, ".config", "zed/settings.json", ("context_servers",), beside={"source": "custom", "env": {}}),
+    "cline": Host(
+        CONFIG, ".config", "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", SERVERS,
+        beside={"disabled": False},
+    ),
+    "codex": Host("CODEX_HOME", ".codex", "config.toml", ("mcp_servers",), form="toml"),
+    "gemini": Host("", ".gemini", "settings.json", SERVERS),
+}  # fmt: skip
+
+
+class Change(NamedTuple):
+    """What is to be written to a host's file, and what is there; None where there is no file."""
+
+    file: str
+    before: str | None
+    after: str
+
+    @property
+    def needed(self) -> bool:
+        return self.after != (self.before or "")
+
+
+class CannotEdit(InvalidRequest):
+    """The file is not as it must be for one entry to be changed by itself."""
+
+    template = "{file}: {reason}"
+    hint_template = "nothing was written; change it by hand:\n{text}"
+
+
+def file_of(host: Host, env: Mapping[str, str]) -> str:
+    """The host's file.
+
+    Raises:
+        InvalidRequest: nothing says where this user's home is.
+    """
+    named = env.get(host.variable, "") if host.variable else ""
+    if os.path.isabs(named):
+        return os.path.join(named, host.file)
+    home = env.get("HOME", "")
+    if not os.path.isabs(home):
+        raise InvalidRequest(reason="no $HOME says where the host's configuration is", hint="set HOME")
+    return os.path.join(home, host.folder, host.file)
+
+
+def entry_of(host: Host, command: Sequence[str]) -> dict[str, Any]:
+    """Our entry: the program and its arguments as the host starts it."""
+    program, *arguments = command
+    first = {key: each for key, each in host.beside.items() if key in ("type", "source")}
+    rest = {key: each for key, each in host.beside.items() if key not in first}
+    return {**first, "command": program, "args": arguments, **rest}
+
+
+def text_to_paste(host: Host, entry: Mapping[str, Any]) -> str:
+    """The entry as a user would write it into an empty file."""
+    if host.form == "toml":
+        return _table(host, entry)
+    return set_entry("", (*host.keys, ENTRY), dict(entry))
+
+
+def planned(host: Host, env: Mapping[str, str], entry: Mapping[str, Any] | None) -> Change:
+    """What would be written: with our entry, or with None without it.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or changed by one entry alone.
+    """
+    file = file_of(host, env)
+    before = _read(file)
+    try:
+        if host.form == "toml":
+            after = _toml(before or "", host, entry)
+        elif entry is None:
+            after = remove_entry(before or "", (*host.keys, ENTRY))
+        else:
+            after = set_entry(before or "", (*host.keys, ENTRY), dict(entry))
+    except NotEditable as error:
+        text = "take the entry `beetle` out" if entry is None else text_to_paste(host, entry)
+        raise CannotEdit(file=file, reason=str(error), text=text) from None
+    return Change(file, before, after)
+
+
+def write(change: Change) -> str | None:
+    """Put the new text in place of the old, whole or not at all; where the old one is kept, None where there was none.
+
+    Raises:
+        StoreReadOnly: it cannot be written. The file is as it was.
+    """
+    # A link, as from a folder of dotfiles, stays one.
+    file = os.path.realpath(change.file)
+    part = f"{file}.beetle-{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+        mode = 0o600 if change.before is None else os.stat(file).st_mode & 0o777
+        backup = None if change.before is None else _new_backup(file, change.before, mode)
+        _write_new(part, change.after, mode)
+        os.replace(part, file)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(part)
+        hint = "make the file and its folder writable for this user"
+        raise StoreReadOnly(path=change.file, reason=error.strerror or "unknown", hint=hint) from None
+    return backup
+
+
+def _new_backup(file: str, text: str, mode: int) -> str:
+    number = 1
+    while True:
+        name = f"{file}.before-beetle-{number}"
+        try:
+            _write_new(name, text, mode)
+        except FileExistsError:
+            number += 1
+        else:
+            return name
+
+
+def _write_new(file: str, text: str, mode: int) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+        os.fchmod(descriptor, mode)
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def _read(file: str) -> str | None:
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            text = stream.read(LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise InvalidRequest(reason=f"{file}: {why}", hint="nothing was written") from None
+    if len(text) > LARGEST:
+        raise InvalidRequest(reason=f"{file} is over {LARGEST} characters", hint="nothing was written")
+    return text
+
+
+def _toml(text: str, host: Host, entry: Mapping[str, Any] | None) -> str:
+    """Our table replaced, appended or taken away as text; what a reader finds elsewhere must stay the same."""
+    import tomllib
+
+    section = host.keys[0]
+    try:
+        found = tomllib.loads(text)
+        expected = {key: each for key, each in found.items() if key != section}
+        if found.get(section, {}).get(ENTRY) == entry:
+            return text
+        servers = {key: each for key, each in found.get(section, {}).items() if key != ENTRY}
+        if entry is not None:
+            servers[ENTRY] = dict(entry)
+        changed = _without_table(text, section)
+        if entry is not None:
+            changed = f"{changed.rstrip()}\n\n{_table(host, entry)}".lstrip()
+        after = tomllib.loads(changed)
+    except (tomllib.TOMLDecodeError, AttributeError) as error:
+        raise NotEditable(f"it is no TOML in which the entry can be changed: {error}") from None
+    kept = {key: each for key, each in after.items() if key != section}
+    if kept != expected or after.get(section, {}) != servers:
+        raise NotEditable("the entry is not a table of its own")
+    return changed
+
+
+def _without_table(text: str, section: str) -> str:
+    """Without the lines of our table and of those below it; comments before the next table stay with that one."""
+    ours = re.compile(rf'\s*\[\s*"?{section}"?\s*\.\s*"?{ENTRY}"?\s*(\.[^\]]*)?\]\s*(#.*)?\Z')
+    kept: list[str] = []
+    held: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            kept += held
+            held, inside = [], ours.match(line.rstrip("\r\n")) is not None
+        if not inside:
+            kept.append(line)
+        elif not line.strip() or line.lstrip().startswith("#"):
+            held.append(line)
+        else:
+            held = []
+    return "".join(kept + held)
+
+
+def _table(host: Host, entry: Mapping[str, Any]) -> str:
+    import json
+
+    # A string of JSON is one of TOML's, but for DEL, which no path of ours has.
+    lines = [f"{key} = {json.dumps(each, ensure_ascii=False)}" for key, each in entry.items()]
+    return "\n".join([f"[{host.keys[0]}.{ENTRY}]", *lines, ""])

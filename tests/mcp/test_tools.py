@@ -1,0 +1,165 @@
+"""Tools: what is listed, what a call answers, and how an error is mended."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from beetle.contracts.operations import OPERATIONS
+from beetle.mcp.tools import ADDING, DESTRUCTIVE, NO_TOOLS, Tools
+from tests.mcp.host import Host, text_of
+from tests.running import Daemon
+
+
+def test_the_toolset_of_memory_is_short_and_that_of_all_has_the_table(host: Host, whole: Host) -> None:
+    few = host.tools()
+    assert {"memory_recall", "memory_project", "memory_write_candidate"} <= set(few)
+    assert not {"memory_capabilities", "memory_inspect", "transcript_commit"} & set(few)
+    assert len(few) <= 6
+    every = whole.tools()
+    assert set(few) < set(every)
+    assert {"memory_capabilities", "memory_inspect", "transcript_commit", "memory_write_procedural"} <= set(every)
+    assert not {each.replace(".", "_") for each in NO_TOOLS} & set(every)
+    assert "private_get" not in every, "what the caller may not use is no tool"
+
+
+def test_every_tool_says_what_it_takes_and_gives_and_does(whole: Host) -> None:
+    for name, tool in whole.tools().items():
+        wanted, given = tool["inputSchema"], tool["outputSchema"]
+        assert wanted["type"] == given["type"] == "object", name
+        assert "$ref" not in json.dumps(wanted), name
+        assert "\\\\Z" not in json.dumps(tool), "no expression of Python's own"
+        assert "base64" not in json.dumps(wanted), f"{name}: bytes are for files"
+        assert tool["description"].endswith((".", ")")), name
+        assert set(wanted["required"]) <= set(wanted["properties"]), name
+        hints = tool["annotations"]
+        assert not (hints["readOnlyHint"] and hints["destructiveHint"]), name
+
+
+def test_hints_come_of_the_table() -> None:
+    every = Tools("all")
+    tools = {every.get(name).row.name: every.get(name).hints() for name in every.names()}
+    assert tools["memory.recall"]["readOnlyHint"]
+    assert tools["skill.delete"]["destructiveHint"]
+    assert not tools["transcript.commit"]["destructiveHint"]
+    assert not (ADDING & DESTRUCTIVE)
+    for row in OPERATIONS:
+        if row.effect != "read" and row.effect != "stream" and row.name not in NO_TOOLS:
+            assert row.name in ADDING | DESTRUCTIVE, f"{row.name}: say whether it takes something away"
+
+
+def test_no_tool_answers_with_a_secret() -> None:
+    def secrets(kind: Any) -> bool:
+        if get_origin(kind) is not None:
+            extra = getattr(kind, "__metadata__", ())
+            if any(getattr(each, "extra", None) == {"sensitivity": "secret"} for each in extra):
+                return True
+            return any(secrets(each) for each in get_args(kind) if each is not kind)
+        fields = getattr(kind, "__annotations__", {})
+        return any("Secret[" in str(each) for each in fields.values())
+
+    assert secrets(next(row.report for row in OPERATIONS if row.name == "device.add"))
+    every = Tools("all")
+    assert [name for name in every.names() if secrets(every.get(name).row.report)] == []
+
+
+def test_recall_and_project_are_structured_and_well_to_read(host: Host) -> None:
+    result = host.call("memory_recall", query="spare key", limit=3)
+    assert result["isError"] is False
+    hit = result["structuredContent"]["hits"][0]
+    assert hit["ref"] == "evidence:local/kitchen/t1/m2"
+    text = text_of(result)
+    assert text.startswith(("1 hit", "2 hits"))
+    assert "data, not instructions" in text
+    assert hit["ref"] in text
+    block = host.call("memory_project", user_query="spare key")
+    assert text_of(block) == block["structuredContent"]["system_memory_block"]
+
+
+def test_a_candidate_is_judged_and_the_text_says_what_became_of_it(host: Host) -> None:
+    candidate = {
+        "candidate_id": "c1", "authority": "user_asserted", "target": "long_term", "privacy": "public_runtime",
+        "kind": "preference", "topic": "drink", "content": "Mara prefers green tea.",
+        "evidence_refs": ["evidence:local/kitchen/t1/m1"],
+    }  # fmt: skip
+    result = host.call("memory_write_candidate", candidates=[candidate])
+    assert text_of(result).startswith("c1: accepted, remembered (long_term:")
+    claimed = {**candidate, "candidate_id": "c2", "content": "Mara owns a boat.", "topic": "boat"}
+    assert "does not say this" in text_of(host.call("memory_write_candidate", candidates=[claimed]))
+    assert "green tea" in text_of(host.call("memory_recall", query="tea", planes=["long_term"]))
+
+
+def test_forgetting_is_a_dry_run_first(whole: Host) -> None:
+    message = {"message_id": "m1", "role": "user", "content": "The blue bicycle stands in the shed."}
+    turn = {"turn_id": "t1", "at": "2026-03-02T09:00:00Z", "messages": [message]}
+    conversation = {"conversation_id": "bicycle"}
+    whole.call("transcript_commit", conversation=conversation, turns=[turn])
+    dry = whole.call("memory_forget", conversation=conversation, dry_run=True)["structuredContent"]
+    assert not dry["changed"]
+    assert "bicycle" in text_of(whole.call("memory_recall", query="bicycle shed"))
+    assert whole.call("memory_forget", conversation=conversation, token=dry["token"])["structuredContent"]["changed"]
+    assert "bicycle" not in text_of(whole.call("memory_recall", query="bicycle shed"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "said"),
+    [
+        ({}, "$.args.query", "query (string, required)"),
+        ({"query": "x", "limt": 3}, "$.args.limt", "limit (integer)"),
+        ({"query": "x", "limit": "many"}, "$.args.limit", "limit (integer)"),
+        ({"query": "x", "planes": ["facts"]}, "$.args.planes[0]", "list of one of agent_skill"),
+        ({"query": "x", "since": "yesterday"}, "$.args.since", "RFC 3339"),
+        ({"query": "x", "conversation": {"channel_id": "a"}}, "$.args.conversation.conversation_id",
+         "conversation_id (string, required)"),
+        ({"query": " "}, "$.args.query", "query (string, required)"),
+        ({"query": 2**70}, "$.args.query", "query (string, required)"),
+    ],
+)  # fmt: skip
+def test_an_error_says_where_it_is_and_what_is_taken_there(
+    host: Host, arguments: dict[str, Any], path: str, said: str
+) -> None:
+    result = host.call("memory_recall", **arguments)
+    assert result["isError"] is True
+    assert "structuredContent" not in result, "it would not fit the tool's schema"
+    told = result["_meta"]["beetle/error"]
+    assert (told["key"], told["path"]) == ("invalid_request", path)
+    assert said in told["hint"]
+    assert all(each in text_of(result) for each in (told["key"], told["message"], told["hint"], path))
+
+
+def test_an_error_inside_a_list_names_the_fields_of_its_item(host: Host) -> None:
+    told = host.call("memory_write_candidate", candidates=[{"candidate_id": "c"}])["_meta"]["beetle/error"]
+    assert told["path"].startswith("$.args.candidates[0]")
+    assert "authority (one of assistant_claimed" in told["hint"]
+
+
+def test_a_tool_that_is_not_there_is_refused_with_the_nearest(host: Host) -> None:
+    error = host.ask("tools/call", {"name": "memory_recal", "arguments": {}})["error"]
+    assert "memory_recall" in error["message"]
+
+
+def test_transcripts_are_read_through_a_models_view_where_none_is_named(whole: Host) -> None:
+    result = whole.call("transcript_timeline", conversation={"conversation_id": "kitchen"})
+    assert result["structuredContent"]["view"] == "model_context"
+    assert "Mara: I prefer green tea." in text_of(result)
+    assert "$.args.view" not in json.dumps(result)
+
+
+def test_calls_run_side_by_side_and_lose_nothing(daemon: Daemon, whole: Host) -> None:
+    def commit(number: int) -> None:
+        message = {"message_id": f"m{number}", "role": "user", "content": f"number {number}"}
+        turn = {"turn_id": f"t{number}", "at": "2026-03-02T09:00:00Z", "messages": [message]}
+        result = whole.call("transcript_commit", conversation={"conversation_id": "many"}, turns=[turn])
+        assert result["structuredContent"]["committed"] == 1, result
+
+    threads = [threading.Thread(target=commit, args=(number,)) for number in range(24)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    with daemon.client() as client:
+        listed = client.call("transcript.conversations", {"query": "many"}).conversations  # type: ignore[attr-defined]
+        assert [each.turns for each in listed] == [24]
