@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-import pytest
 
 from beetle.contracts.errors import BeetleError
 from tests.faults.fault_vfs import FaultVFS
@@ -49,21 +46,3 @@ def test_rows_that_could_not_be_sealed_are_sealed_with_the_next_write(tmp_path: 
         finally:
             vfs.close()
     assert met, "no fault came between the opening and the first write"
-
-
-@pytest.mark.parametrize("backend", ["sqlite", "file"])
-def test_an_undone_write_leaves_nothing_to_be_sealed(tmp_path: Path, backend: str) -> None:
-    vfs = FaultVFS()
-    try:
-        with open_runtime(os.fspath(tmp_path / "store.db"), backend, vfs=vfs.name, page_cache_kib=64) as memory:
-            for number in range(1, 30):
-                vfs.arm(f"full@{number}+")
-                try:
-                    commit(memory, turn(f"t{number}", "x" * 50_000))
-                except BeetleError as error:
-                    assert error.key == "storage_full"
-                vfs.heal()
-            commit(memory, turn("last", "kept"))
-            assert_clean(memory)
-    finally:
-        vfs.close()
