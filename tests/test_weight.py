@@ -87,7 +87,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
     Case("--socket {socket} call hello", CLIENT, 144),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
-    Case("--socket {socket} doctor", HEAVY, 416),
+    Case("--socket {socket} doctor", HEAVY, 417),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 142)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 118)
@@ -95,7 +95,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    367,
+    368,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 113),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 102),
-    Case("import beetle.open", IN_PROCESS, 338),
-    Case("import beetle.daemon", IN_PROCESS, 351),
+    Case("import beetle.open", IN_PROCESS, 339),
+    Case("import beetle.daemon", IN_PROCESS, 352),
 )
 
 
