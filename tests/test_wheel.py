@@ -86,6 +86,7 @@ def test_without_the_extra_all_but_the_console_works(installed: Installed) -> No
     assert checked.returncode == 0 and "not applicable: textual is not installed" in checked.stdout, checked.stdout
 
 
+@pytest.mark.slow
 def test_with_the_extra_the_console_is_there(installed: Installed) -> None:
     installed.add("[console]")
     said = installed.beetle("tui")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -199,16 +198,22 @@ def _toml(text: str, host: Host, entry: Mapping[str, Any] | None) -> str:
     return changed
 
 
+def _heads(line: str, section: str) -> bool:
+    """Whether a line begins our table, or one below it."""
+    header = line.partition("#")[0].strip()
+    names = [each.strip().strip('"') for each in header.removeprefix("[").removesuffix("]").split(".")]
+    return header.startswith("[") and header.endswith("]") and names[:2] == [section, ENTRY]
+
+
 def _without_table(text: str, section: str) -> str:
     """Without the lines of our table and of those below it; comments before the next table stay with that one."""
-    ours = re.compile(rf'\s*\[\s*"?{section}"?\s*\.\s*"?{ENTRY}"?\s*(\.[^\]]*)?\]\s*(#.*)?\Z')
     kept: list[str] = []
     held: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
             kept += held
-            held, inside = [], ours.match(line.rstrip("\r\n")) is not None
+            held, inside = [], _heads(line, section)
         if not inside:
             kept.append(line)
         elif not line.strip() or line.lstrip().startswith("#"):

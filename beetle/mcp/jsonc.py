@@ -132,7 +132,7 @@ def _without(text: str, node: Node, member: Member) -> str:
     line = text.rfind("\n", 0, start) + 1
     if not text[line:start].strip():
         start = line
-        rest = re.compile(r"[ \t]*\r?\n").match(text, end)
+        rest = re.compile(r"[ \t]{0,64}\r?\n").match(text, end)
         end = rest.end() if rest is not None else end
     return text[:start] + text[end:]
 
@@ -230,7 +230,7 @@ def _written(value: Any, indent: str, newline: str) -> str:
 
 def _indent_of(text: str, at: int) -> str:
     line = text.rfind("\n", 0, at) + 1
-    found = re.compile(r"[ \t]*").match(text, line)
+    found = re.compile(r"[ \t]{0,64}").match(text, line)
     return "" if found is None else found[0]
 
 

@@ -94,8 +94,8 @@ LISTS: dict[str, Listed] = {
     ),
     "snapshot.list": Listed("snapshots", {}, {}),
 }
-ONE_VALUE = {("transcript.export", "view")}
-"""Fields that can have one value only."""
+ONE_VALUE = {("transcript.export", "view"), ("event_log.read", "chain")}
+"""Fields that can have one value only, or ask for another list: tests/adversary/test_audit.py reads the chain."""
 
 PAGED = [row.name for row in OPERATIONS if any("cursor" in kind.__struct_fields__ for kind in row.kinds)]
 SEEN_AS_ITS_CALLER_SEES = [

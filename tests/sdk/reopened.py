@@ -95,6 +95,7 @@ ONLY_IN: dict[str, dict[str, str]] = {
         "started_at": "the last opening",
         "disk_total_bytes": "a store in memory has none",
     },
+    "memory.inspect": {"device": "each store has an identity of its own"},
     "memory.recover": {"steps": "what there is to mend or to fold differs by backend"},
     "memory.close": {"checkpointed": "not every backend has a log to fold"},
     "snapshot.create": SNAPSHOT | {"ms": "measured", "restarts": "a write may come between"},

@@ -25,7 +25,8 @@ LARGE = ("message", "turn", "body", "event_log", "fact", "fact_body", "fact_revi
 WHOLE: dict[str, str] = {
     "erased_since.FACTS_SQL": "a restore looks for every fact that was deleted",
     "plane_evidence.SPEAKERS_SQL": "verify looks through the whole store",
-    "place_checks.RESTORED_SQL": "verify looks through the whole store",
+    "seal_checks.HAS_STRONG_SQL": "once, when a store gets its first identity",
+    "restores.RESTORED_SQL": "verify looks through the whole store",
     "place_checks.TURNS_SQL": "verify looks through the whole store",
     "place_checks.PLACES_SQL": "verify looks through the whole store",
     "plane_evidence.BODY_SQL": "verify compares every message with its body",

@@ -29,7 +29,7 @@ def run(examples: int, steps: int, derandomize: bool = True) -> None:
 
 
 def test_keys_act_on_the_highlighted_row_which_is_in_sight() -> None:
-    run(2, 20)
+    run(1, 16)
 
 
 @pytest.mark.slow
