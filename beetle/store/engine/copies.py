@@ -15,6 +15,9 @@ from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_log import ChainHash, Event, read_head
 from beetle.store.seals import Changes, Sealer, shapes
 
+SEALS = "0010_seals"
+"""The migration that brought seals."""
+
 
 class Quiet(WriteTransaction):
     """A write that logs nothing: what it erases was told of when it was erased first."""
@@ -45,6 +48,9 @@ class Copy:
         try:
             prepare_writer(self._connection, settings)
             self.applied = tuple(migrate.migrate(self._connection, path, clock_us, version))
+            if SEALS in self.applied:
+                # Nothing of it is sealed: all of it is when the store that it becomes is opened.
+                self._sealer = None
         except apsw.Error as error:
             self.close()
             raise translate(error, path) from error
