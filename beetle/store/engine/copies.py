@@ -13,10 +13,7 @@ from beetle.store.engine.failures import translate
 from beetle.store.engine.transaction import Reading, transaction
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_log import ChainHash, Event, read_head
-from beetle.store.seals import Changes, Sealer, shapes
-
-SEALS = "0010_seals"
-"""The migration that brought seals."""
+from beetle.store.seals import SUM_SQL, Changes, Sealer, shapes
 
 
 class Quiet(WriteTransaction):
@@ -48,9 +45,6 @@ class Copy:
         try:
             prepare_writer(self._connection, settings)
             self.applied = tuple(migrate.migrate(self._connection, path, clock_us, version))
-            if SEALS in self.applied:
-                # Nothing of it is sealed: all of it is when the store that it becomes is opened.
-                self._sealer = None
         except apsw.Error as error:
             self.close()
             raise translate(error, path) from error
@@ -75,7 +69,12 @@ class Copy:
             raise translate(error, self._path, self._connection.system_errno) from error
 
     def _changes(self) -> Changes | None:
-        return None if self._sealer is None else Changes(self._sealer, shapes(Reading(self._connection)))
+        """Nothing is sealed beside rows that are not: those of an older schema are all sealed when the store that they
+        become is opened."""
+        held = Reading(self._connection)
+        if self._sealer is None or held.row(SUM_SQL, "schema_migration") is None:
+            return None
+        return Changes(self._sealer, shapes(held))
 
     def close(self) -> None:
         """Close it."""
