@@ -19,7 +19,12 @@ FEW = settings(max_examples=25)
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 shares = st.floats(0, 1)
 relations = st.builds(
-    Relation, st.sampled_from(kinds.RELATION_KINDS), st.integers(0, 99), st.none(), st.none() | st.integers(0, 2**50)
+    Relation,
+    st.sampled_from(kinds.RELATION_KINDS),
+    st.integers(0, 99),
+    st.none(),
+    st.none() | st.integers(0, 2**50),
+    st.none(),
 )
 bodies = st.builds(
     Body,

@@ -18,6 +18,8 @@ SALT_BYTES = 16
 NO_HASH = ""
 """`prev_hash` of the first thought of a chain."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999."""
 
 
 class Relation(NamedTuple):
@@ -65,7 +67,9 @@ class Thought(NamedTuple):
 
 
 def timestamp(at: int) -> str:
-    """RFC 3339 in UTC with six digits of a second, as it is hashed and shown."""
+    """RFC 3339 in UTC with six digits of a second, as it is hashed and shown; a number where no calendar has it."""
+    if not FIRST_US <= at <= LAST_US:
+        return str(at)
     return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
