@@ -299,6 +299,8 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     superseded_facts: Open[int]
     deleted_facts: Open[int]
     waiting_candidates: Open[int]
+    chains: Open[int] = 0
+    thoughts: Open[int] = 0
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ MEMORY = Group("Memory", "memory", "write, recall, project and inspect governed 
 SKILL = Group("Memory", "skill", "runtime skills: learned procedures")
 AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted folders hold")
 TOOL_REGISTRY = Group("Memory", "tool-registry", "the host's tools, as they are registered here")
+CHAIN = Group("Memory", "chain", "thought chains: append, search, walk, verify; their agents")
 LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
 GOVERNANCE = Group("Memory", "governance", "what waits to be decided: list, accept, reject, retry")

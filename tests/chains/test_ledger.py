@@ -106,7 +106,7 @@ def test_any_changed_field_breaks_the_chain_at_that_thought(chain: list[tuple[Th
     thought, body = chain[place]
     name = data.draw(st.sampled_from(Thought._fields + Body._fields))
     changed: dict[str, Any] = {
-        "schema_version": 2, "thought_id": "x", "index": 77, "at": thought.at + 1, "session_id": "another",
+        "schema_version": 2, "thought_id": "x", "position": 77, "at": thought.at + 1, "session_id": "another",
         "agent_id": thought.agent_id + "x", "signing_key_id": "k", "thought_type": "Other", "role": "Other",
         "confidence": 2.0, "importance": 2.0, "refs": (*thought.refs, 9),
         "relations": (*thought.relations, Relation("supports", 9)), "content_digest": "0" * 64, "prev_hash": "1",
@@ -119,7 +119,7 @@ def test_any_changed_field_breaks_the_chain_at_that_thought(chain: list[tuple[Th
     else:
         body = body._replace(**{name: changed[name]})
     broken = ledger.first_break([*chain[:place], (thought, body), *chain[place + 1 :]])[2]
-    assert broken is not None and broken.index == place
+    assert broken is not None and broken.position == place
 
 
 plain_values = st.recursive(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import rfc8785
@@ -17,19 +17,19 @@ SCHEMA_VERSION = 1
 SALT_BYTES = 16
 NO_HASH = ""
 """`prev_hash` of the first thought of a chain."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1)
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
 
 
 class Relation(NamedTuple):
-    """A typed link to an earlier thought of the chain (`index`) or to any record (`ref`), one of the two.
+    """A typed link to an earlier thought of the chain (`position`) or to any record (`ref`), one of the two.
 
     Valid from `valid_at` until `invalid_at`, in microseconds; None is open.
     """
 
     kind: str
-    index: int | None = None
+    position: int | None = None
     ref: str | None = None
     valid_at: int | None = None
     invalid_at: int | None = None
@@ -50,7 +50,7 @@ class Thought(NamedTuple):
 
     schema_version: int
     thought_id: str
-    index: int
+    position: int
     at: int
     session_id: str | None
     agent_id: str
@@ -70,7 +70,7 @@ def timestamp(at: int) -> str:
     """RFC 3339 in UTC with six digits of a second, as it is hashed and shown; a number where no calendar has it."""
     if not FIRST_US <= at <= LAST_US:
         return str(at)
-    return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return (EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds") + "Z"
 
 
 def canonical(value: Any) -> bytes:
@@ -101,7 +101,7 @@ def body_digest(body: Body) -> str:
 def relation_fields(relation: Relation) -> dict[str, Any]:
     """A relation as it is hashed and exported."""
     return {
-        "index": relation.index,
+        "index": relation.position,
         "invalid_at": None if relation.invalid_at is None else timestamp(relation.invalid_at),
         "kind": relation.kind,
         "ref": relation.ref,
@@ -117,7 +117,7 @@ def hashed_fields(thought: Thought) -> dict[str, Any]:
         "content_digest": thought.content_digest,
         "id": thought.thought_id,
         "importance": thought.importance,
-        "index": thought.index,
+        "index": thought.position,
         "prev_hash": thought.prev_hash,
         "refs": list(thought.refs),
         "relations": [relation_fields(each) for each in thought.relations],
@@ -158,7 +158,7 @@ def signable(thought: Thought, body: Body) -> bytes:
 class Break(NamedTuple):
     """The first thought that does not hold, and why."""
 
-    index: int
+    position: int
     problem: str
 
 
@@ -170,7 +170,7 @@ NOT_SAID = "its content is not what was hashed"
 
 def problem_of(thought: Thought, body: Body | None, index: int, previous: str) -> str | None:
     """Why a thought does not hold at its place behind a hash; None when it does, also without its body."""
-    if thought.index != index:
+    if thought.position != index:
         return NOT_CONTIGUOUS
     if thought.prev_hash != previous:
         return NOT_LINKED

@@ -52,7 +52,7 @@ def recent_context(thoughts: Sequence[Said]) -> str:
     if not thoughts:
         return ""
     lines = [
-        f"[#{each.thought.index}] {each.thought.thought_type} / {each.thought.role} "
+        f"[#{each.thought.position}] {each.thought.thought_type} / {each.thought.role} "
         f"({in_prompt(each.agent.label)}) {_said(each, in_prompt)}"
         for each in thoughts
     ]
@@ -81,7 +81,7 @@ def _item(said: Said) -> str:
         notes.append(f"confidence {thought.confidence:.2f}")
     if body is not None and body.tags:
         notes.append(f"tags {', '.join(map(in_markdown, body.tags))}")
-    return f"- [#{thought.index}] {thought.thought_type}: {_said(said, in_markdown)} ({'; '.join(notes)})"
+    return f"- [#{thought.position}] {thought.thought_type}: {_said(said, in_markdown)} ({'; '.join(notes)})"
 
 
 def _said(said: Said, shown: Callable[[str], str]) -> str:

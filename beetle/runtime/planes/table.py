@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beetle.contracts.memory import PlaneCounts
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import agent_skill, evidence, long_term, private, procedural, tool_experience
+from beetle.runtime.planes import agent_skill, evidence, long_term, private, procedural, thoughts, tool_experience
 from beetle.runtime.planes.plane import Named, Plane, Projected
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Matter
@@ -14,6 +14,7 @@ PLANES: tuple[Plane, ...] = (
     evidence.PLANE,
     procedural.PLANE,
     long_term.PLANE,
+    thoughts.PLANE,
     agent_skill.PLANE,
     tool_experience.PLANE,
     private.PLANE,
