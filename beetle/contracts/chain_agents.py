@@ -73,7 +73,7 @@ class ChainAddAgentKeyRequest(Request, frozen=True, kw_only=True):
 
     chain_key: ChainKey | None = None
     agent_id: AgentIdArg
-    key_id: Annotated[KeyId, Meta(pattern=NONBLANK)]
+    key_id: KeyId
     algorithm: Annotated[str, Meta(max_length=64, description="ed25519")]
     public_key_bytes: Annotated[
         tuple[Annotated[int, Meta(ge=0, le=255)], ...],

@@ -114,7 +114,7 @@ class Thought(Piece, frozen=True, kw_only=True):
 
 
 class ChainSearchRequest(ThoughtFilter, frozen=True, kw_only=True):
-    """Find the thoughts of a chain that fit all filters, in append order; `limit` keeps the newest."""
+    """Find the thoughts of a chain that fit all filters, in append order; limit keeps the newest."""
 
     limit: (
         Annotated[int, Meta(ge=0, description="keep this many, the newest; without one, as many as an answer holds")]
@@ -299,7 +299,7 @@ class ExportedThought(Thought, frozen=True, kw_only=True):
 
 
 class ChainExportRequest(Request, frozen=True, kw_only=True):
-    """Export a chain in append order with all that its hashes are over. On the command line: one thought a line."""
+    """Export a chain in append order with all that its hashes are over."""
 
     chain_key: ChainKey | None = None
     limit: PageLimit = 50
@@ -319,7 +319,7 @@ class ChainExportReport(Report, frozen=True, kw_only=True):
 
 
 class ChainMergeReportRequest(Request, frozen=True, kw_only=True):
-    """Compare two chains: the thoughts that both share, those of one alone, and what both say of the same thought."""
+    """Compare two chains: the thoughts that both share, those of one alone, what both say of the same thought."""
 
     chain_key: ChainKey | None = None
     other_chain_key: Annotated[ChainKey, Meta(min_length=1, description="the chain to compare with")]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from beetle.store import restores
-from beetle.store.engine.transaction import Reading, Row
+from beetle.store.chain_agents import drop_aliases
+from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.indexed import IndexTable
 from beetle.store.place_checks import subject_of
 
@@ -55,6 +56,22 @@ WHERE l.position IS NOT o.position LIMIT 100
 STRAY_SQL = """
 SELECT t.thought FROM thought t LEFT JOIN chain c ON c.chain = t.chain WHERE c.chain IS NULL LIMIT 100
 """
+SAID_SQL = """
+SELECT t.thought, c.chain_key, t.position, t.agent_id, coalesce(a.display_name, ''), m.thought IS NOT NULL,
+  b.content || char(10) || b.tags || char(10) || b.concepts
+FROM chain c JOIN thought t ON t.chain = c.chain JOIN thought_body b ON b.thought = t.thought
+LEFT JOIN thought_mark m ON m.thought = t.thought
+LEFT JOIN chain_agent a ON a.chain = c.chain AND a.agent_id = t.agent_id
+WHERE c.space = ? ORDER BY c.chain_key, t.position
+"""
+AGENTS_SQL = """
+SELECT a.chain_agent, c.chain_key, a.agent_id FROM chain c JOIN chain_agent a ON a.chain = c.chain WHERE c.space = ?
+ORDER BY c.chain_key, a.agent_id
+"""
+FORGET_AGENT_SQL = """
+UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL WHERE chain_agent = ?
+"""
+HAS_AGENT_SQL = "SELECT 1 FROM chain_agent WHERE chain_agent = ?"
 PINS_SQL = "SELECT seq, space, event, subject FROM event_log WHERE topic = 'chain' ORDER BY seq"
 PINNED_SQL = "SELECT space, topic, subject FROM event_log WHERE seq = ?"
 SPACE_NAME_SQL = "SELECT memory_space_id FROM space WHERE space = ?"
@@ -65,6 +82,18 @@ class Linked(NamedTuple):
 
     references: int
     superseded: bool
+
+
+class SaidThought(NamedTuple):
+    """A thought whose content is there: its chain and place, its writer by id and name, and all that it says."""
+
+    thought: int
+    chain_key: str
+    position: int
+    agent_id: str
+    agent_name: str
+    masked: bool
+    text: str
 
 
 class Pin(NamedTuple):
@@ -103,6 +132,25 @@ def linked(tx: Reading, keys: Iterable[int], then: int) -> dict[int, Linked]:
     """How thoughts written until a time relate to some, as of then (microseconds)."""
     found = tx.rows(LINKED_SQL, json.dumps(list(keys)), then)
     return {target: Linked(count, bool(superseded)) for target, count, superseded in found}
+
+
+def said(tx: Reading, space: int) -> Iterator[SaidThought]:
+    """The thoughts of a space that say something."""
+    return (SaidThought(*row[:5], bool(row[5]), row[6]) for row in tx.rows(SAID_SQL, space))
+
+
+def agents(tx: Reading, space: int) -> list[Row]:
+    """(key, chain_key, agent_id) of the agents of a space's chains."""
+    return list(tx.rows(AGENTS_SQL, space))
+
+
+def forget_agent(tx: Writing, agent: int) -> bool:
+    """Take away what the registry says of an agent but its id and keys; whether it is there."""
+    if tx.value(HAS_AGENT_SQL, agent) is None:
+        return False
+    drop_aliases(tx, agent)
+    tx.run(FORGET_AGENT_SQL, agent)
+    return True
 
 
 def stray_links(tx: Reading) -> Iterator[Row]:
