@@ -95,8 +95,9 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "waiting": Preparation("memory.write", CLAIM),
     "registry": Preparation("tool_registry.upsert", REGISTRY),
     "thought": Preparation("chain.append", THOUGHT),
-    "agent key": Preparation("chain.add_agent_key", {**KEY, "algorithm": "ed25519", "public_key_bytes": [7] * 32},
-                             ("thought",)),
+    "agent key": Preparation(
+        "chain.add_agent_key", {**KEY, "algorithm": "ed25519", "public_key_bytes": [7] * 32}, ("thought",)
+    ),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "snapshot": Preparation("snapshot.create", {"label": "of a case"}),

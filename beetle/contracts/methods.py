@@ -3215,8 +3215,7 @@ class OperationMethods(ABC):
                 control characters).
             agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
                 no control characters).
-            key_id: id of the key (required; at least 1 character; at most 256 characters; no control characters;
-                not blank).
+            key_id: id of the key (required; at least 1 character; at most 256 characters; no control characters).
             algorithm: ed25519 (required; at most 64 characters).
             public_key_bytes: the 32 bytes of the public key (required; each: at least 0; each: at most 255; at
                 least 32 items; at most 32 items).

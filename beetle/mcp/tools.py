@@ -129,8 +129,9 @@ DESCRIPTIONS: Mapping[str, str] = {
         "agrees, call it again with the dry run's token. Name exactly one of conversation, subject, query, whole_space."
     ),
     "mentisdb_append": (
-        "Keep a durable thought: a decision, constraint, mistake, finding, plan. Thoughts are never changed: correct one "
-        "by appending another that refers to it (`refs`, or `relations`: supports, contradicts, supersedes, caused_by)."
+        "Keep a durable thought: a decision, constraint, mistake, finding, plan. Thoughts are never changed: correct "
+        "one by appending another that refers to it (`refs`, or `relations`: supports, contradicts, supersedes, "
+        "caused_by)."
     ),
     "mentisdb_append_retrospective": (
         "Keep a lesson after a hard failure, a repeated snag or a fix that was not obvious, so that no agent repeats "

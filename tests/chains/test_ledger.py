@@ -15,7 +15,7 @@ from beetle.domain.chains.ledger import Body, Relation, Thought
 from beetle.domain.chains.matching import Agent, Filter
 
 ID = "8b0c3c5e-1111-4222-8333-444455556666"
-FEW = settings(max_examples=25)
+FEW = settings(max_examples=15)
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 shares = st.floats(0, 1)
 relations = st.builds(
