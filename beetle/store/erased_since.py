@@ -63,8 +63,8 @@ HAS_REGISTRY_SQL = """
 SELECT 1 FROM tool_registry g JOIN space s ON s.space = g.space WHERE s.memory_space_id = ? AND g.registry_id = ?
 """
 THOUGHTS_SQL = """
-SELECT s.memory_space_id, t.hash, t.thought_id FROM thought_mark m JOIN thought t ON t.thought = m.thought
-JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE m.state = 'erased' ORDER BY t.thought
+SELECT s.memory_space_id, t.hash, t.thought_id FROM thought_mark k JOIN thought t ON t.thought = k.thought
+JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE k.state = 'erased' ORDER BY t.thought
 """
 HELD_THOUGHT_SQL = """
 SELECT t.thought, c.space FROM thought t JOIN thought_body b ON b.thought = t.thought

@@ -54,7 +54,7 @@ JOIN chain c ON c.chain = t.chain LEFT JOIN thought o ON o.thought = l.target
 WHERE l.position IS NOT o.position LIMIT 100
 """
 STRAY_SQL = """
-SELECT t.thought FROM thought t LEFT JOIN chain c ON c.chain = t.chain WHERE c.chain IS NULL LIMIT 100
+SELECT o.thought FROM thought o LEFT JOIN chain c ON c.chain = o.chain WHERE c.chain IS NULL LIMIT 100
 """
 SAID_SQL = """
 SELECT t.thought, c.chain_key, t.position, t.agent_id, coalesce(a.display_name, ''), m.thought IS NOT NULL,
