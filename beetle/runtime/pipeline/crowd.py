@@ -29,10 +29,10 @@ STUCK_S = 2.0
 class Work:
     """The computing of one request, on one thread."""
 
-    __slots__ = ("_crowd", "_depth", "by", "since", "slot", "turn")
+    __slots__ = ("_depth", "by", "crowd", "since", "slot", "turn")
 
     def __init__(self, crowd: Crowd, by: str) -> None:
-        self._crowd = crowd
+        self.crowd = crowd
         self._depth = 0
         self.by = by
         self.slot = threading.Event()
@@ -49,17 +49,17 @@ class Work:
         self._depth += 1
         try:
             if self._depth == 1:
-                self._crowd.enter(self)
+                self.crowd.enter(self)
             yield
         finally:
             self._depth -= 1
             if not self._depth:
-                self._crowd.leave(self)
+                self.crowd.leave(self)
 
     def breathe(self) -> None:
         """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
         if self._depth and (not self.slot.is_set() or time.monotonic() - self.since > SLICE_S):
-            self._crowd.pass_on(self)
+            self.crowd.pass_on(self)
 
 
 class Crowd:
