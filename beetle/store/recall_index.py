@@ -124,12 +124,12 @@ class SearchScope(NamedTuple):
 
 def add(tx: Writing, entry: Entry, fields: Fields) -> None:
     """Index one record."""
-    tx.run(ADD_SQL, _rowid(entry), *fields, _scope(entry))
+    tx.run(ADD_SQL, rowid_of(entry), *fields, scope_of(entry))
 
 
 def holds(tx: Reading, entry: Entry) -> bool:
     """Whether a record has its row."""
-    return tx.value(HELD_SQL, _rowid(entry)) is not None
+    return tx.value(HELD_SQL, rowid_of(entry)) is not None
 
 
 def remove(tx: Writing, entry: Entry, fields: Fields) -> None:
@@ -159,12 +159,17 @@ def _remove(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> list[str]:
     """Take records out, and give their texts."""
     texts: list[str] = []
     # In their order: FTS5 flushes whenever a lower row comes behind a higher one.
-    for entry, fields in sorted(rows, key=lambda row: _rowid(row[0])):
+    for entry, fields in sorted(rows, key=lambda row: rowid_of(row[0])):
         if not holds(tx, entry):
             continue  # while the index is made anew; taking out what is not there would break it
-        tx.run(REMOVE_SQL, _rowid(entry), *fields, _scope(entry))
+        tx.run(REMOVE_SQL, rowid_of(entry), *fields, scope_of(entry))
         texts += fields
     return texts
+
+
+def tokenizer(tx: Reading) -> apsw.FTS5Tokenizer:
+    """What makes terms of texts, as the index has it in its definition."""
+    return tx.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
 
 def _unmark(tx: Writing, fields: Iterable[str]) -> None:
@@ -174,10 +179,10 @@ def _unmark(tx: Writing, fields: Iterable[str]) -> None:
     tells it from the term before: of a rare word, most or all. `secure-delete` takes the term off the page and leaves
     the mark. The first term that the page holds now serves as well: it comes behind all of the page before.
     """
-    tokenizer = tx.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+    tokens = tokenizer(tx)
     words: set[str] = set()
     for text in fields:
-        for found in tokenizer(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
+        for found in tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
             words.update(word for word in found if isinstance(word, str))
     removed = {word.encode() for word in words}
     if not _marks(tx, removed):
@@ -266,11 +271,13 @@ def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
 
 
-def _rowid(entry: Entry) -> int:
+def rowid_of(entry: Entry) -> int:
+    """The number of a record's row."""
     return entry.key << PLANE_BITS | INDEX_CODES[entry.plane]
 
 
-def _scope(entry: Entry) -> str:
+def scope_of(entry: Entry) -> str:
+    """The tokens by which a query is held to a scope."""
     conversation = "" if entry.conversation is None else f" c{entry.conversation}"
     return f"s{entry.space}{conversation} p{INDEX_CODES[entry.plane]} v{entry.visibility}"
 
