@@ -136,7 +136,7 @@ def linked(tx: Reading, keys: Iterable[int], then: int) -> dict[int, Linked]:
 
 def said(tx: Reading, space: int) -> Iterator[SaidThought]:
     """The thoughts of a space that say something."""
-    return (SaidThought(*row[:5], bool(row[5]), row[6]) for row in tx.rows(SAID_SQL, space))
+    return (SaidThought._make((*row[:5], bool(row[5]), row[6])) for row in tx.rows(SAID_SQL, space))
 
 
 def agents(tx: Reading, space: int) -> list[Row]:

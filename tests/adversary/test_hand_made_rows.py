@@ -58,7 +58,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             {"kind": "caused_by", "ref": "x"},
         ]
         memory.call(
-            "chain.append", {**written, "content": "two", "refs": [0], "relations": related, "agent_name": "Ada"}
+            "chain.append", {**written, "content": "two", "refs": [0], "relations": related, "agent_name": "Byron"}
         )
         key = {"chain_key": "c", "agent_id": "ada", "key_id": "k", "algorithm": "ed25519"}
         memory.call("chain.add_agent_key", {**key, "public_key_bytes": [7] * 32})
