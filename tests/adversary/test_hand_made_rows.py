@@ -209,6 +209,9 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "table_seal": {"seals"},
         "fact_body": {"seals"},
         "log_head": {"event_log_head", "seals"},
+        "thought": {"thoughts", "seals"},
+        "thought_link": {"thoughts"},
+        "chain_activity": {"thoughts"},
     }
     return bool({name for name, _, _ in found} & by.get(table, {"seals"}))
 
