@@ -347,12 +347,17 @@ def _weighed(candidate: Candidate, weights: Weights) -> list[tuple[SignalName, f
     """What its writer and later records say of its worth. What is below the middle has no name: nothing rises by it."""
     signals: list[tuple[SignalName, float]] = []
     if candidate.importance is not None:
-        signals.append(("importance", weights.importance * (2 * candidate.importance - 1)))
+        signals.append(("importance", weights.importance * _around_middle(candidate.importance)))
     if candidate.confidence is not None:
-        signals.append(("confidence", weights.confidence * (2 * candidate.confidence - 1)))
+        signals.append(("confidence", weights.confidence * _around_middle(candidate.confidence)))
     if candidate.references:
         signals.append(("referenced", weights.referenced * min(3, candidate.references)))
     return signals
+
+
+def _around_middle(value: float) -> float:
+    """-1 to 1 of a value from 0 to 1."""
+    return 2 * min(1.0, max(0.0, value)) - 1
 
 
 def _date_bonus(date: DatePart, at_us: int, weights: Weights) -> float:

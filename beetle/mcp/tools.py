@@ -66,7 +66,8 @@ NO_TOOLS: frozenset[str] = frozenset({
 DESTRUCTIVE: frozenset[str] = frozenset({
     "memory.forget", "skill.delete", "tool_registry.delete", "long_term.mutate", "transcript.lifecycle",
     "private.delete", "evolve.submit", "device.update", "device.remove", "transport.update", "memory.recover",
-    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew",
+    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew", "chain.lifecycle", "chain.revoke_agent_key",
+    "chain.disable_agent",
 })  # fmt: skip
 ADDING: frozenset[str] = frozenset({
     "memory.write", "memory.remember", "memory.maintain", "memory.finalize_turn", "memory.feedback", "skill.edit",

@@ -47,7 +47,7 @@ from tests.store.conftest import assert_clean, commit, found, lifecycle, open_ru
 KEY = 7
 NOTE = "the okapi sleeps in the orchard"
 REF = "chunks:7"
-CODE = 4
+CODE = 5
 TABLES = (IndexTable("chunks", f"SELECT {KEY} << 4 | {CODE} AS row", f"d.id >> 4 = {KEY}", f"hit.rowid >> 4 = {KEY}"),)
 ROOT = Path(__file__).parents[2]
 

@@ -275,7 +275,7 @@ PLANE = Plane(
     NAME,
     recall=Recall("thoughts", (plane_thoughts.THOUGHTS,), _load, _hit),
     # Nothing of its own: what the other sections leave.
-    projected=Projected(35, "thoughts", {"normal": 0, "elevated": 0, "critical": 0}, _items, NOTE, spare=True),
+    projected=Projected(36, "thoughts", {"normal": 0, "elevated": 0, "critical": 0}, _items, NOTE, spare=True),
     indexed=Indexed((plane_thoughts.THOUGHTS,), plane_thoughts.missing, _rows),
     verified=Verified(plane_thoughts.rows, {STEP: _all}, _of_space),
     named=Named((NAME,), resolves=_resolves),

@@ -92,7 +92,7 @@ CREATE TABLE chain_agent_key (
   chain_agent_key INTEGER PRIMARY KEY,
   chain_agent INTEGER NOT NULL REFERENCES chain_agent,
   key_id      TEXT NOT NULL,
-  algorithm   TEXT NOT NULL CHECK (algorithm IN ('ed25519')),
+  algorithm   TEXT NOT NULL,
   public_key  BLOB NOT NULL,
   added_at    INTEGER NOT NULL,
   revoked_at  INTEGER,

@@ -123,7 +123,10 @@ def upsert_agent(invocation: Invocation, request: ChainUpsertAgentRequest) -> Ap
         made = found is None
         if found is None:
             found = chain_agents.add(tx, AgentRow(0, chain.chain, agent_id, agent_id, None, None, "active"))
-        changed = registering.renamed(tx, found, normal.trimmed(request.display_name))
+        name = normal.trimmed(request.display_name)
+        changed = registering.renamed(tx, found, name)
+        if name is not None and name.casefold() == changed.display_name.casefold():
+            changed = changed._replace(display_name=name)
         if made:
             # The name that stands in for none is no former name.
             chain_agents.drop_aliases(tx, changed.agent)
