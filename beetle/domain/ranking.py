@@ -350,7 +350,7 @@ def _weighed(candidate: Candidate, weights: Weights) -> list[tuple[SignalName, f
         signals.append(("importance", weights.importance * _around_middle(candidate.importance)))
     if candidate.confidence is not None:
         signals.append(("confidence", weights.confidence * _around_middle(candidate.confidence)))
-    if candidate.references:
+    if candidate.references > 0:
         signals.append(("referenced", weights.referenced * min(3, candidate.references)))
     return signals
 

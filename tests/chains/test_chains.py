@@ -88,6 +88,30 @@ def test_what_cannot_be_written_writes_nothing(memory: MemoryRuntime, key: str) 
     assert memory.chain_head(chain_key=key).thought_count == 1
 
 
+@pytest.mark.parametrize(
+    ("op", "args", "path"),
+    [
+        ("chain.bootstrap", {"content": "x", "storage_adapter": "paper"}, "storage_adapter"),
+        ("chain.append", {"content": "x", "thought_type": "Guess"}, "thought_type"),
+        ("chain.append", {"content": "x", "thought_type": "Plan", "role": "Boss"}, "role"),
+        ("chain.append", {"content": "x", "thought_type": "Plan", "refs": [7]}, "refs[0]"),
+        ("chain.append", {"content": "x", "thought_type": "Plan", "relations": [{"kind": "likes", "index": 0}]},
+         "relations[0].kind"),
+        ("chain.append", {"content": "x", "thought_type": "Plan", "thought_signature": [1]}, "thought_signature"),
+        ("chain.search", {"thought_types": ["Plan", "Guess"]}, "thought_types[1]"),
+        ("chain.search", {"roles": ["Boss"]}, "roles[0]"),
+        ("chain.upsert_agent", {"agent_id": "a", "status": "asleep"}, "status"),
+        ("chain.upsert_agent", {"agent_id": " "}, "agent_id"),
+        ("chain.add_agent_key", {"agent_id": "a", "key_id": "k", "algorithm": "rsa", "public_key_bytes": [7] * 32},
+         "algorithm"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(memory: MemoryRuntime, op: str, args: dict[str, Any], path: str) -> None:
+    error = refused("invalid_request", memory.call, operation=op, arguments=args)
+    assert error.details["path"] == f"$.args.{path}"
+    assert error.hint
+
+
 def test_reading_an_unknown_chain_answers_empty_and_creates_nothing(memory: MemoryRuntime, key: str) -> None:
     assert memory.search_thoughts(chain_key=key).thoughts == ()
     assert memory.genesis_thought(chain_key=key).thought is None
