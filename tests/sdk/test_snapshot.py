@@ -428,7 +428,7 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0010_seals",
         "0011_chains",
     )
-    assert memory.inspect().store.schema == 10
+    assert memory.inspect().store.schema == 11
     assert_clean(memory)
 
 
