@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from beetle.client import Client
 from beetle.contracts.errors import NotFound
@@ -88,6 +88,9 @@ KINDS: Mapping[str, Kind] = {
     "devices": Kind(("u", "x", "d"), lambda row: row.device_id, _devices),
     "turns": Kind(("m", "x"), lambda row: row.turn_id, _turns),
 }
+
+
+Event = Callable[["ConsoleMachine"], None]
 
 
 class ConsoleMachine(RuleBasedStateMachine):
@@ -181,7 +184,8 @@ class ConsoleMachine(RuleBasedStateMachine):
         assert changed <= {wanted}, f"{key} in {self.place} was for {wanted}, and changed {changed}"
 
     async def _agree(self) -> None:
-        """Say yes to all that is asked."""
+        """Say yes to all that is asked; what was done in vain is closed."""
+        taken: set[Any] = set()
         for _ in range(MOST_DIALOGS):
             screen = self.console.screen
             match screen:
@@ -193,7 +197,10 @@ class ConsoleMachine(RuleBasedStateMachine):
                     await self.shown.press("escape")
                 case Confirm():
                     await self.shown.press("y")
+                case Ask() if screen in taken:
+                    await self.shown.press("escape")
                 case Ask():
+                    taken.add(screen)
                     await self.shown.press(*"because", "enter")
                     await self._answered(beyond=screen)
                     if self.console.screen is screen:  # refused: it says why, and keeps what was typed
@@ -316,9 +323,6 @@ class ConsoleMachine(RuleBasedStateMachine):
         """A number that nothing has yet."""
         ConsoleMachine.number += 1
         return ConsoleMachine.number
-
-
-Event = Callable[[ConsoleMachine], None]
 
 
 def say_one(machine: ConsoleMachine) -> None:
@@ -452,3 +456,8 @@ EVENTS: tuple[Event, ...] = (
     learn_one,
     forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, reject_one, mask_one,
 )  # fmt: skip
+
+
+def _event(number: int) -> Event | None:
+    """One of the events, or none for a number below 0."""
+    return None if number < 0 else EVENTS[number % len(EVENTS)]
