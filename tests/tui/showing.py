@@ -63,7 +63,12 @@ class Shown:
 
     async def until_shown(self, *texts: str) -> None:
         """Wait until all of these are on the screen; the state of the area counts as if it had all the room."""
-        await self.until(lambda: all(each in self.text or each in self.state for each in texts))
+
+        def all_shown() -> bool:
+            shown = "\n".join((self.text, self.state))
+            return all(each in shown for each in texts)
+
+        await self.until(all_shown)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
