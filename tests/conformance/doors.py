@@ -141,12 +141,16 @@ class InProcess(Door):
     views = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")
     principal = f"embedded:{DEFAULT_AGENT}"
 
-    def __init__(self, owner: str, path: Path, profile: str = PROFILE, **more: Any) -> None:
-        """`more` goes to the opening of the store: surroundings, a backend, a VFS."""
+    def __init__(
+        self, owner: str, path: Path, profile: str = PROFILE, *, shared: Opened | None = None, **more: Any
+    ) -> None:
+        """`more` goes to the opening of the store: surroundings, a backend, a VFS. `shared` is an open store that other
+        owners use too; this door has one of its own at `path` only once it is opened again."""
         super().__init__(owner)
         self.path = path
         self._how = {"profile_name": profile, **more}
-        self.opened: Opened = open_store(str(path), **self._how)
+        self._shared = shared is not None
+        self.opened: Opened = shared or open_store(str(path), **self._how)
 
     def embedded(self, owner: str, caller: Caller | None = None) -> Embedded:
         where = WireScope(owner_id=owner, channel=DEFAULT_CHANNEL, chat_id=DEFAULT_CHAT)
@@ -177,12 +181,14 @@ class InProcess(Door):
 
     def restart(self, **more: Any) -> None:
         """Close the store and open it again, from now on with `more`."""
-        self.opened.store.close()
+        self.close()
         self._how.update(more)
+        self._shared = False
         self.opened = open_store(str(self.path), **self._how)
 
     def close(self) -> None:
-        self.opened.store.close()
+        if not self._shared:
+            self.opened.store.close()
 
 
 class Daemon:

@@ -26,6 +26,7 @@ from beetle_tui.text import DRIVES_A_TERMINAL
 from tests.running import ROOT
 from tests.tui.pictured import WORLDS, World, masked
 from tests.tui.scenes import OWN, SCENES, Scene, Visit
+from tests.tui.showing import painted
 from tests.tui.steady import Steady
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -51,6 +52,11 @@ def shared() -> Iterator[Callable[[str], World]]:
             return made[name]
 
         yield world
+
+
+@pytest.fixture(autouse=True)
+def painted_when_looked_at() -> None:
+    """Painted for nobody too: what a picture shows is what a terminal would have been sent."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +101,7 @@ def cells_of(shown: Visit) -> list[list[str]]:
     """The style of every cell. A blank is as what stands before it, where that makes no difference to the eye:
     how far a text goes is told by its characters."""
     lines: list[list[str]] = []
-    for strip in shown.console.screen._compositor.render_strips(shown.console.size):
+    for strip in painted(shown.console):
         cells: list[str] = []
         before = NOTHING
         for part in strip:
