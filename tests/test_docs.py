@@ -185,7 +185,7 @@ def test_the_generated_files_are_what_the_code_says() -> None:
 def test_a_stale_page_is_shown_as_a_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     module = reference()
     monkeypatch.setattr(module, "DOCS", tmp_path)
-    monkeypatch.setattr(module, "METHODS", tmp_path / "methods.py")
+    monkeypatch.setattr(module, "METHODS", tmp_path)
     assert module.main([]) == 0
     assert module.main(["--check"]) == 0
     page = tmp_path / "errors.md"

@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 
 from tests.built import ONE_FILE, need_build
-from tests.conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
+from tests.conformance.doors import AsyncSocket, CommandLine, Daemon, Door, InProcess, Socket
 
 DOORS = ("in_process", "socket")
 """What every case goes through."""
 COMMANDS = ("cli", "one_file_cli")
-ALL_DOORS = (*DOORS, "one_file_socket", *COMMANDS)
+ALL_DOORS = (*DOORS, "async_socket", "one_file_socket", *COMMANDS)
 """What one case of each operation goes through: behind the others is the same socket."""
 
 
@@ -52,7 +52,7 @@ def open_door(name: str, request: pytest.FixtureRequest) -> Iterator[Door]:
     if name == "in_process":
         found: InProcess | Socket = InProcess(owner, request.getfixturevalue("tmp_path") / "beetle.db")
     else:
-        kind = CommandLine if name in COMMANDS else Socket
+        kind = CommandLine if name in COMMANDS else AsyncSocket if name == "async_socket" else Socket
         found = kind(owner, request.getfixturevalue("one_file_daemon" if name.startswith("one_file") else "daemon"))
     try:
         yield found
