@@ -35,7 +35,6 @@ from beetle.contracts.memory import (
 )
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
-from beetle.contracts.tool_parts import lines_of
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
     MemoryTranscriptConversationsReport,
@@ -300,6 +299,8 @@ def _message(message: TranscriptMessage, width: Width) -> Iterable[str]:
     apart = "" if message.visibility == "shared" else f" [{message.visibility}]"
     yield clip(neutral(f"  {message.role}{speaker}{apart} ({message.message_id})"), width)
     if isinstance(message.content, str):
+        from beetle.contracts.tool_parts import lines_of  # few commands show messages
+
         if message.content or not (message.tool_calls or message.tool_result):
             yield from _quote(message.content, "    ", width)
         for line in lines_of(message):
