@@ -23,6 +23,7 @@ from beetle.calls import (
     key_of,
     packed,
     report_of,
+    seconds_for,
     session_scope,
 )
 from beetle.contracts.async_methods import AsyncOperationMethods, AsyncSessionMethods
@@ -84,7 +85,8 @@ class AsyncClient(AsyncOperationMethods):
             auth: a device's credentials.
             as_: the configured principal of lesser rights as which an operator asks.
             scope: where requests work that name no scope of their own.
-            timeout: seconds for one call with all its tries.
+            timeout: seconds for one call with all its tries. An operation that may take long (docs/operations.md names
+                its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
 
@@ -181,7 +183,7 @@ class AsyncClient(AsyncOperationMethods):
             return answer
 
         async with asyncio.timeout(self._timeout):
-            await self._patiently(attempt)
+            await self._patiently(attempt, self._timeout)
         return AsyncEvents(opened[0])
 
     def session(
@@ -220,13 +222,14 @@ class AsyncClient(AsyncOperationMethods):
 
     async def _call(self, lane: _Lane, request: Sent, on_progress: OnProgress | None) -> Report:
         data = packed(request)
-        async with asyncio.timeout(self._timeout):
-            answer = await self._patiently(lambda: self._once(lane, request, data, on_progress))
+        seconds = seconds_for(request, self._timeout)
+        async with asyncio.timeout(seconds):
+            answer = await self._patiently(lambda: self._once(lane, request, data, on_progress), seconds)
         _repeated.set(answer.repeated)
         return report_of(answer, request.op, self.path or "")
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[Received]]) -> Received:
-        patience = Patience(time.monotonic() + self._timeout, self._retry)
+    async def _patiently(self, attempt: Callable[[], Awaitable[Received]], seconds: float) -> Received:
+        patience = Patience(time.monotonic() + seconds, self._retry)
         while True:
             try:
                 answer = await attempt()

@@ -199,6 +199,13 @@ def key_of(operation: str, given: str | None) -> str | None:
     return os.urandom(16).hex()
 
 
+def seconds_for(request: Sent, timeout: float) -> float:
+    """How long a call may take with all its tries: what may take long is waited for until its own deadline."""
+    row = BY_NAME.get(request.op)
+    longest = max(request.deadline_ms or 0, 0 if row is None else row.deadline_ms or 0)
+    return max(timeout, longest / 1000)
+
+
 def report_of(answer: Received, operation: str, path: str) -> Report:
     """The report, of the table's type; a bare `Report` for what only the daemon knows."""
     row = BY_NAME.get(operation)

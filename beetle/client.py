@@ -25,6 +25,7 @@ from beetle.calls import (
     key_of,
     packed,
     report_of,
+    seconds_for,
     step_of,
 )
 from beetle.contracts.codec import Raw
@@ -111,7 +112,8 @@ class Client(OperationMethods):
             auth: a device's credentials.
             as_: the configured principal of lesser rights as which an operator asks.
             scope: where requests work that name no scope of their own.
-            timeout: seconds for one call with all its tries.
+            timeout: seconds for one call with all its tries. An operation that may take long (docs/operations.md names
+                its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
 
@@ -177,7 +179,7 @@ class Client(OperationMethods):
 
     def _call(self, request: Sent, on_progress: OnProgress | None, lane: _Lane | None = None) -> Report:
         data = packed(request)
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + seconds_for(request, self._timeout)
         with self._lanes.taken(self._timeout, lane) as taken:
             answer = self._patiently(lambda: self._once(taken, request.id, data, end, on_progress), end)
         self._told.repeated = answer.repeated

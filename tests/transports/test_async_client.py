@@ -216,6 +216,28 @@ def test_retryable_errors_are_tried_again_with_the_same_key_until_the_timeout(fo
         assert daemon.connections == 1
 
 
+def test_what_may_take_long_is_waited_for_until_its_own_deadline_and_else_times_out(folder: Path) -> None:
+    def late(far: Far) -> None:
+        first = far.request()
+        with pytest.raises(EOFError):
+            far.request()
+        assert first["op"] == "skill.list"
+
+    def later(far: Far) -> None:
+        request = far.request()
+        assert not threading.Event().wait(0.15)
+        far.answer(request, LISTED)
+
+    async def work(path: str) -> None:
+        async with AsyncClient(path, timeout=0.05) as client:
+            with pytest.raises(TimeoutError):
+                await client.list_runtime_skills()
+            assert await client.call("skill.list", deadline_ms=60_000)
+
+    with Scripted(str(folder / "s"), late, later) as daemon:
+        run(work(daemon.path))
+
+
 def test_a_client_that_was_turned_away_comes_in_when_there_is_room(folder: Path) -> None:
     def full(far: Far) -> None:
         far.request()
