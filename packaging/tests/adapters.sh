@@ -5,16 +5,16 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/temporary.sh
-place=${BEETLE_ADAPTER_ENVIRONMENTS:-build/adapters}
+environments=${BEETLE_ADAPTER_ENVIRONMENTS:-build/adapters}
 make_temporary 256
 [ $# -gt 0 ] || set -- langchain llamaindex openai-agents pydantic-ai smolagents
 for extra in "$@"; do
-    python=$place/$extra/bin/python
+    python=$environments/$extra/bin/python
     module=$(echo "$extra" | tr - _)
     # What the framework publishes to test classes like ours with.
     suite="" mode=""
-    [ "$extra" != langchain ] || suite="langchain-tests" mode="-o asyncio_mode=auto"
-    [ -x "$python" ] || python3 -m venv "$place/$extra"
+    [ "$extra" != langchain ] || suite="langchain-tests" mode="-o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function"
+    [ -x "$python" ] || python3 -m venv "$environments/$extra"
     "$python" -m pip install --quiet --disable-pip-version-check -e ".[$extra]" "pytest>=8" $suite
     echo "$extra:"
     # The frameworks' own warnings are not ours to mend.

@@ -374,19 +374,54 @@ def test_a_subscription_whose_daemon_ends_says_so(folder: Path) -> None:
         run(work(daemon.path))
 
 
-def test_progress_is_told_of_each_call_by_itself(served: Served) -> None:
+def test_progress_is_told_of_each_call_by_itself(folder: Path) -> None:
+    def working(far: Far) -> None:
+        subs, calls = [], []
+        while len(calls) < 2:
+            request = far.request()
+            if request["op"] == "subscribe":
+                subs.append(f"sub-{len(subs)}")
+                far.answer(request, {"sub": subs[-1], "topics": ["lifecycle"]})
+            else:
+                calls.append(request)
+        for call in calls:
+            said = {"event": "progress", "operation": call["op"], "id": call["id"], "step": call["op"]}
+            for sub in subs:  # each subscription of a connection is told of all its calls
+                event = {**said, "number": 1, "steps": 2, "done": 3, "of": 4}
+                far.send({"v": 1, "sub": sub, "topic": "lifecycle", "event": event})
+                far.send({"v": 1, "sub": sub, "topic": "lifecycle", "event": {"event": "job_done", "id": 7}})
+        for call in calls:
+            far.answer(call)
+        left = [far.request() for _ in subs]
+        assert {request["op"] for request in left} == {"unsubscribe"}
+        serve_well(far)
+
+    async def work(path: str) -> None:
+        async with AsyncClient(path) as client:
+            told: tuple[list[ProgressStep], list[ProgressStep]] = ([], [])
+            await asyncio.gather(
+                client.call("skill.list", on_progress=told[0].append),
+                client.call("transcript.conversations", on_progress=told[1].append),
+                return_exceptions=True,
+            )
+            assert told == (
+                [ProgressStep("skill.list", 1, 2, 3, 4)],
+                [ProgressStep("transcript.conversations", 1, 2, 3, 4)],
+            )
+            assert (await client.list_runtime_skills()).total == 0
+
+    with Scripted(str(folder / "s"), working) as daemon:
+        run(work(daemon.path))
+
+
+def test_a_real_daemon_tells_how_far_it_is(served: Served) -> None:
     async def work() -> None:
         async with AsyncClient(served.path, scope=WireScope(owner_id="steps")) as client:
             await client.commit_transcript(**commit(1))
-            told: tuple[list[ProgressStep], list[ProgressStep]] = ([], [])
-            await asyncio.gather(
-                client.call("store.verify", on_progress=told[0].append),
-                client.call("transcript.repair", on_progress=told[1].append),
-                client.hello(),
-            )
-            await asyncio.sleep(0)
-            assert told[0] and told[0][0].name == "schema"
-            assert told[1] and "schema" not in {step.name for step in told[1]}
+            told: list[ProgressStep] = []
+            report = await client.call("store.verify", on_progress=told.append)
+            assert report.lifecycle is not None and report.lifecycle.operation == "store.verify"
+            assert told and len({step.steps for step in told}) == 1
 
     run(work())
 
