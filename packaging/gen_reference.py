@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]  # the checkout comes first
 
 from field_words import default, doc, first_sentence, plain, read_kind  # noqa: E402
-from gen_methods import FILE, extras, methods_module  # noqa: E402
+from gen_methods import ASYNC_FILE, FILE, async_methods_module, extras, methods_module  # noqa: E402
 from msgspec import Meta, Struct  # noqa: E402
 from msgspec.structs import fields as struct_fields  # noqa: E402
 
@@ -26,7 +26,7 @@ from beetle.contracts.operations import EVERYWHERE, OPERATIONS, Operation  # noq
 from beetle.runtime.host.profile import ALIASES, Budgets, load_profile  # noqa: E402
 
 DOCS = ROOT / "docs"
-METHODS = FILE
+METHODS = FILE.parent
 NOTE = "<!-- Written by packaging/gen_reference.py from the code. Change the code, then run it again. -->\n"
 
 
@@ -285,7 +285,11 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 def files() -> dict[Path, Callable[[], str]]:
     """Every generated file, with what makes it."""
-    return {**{DOCS / name: make for name, make in PAGES.items()}, METHODS: methods_module}
+    return {
+        **{DOCS / name: make for name, make in PAGES.items()},
+        METHODS / FILE.name: methods_module,
+        METHODS / ASYNC_FILE.name: async_methods_module,
+    }
 
 
 def stale() -> dict[str, str]:

@@ -29,7 +29,19 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
     "beetle.sdk": ("contracts runtime open", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts find pieces", "msgspec msgpack"),
+    "beetle.client": ("contracts calls find pieces session", ""),
+    "beetle.async_client": ("contracts async_wire calls find pieces", ""),
+    "beetle.async_wire": ("contracts calls", ""),
+    # Their frameworks are extras: nothing else imports these modules.
+    "beetle.adapters": ("", ""),
+    "beetle.adapters.history": ("contracts", ""),
+    "beetle.adapters.langchain": ("adapters.history contracts", "langchain_core pydantic"),
+    "beetle.adapters.llamaindex": ("adapters.history contracts", "llama_index"),
+    "beetle.adapters.openai_agents": ("adapters.history contracts", "agents"),
+    "beetle.adapters.pydantic_ai": ("adapters.history contracts", "pydantic_ai"),
+    "beetle.adapters.smolagents": ("adapters.history contracts", "smolagents"),
+    "beetle.session": ("contracts calls", ""),
+    "beetle.calls": ("contracts", "msgspec msgpack"),
     "beetle.pieces": ("contracts", ""),
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),

@@ -11,13 +11,14 @@ from types import UnionType
 from typing import Any, NoReturn, TypeVar, cast, overload
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.fields import NONBLANK
 
 __all__ = [
-    "UNSET", "Raw", "check_values", "convert_request", "decode_json", "decode_request", "format_us", "from_plain",
+    "UNSET", "Raw", "UnsetType", "check_values", "convert_request", "decode_json", "decode_request", "fields_of",
+    "format_us", "from_plain",
     "from_us", "in_words", "pack", "pack_json", "refuse_double_keys", "replace", "to_plain", "to_us", "to_wire",
     "unique_keys", "unpack", "unpack_any", "unpack_json",
 ]  # fmt: skip
@@ -253,6 +254,11 @@ def _encodes(text: str) -> bool:
 def replace(value: S, **changes: Any) -> S:
     """A copy of a struct with some fields changed."""
     return msgspec.structs.replace(value, **changes)
+
+
+def fields_of(value: msgspec.Struct) -> dict[str, Any]:
+    """The fields of a struct by name, as they are."""
+    return msgspec.structs.asdict(value)
 
 
 def to_plain(value: Any) -> Any:

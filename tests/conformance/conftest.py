@@ -11,12 +11,12 @@ import pytest
 
 from beetle.open import Opened, open_store
 from tests.built import ONE_FILE, need_build
-from tests.conformance.doors import PROFILE, CommandLine, Daemon, Door, InProcess, Socket
+from tests.conformance.doors import PROFILE, AsyncSocket, CommandLine, Daemon, Door, InProcess, Socket
 
 DOORS = ("in_process", "socket")
 """What every case goes through."""
 COMMANDS = ("cli", "one_file_cli")
-ALL_DOORS = (*DOORS, "one_file_socket", *COMMANDS)
+ALL_DOORS = (*DOORS, "async_socket", "one_file_socket", *COMMANDS)
 """What one case of each operation goes through: behind the others is the same socket."""
 
 
@@ -76,7 +76,7 @@ def open_door(name: str, request: pytest.FixtureRequest) -> Iterator[Door]:
         shared = request.getfixturevalue("one_store").opened
         found: InProcess | Socket = InProcess(owner, request.getfixturevalue("tmp_path") / "beetle.db", shared=shared)
     else:
-        kind = CommandLine if name in COMMANDS else Socket
+        kind = CommandLine if name in COMMANDS else AsyncSocket if name == "async_socket" else Socket
         found = kind(owner, request.getfixturevalue("one_file_daemon" if name.startswith("one_file") else "daemon"))
     try:
         yield found

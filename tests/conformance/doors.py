@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
@@ -294,6 +295,42 @@ class Socket(Door):
         self.client.close()
         if self._typed is not None:
             self._typed.close()
+
+
+class AsyncSocket(Socket):
+    """`beetle.async_client.AsyncClient` over the same socket, in a loop of its own that runs while it is asked."""
+
+    name = "async_socket"
+
+    def __init__(self, owner: str, daemon: Daemon) -> None:
+        from beetle.async_client import AsyncClient
+
+        super().__init__(owner, daemon)
+        self._runner = asyncio.Runner()
+        self._tasks = AsyncClient(str(daemon.socket))
+
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Answer:
+        where = WireScope(**self.wire_scope(scope))
+
+        async def asked() -> Answer:
+            report = await self._tasks.call(
+                op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms
+            )
+            return Answer(plain(report), self._tasks.repeated)
+
+        return self._runner.run(asked())
+
+    def close(self) -> None:
+        self._runner.run(self._tasks.close())
+        self._runner.close()
+        super().close()
 
 
 class Connection:
