@@ -20,9 +20,9 @@ from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import SubscribeReport
 from beetle.contracts.envelope import PROTOCOL, Auth, DeviceAuth, PrincipalAuth, RequestId, WireError, WireEvent
 from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
-from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, OnProgress, ProgressStep
+from beetle.importing.methods import FileMethods
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class _Said(Struct):
     of: int = 0
 
 
-class Client(OperationMethods):
+class Client(FileMethods):
     """One connection; a context manager. Threads may share it: their calls take turns.
 
     A lost connection is opened again and the request repeated; a write carries an idempotency key, so that repeating it

@@ -27,15 +27,16 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.passphrase": ("", "cryptography"),
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
-    "beetle.sdk": ("contracts runtime open", ""),
+    "beetle.importing": ("importing contracts", "msgspec"),  # readers of files, and what sends their items as a client
+    "beetle.sdk": ("contracts runtime open importing.methods", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts find pieces", "msgspec msgpack"),
+    "beetle.client": ("contracts find pieces importing.methods", "msgspec msgpack"),
     "beetle.pieces": ("contracts", ""),
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
     "beetle.cli": (
-        "cli contracts client find mcp deploy open daemon runtime.host.config runtime.host.profile "
+        "cli contracts client find importing mcp deploy open daemon runtime.host.config runtime.host.profile "
         "runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
