@@ -105,11 +105,7 @@ class Sender:
             self._conflict(where, batch, error)
             return
         except (InvalidRequest, PayloadTooLarge, PrivacyDenied) as error:
-            if len(batch) == 1:
-                self._told(batch[0].place, error.message)
-            else:
-                self._commit(where, batch[: len(batch) // 2])
-                self._commit(where, batch[len(batch) // 2 :])
+            self._one_by_one(where, batch, error)
             return
         self._report.committed += report.committed
         self._report.unchanged += report.unchanged
@@ -120,7 +116,9 @@ class Sender:
         turn_id = error.details.get("turn_id")
         first = next((each for each in batch if each.turn["turn_id"] == turn_id), None)
         if first is None:
-            raise error
+            # A message's id is taken, which the error names without its turn.
+            self._one_by_one(where, batch, error)
+            return
         if first.made_id:
             known = self._times(where, str(turn_id))
             adopted = [_at(each, known) for each in batch]
@@ -133,6 +131,14 @@ class Sender:
         for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
             if part:
                 self._commit(where, part)
+
+    def _one_by_one(self, where: Conversation, batch: Sequence[Prepared], error: BeetleError) -> None:
+        """Find what is refused of a batch: half of it at a time, until it stands alone."""
+        if len(batch) == 1:
+            self._told(batch[0].place, error.message)
+            return
+        self._commit(where, batch[: len(batch) // 2])
+        self._commit(where, batch[len(batch) // 2 :])
 
     def _times(self, where: Conversation, turn_id: str) -> dict[str, str]:
         """When the turns around one are, as the store has them."""
