@@ -22,7 +22,7 @@ from beetle.contracts.envelope import PROTOCOL, Auth, DeviceAuth, PrincipalAuth,
 from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, OnProgress, ProgressStep
-from beetle.importing.methods import FileMethods
+from beetle.import_export import FileMethods
 
 T = TypeVar("T")
 

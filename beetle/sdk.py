@@ -12,7 +12,7 @@ from beetle.contracts.lifecycle import MemoryCloseReport
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.contracts.tool_registries import ToolRegistryUpsertRequest
-from beetle.importing.methods import FileMethods
+from beetle.import_export import FileMethods
 
 if TYPE_CHECKING:
     from beetle.open import Embedded

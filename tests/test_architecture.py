@@ -28,9 +28,10 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
     "beetle.importing": ("importing contracts", "msgspec"),  # readers of files, and what sends their items as a client
-    "beetle.sdk": ("contracts runtime open importing.methods", ""),
+    "beetle.import_export": ("importing contracts", ""),
+    "beetle.sdk": ("contracts runtime open import_export", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts find pieces importing.methods", "msgspec msgpack"),
+    "beetle.client": ("contracts find pieces import_export", "msgspec msgpack"),
     "beetle.pieces": ("contracts", ""),
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),

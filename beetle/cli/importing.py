@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, get_args
 
-from beetle.cli import render
 from beetle.cli.flags import conversation
 from beetle.cli.new_file import new_file, write_all
 from beetle.cli.parser import Parser, typed_option
 from beetle.cli.session import open_session
-from beetle.cli.text import clip, count, neutral, screen_width, size
 from beetle.contracts.codec import convert_request
 from beetle.contracts.common import Conversation
 from beetle.contracts.errors import InvalidRequest
@@ -31,9 +29,7 @@ WRITE_BYTES = 64 * 1024
 
 def fill_import(parser: Parser) -> None:
     """The files, and what they do not say."""
-    from beetle.importing.formats import FORMATS
-    from beetle.importing.items import Role
-    from beetle.importing.prepare import VISIBLE
+    from beetle.importing.items import FORMATS, VISIBLE, Role
 
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or a folder of them")
     parser.add_argument(
@@ -79,6 +75,8 @@ def run_import(typed: Namespace) -> int:
             on_progress = stack.enter_context(progress_line("import"))
         watch = Watch(None if as_json else _tell, on_progress)
         report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
+    from beetle.cli import render
+
     print(render.as_json(report.to_dict()) if as_json else "\n".join(_lines(report)))
     return SOME_FAILED if report.failed else 0
 
@@ -109,11 +107,15 @@ def _conversation(typed: Namespace, text: str) -> Conversation:
 
 
 def _tell(failed: Failed) -> None:
+    from beetle.cli.text import neutral
+
     where = f"{failed.path}: {failed.place}" if failed.place else failed.path
     print(f"beetle: {neutral(where)}: {neutral(failed.reason)}", file=sys.stderr)
 
 
 def _lines(report: ImportReport) -> Iterable[str]:
+    from beetle.cli.text import clip, count, screen_width
+
     width = screen_width()
     for each in report.files:
         if each.path:
@@ -127,6 +129,8 @@ def _lines(report: ImportReport) -> Iterable[str]:
 
 
 def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
+    from beetle.cli.text import count, neutral, size
+
     yield f"{neutral(each.path)}: {each.format or 'unknown'}, {size(each.bytes)}"
     became = "" if dry_run else f": {each.committed:,} new, {each.unchanged:,} there already"
     yield f"  {count(each.turns, 'turn')}{became}"
@@ -149,13 +153,15 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
+    from beetle.cli.text import neutral
+
     shown = ", ".join(f"{number:,} {neutral(what).replace('_', ' ')}" for what, number in sorted(counts.items()))
     return f" ({shown})" if shown else ""
 
 
 def fill_export(parser: Parser) -> None:
     """What to write, and where."""
-    from beetle.importing.exporting import EXPORT_FORMATS
+    from beetle.importing.items import EXPORT_FORMATS
 
     parser.add_argument(
         "--format", default=SUPPRESS, metavar="|".join(EXPORT_FORMATS),
@@ -174,7 +180,8 @@ def fill_export(parser: Parser) -> None:
 
 def run_export(typed: Namespace) -> int:
     """Write conversations as they are read, a page at a time."""
-    from beetle.importing.exporting import ExportFormat, exported
+    from beetle.importing.exporting import exported
+    from beetle.importing.items import ExportFormat
 
     form = convert_request(typed_option(typed, "format") or "jsonl", ExportFormat, "--format")
     named: Sequence[str] = typed_option(typed, "conversation") or ()

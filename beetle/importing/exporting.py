@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 from beetle.contracts.codec import UNSET, pack_json
 from beetle.contracts.common import Conversation
@@ -13,10 +13,9 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
     TranscriptTurn,
 )
+from beetle.importing.items import ExportFormat
 from beetle.importing.sending import Ask
 
-ExportFormat = Literal["jsonl", "markdown"]
-EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 PAGE = 200
 """Turns asked for at once; a profile may give fewer."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Literal, NamedTuple, cast, get_args
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.importing import (
@@ -37,7 +37,6 @@ READERS: Mapping[Format, Callable[[Source], Items]] = {
     "mem0": mem0.read,
     "mcp-memory": mcp_memory.read,
 }
-FORMATS: tuple[Format, ...] = get_args(Format)
 MARKDOWN: tuple[Format, ...] = ("memory-md", "basic-memory")
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 20

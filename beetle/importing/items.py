@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, get_args
 
 Role = Literal["user", "assistant", "system", "tool"]
 Format = Literal[
     "jsonl", "openai", "chatgpt", "claude", "claude-code", "codex", "gemini",
     "memory-md", "basic-memory", "mem0", "mcp-memory",
 ]  # fmt: skip
+FORMATS: tuple[Format, ...] = get_args(Format)
+ExportFormat = Literal["jsonl", "markdown"]
+EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+Visible = Literal["shared", "private"]
+"""What an import may make of the visibility of its messages."""
+VISIBLE: tuple[Visible, ...] = get_args(Visible)
 
 
 class Place(NamedTuple):

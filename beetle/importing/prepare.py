@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import field
 
@@ -15,11 +15,9 @@ from beetle.contracts.fields import Id, Label, Request, Time
 from beetle.contracts.governance import Authority
 from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.transcript import CanonicalTurnDelta
-from beetle.importing.items import Committed, Fact, Place, Role, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import Committed, Fact, Place, Role, Spoken, ToolCall, ToolResult, Turn, Visible
 
 ID_CHARS = 256
-Visible = Literal["shared", "private"]
-VISIBLE: tuple[Visible, ...] = ("shared", "private")
 CLAIMED: dict[Authority, Role] = {
     "host": "assistant", "assistant_claimed": "assistant", "tool_observed": "tool", "user_asserted": "user",
     "operator": "user",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.importing.formats import FORMATS
+from beetle.importing.items import FORMATS
 
 SAMPLES = Path(__file__).parent / "samples"
 EARLY = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,9 +13,7 @@ from beetle.contracts.methods import OperationMethods
 if TYPE_CHECKING:
     from beetle.contracts.governance import Authority
     from beetle.contracts.progress import OnProgress
-    from beetle.importing.exporting import ExportFormat
-    from beetle.importing.items import Format
-    from beetle.importing.prepare import Visible
+    from beetle.importing.items import ExportFormat, Format, Visible
     from beetle.importing.report import Failed, ImportReport
 
 Path = str | os.PathLike[str]
