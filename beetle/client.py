@@ -33,9 +33,9 @@ from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import SubscribeReport
 from beetle.contracts.envelope import DeviceAuth, WireEvent
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import OnProgress
+from beetle.import_export import FileMethods
 
 if TYPE_CHECKING:
     from beetle.session import Session
@@ -85,7 +85,7 @@ class _Lanes:
                 self._changed.notify_all()
 
 
-class Client(OperationMethods):
+class Client(FileMethods):
     """A bounded pool of connections, one unless told otherwise; a context manager. Threads may share it: a call has a
     connection to itself, and waits for one while all are taken.
 

@@ -27,9 +27,11 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.passphrase": ("", "cryptography"),
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
-    "beetle.sdk": ("contracts runtime open", ""),
+    "beetle.importing": ("importing contracts", "msgspec"),  # readers of files, and what sends their items as a client
+    "beetle.import_export": ("importing contracts", ""),
+    "beetle.sdk": ("contracts runtime open import_export", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts calls find pieces session", ""),
+    "beetle.client": ("contracts calls find pieces session import_export", ""),
     "beetle.async_client": ("contracts async_wire calls find pieces", ""),
     "beetle.async_wire": ("contracts calls", ""),
     # Their frameworks are extras: nothing else imports these modules.
@@ -47,7 +49,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
     "beetle.cli": (
-        "cli contracts client find mcp deploy open daemon runtime.host.config runtime.host.profile "
+        "cli contracts client find importing mcp deploy open daemon runtime.host.config runtime.host.profile "
         "runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),

@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 98),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 123),
+    Case("completion bash", f"{LEAN} {TALKS}", 126),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 121),
     Case("--socket {none} status", LEAN, 140, 3),
     Case("--socket {socket} status", LEAN, 140),

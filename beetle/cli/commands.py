@@ -31,6 +31,8 @@ def _own(name: str) -> Code:
         from beetle.cli import installing as found
     elif name == "forget":
         from beetle.cli import forgetting as found
+    elif name in ("import", "export"):
+        from beetle.cli import importing as found
     elif name == "doctor":
         from beetle.cli import doctor as found
     elif name == "help":
@@ -107,6 +109,15 @@ OWN: tuple[Command, ...] = (
     _named("forget", SHORT, BY_NAME["memory.forget"].help, "[QUERY] [OPTION]…",
            ("beetle forget 'spare key'", "beetle forget --conversation telegram/42 --yes"),
            description="The same as `beetle memory forget`: shows what would go and what stays, asks, and forgets it."),
+    _named("import", SHORT, "take in conversations and memories of other programs", "FILE… [OPTION]…",
+           ("beetle import conversations.json", "beetle import ~/.claude/projects --format claude-code",
+            "beetle import MEMORY.md --dry-run"),
+           description="Take in files of other programs: conversations as evidence, facts as candidates that are\n"
+           "judged as ever. The format is told from the content. The same file again changes nothing, and one\n"
+           "that has grown adds what is new. Exit code 1 if some lines were not taken in; `beetle help import`."),
+    _named("export", SHORT, "write conversations as JSON lines or Markdown", "[OPTION]…",
+           ("beetle export --out memory.jsonl", "beetle export --format markdown --conversation telegram/42"),
+           description="Write conversations as text, in the export view. `beetle import` takes JSON lines in again."),
     _named("log", CARE, "show the event log: changes and refused requests, with the caller", "[--follow] [OPTION]…",
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
