@@ -11,7 +11,7 @@ from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("This machine")
 SHORT = Group("Memory")
-PLATFORM = Group("Care", "platform", "what a profile allows")
+PLATFORM = Group("Care", "platform", "the capabilities of a profile, the schema of the protocol")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
@@ -37,7 +37,7 @@ def _own(name: str) -> Code:
         from beetle.cli import manual as found
     elif name == "completion":
         from beetle.cli import completion as found
-    elif name in ("platform capability-snapshot", "version"):
+    elif name in ("platform capability-snapshot", "platform schema", "version"):
         from beetle.cli import platform as found
     else:
         from beetle.cli import data as found
@@ -113,6 +113,10 @@ OWN: tuple[Command, ...] = (
     _named("skill disable", SKILL, "keep a runtime skill out of recall and projection", "[NAME] [OPTION]…"),
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
+    _named("platform schema", PLATFORM, "print the JSON Schema of every request, report and error", "[OP]…",
+           ("beetle platform schema > beetle.schema.json", "beetle platform schema memory.recall memory.project"),
+           "Print the JSON Schema (draft 2020-12) of the socket's frames, with the request and report of\n"
+           "every operation, or of those named, and the error keys. Generate the types of a client from it."),
     _named("install", MACHINE, "install this program, with a configuration and a service",
            examples=("sudo ./beetle-VERSION-linux-x86_64 install", "./beetle-VERSION-linux-x86_64 install --user",
                      "sudo beetle install --rollback"),
