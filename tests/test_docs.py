@@ -402,7 +402,9 @@ def test_the_shares_of_a_projection_are_documented() -> None:
     assert projection.HEAD.strip() in text_of("recall.md")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=by_name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((DOCS / "clients").glob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"], ids=by_name
+)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):

@@ -73,7 +73,7 @@ def protocol_schema(rows: Iterable[Operation]) -> dict[str, Any]:
 
 def _request_frame() -> type[msgspec.Struct]:
     """`WireRequest` with its arguments as a map, since undecoded bytes have no schema."""
-    fields = [
+    fields: list[Any] = [
         (each.encode_name, dict[str, Any], msgspec.field(default_factory=dict))
         if each.name == "args"
         else (each.encode_name, each.type, msgspec.NODEFAULT if each.required else each.default)
