@@ -47,6 +47,7 @@ from tests.running import Daemon
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+README, POLICY = ROOT / "README.md", ROOT / "SECURITY.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MADE = re.compile(r"\b[swj]-[0-9a-f]{16}\b|(?<=--token )\S+|\bbeetle-receipt-1\.\S+")
 """What each run makes anew, and a later command of the page repeats."""
@@ -96,7 +97,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def by_name(page: Path) -> str:
-    return page.name
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def shell(
     return typed
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=by_name)
+@pytest.mark.parametrize("page", [README, *pages_with("console")], ids=by_name)
 def test_the_commands_of_a_page_run_and_show_what_it_says(page: Path, shell: Shell) -> None:
     made: dict[str, str] = {}
     try:
@@ -464,7 +465,9 @@ def test_the_shares_of_a_projection_are_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, *sorted((DOCS / "clients").glob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"], ids=by_name
+    "page",
+    [*PAGES, *sorted((DOCS / "clients").glob("*.md")), README, POLICY, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    ids=by_name,
 )
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
