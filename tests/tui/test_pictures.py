@@ -1,7 +1,7 @@
 """Pictures of every screen: its characters, and the styles of two themes, held against those of the last time.
 
-`BEETLE_PICTURES=write` writes them anew, those in docs/console.md, and docs/console.svg: look at what has changed before
-it is committed.
+`BEETLE_PICTURES=write` writes them anew, those in docs/console.md, and docs/console.svg: look at what has changed
+before it is committed.
 With `BEETLE_PICTURES_SVG=FOLDER` each is also drawn there.
 """
 
