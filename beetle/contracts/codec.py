@@ -107,7 +107,7 @@ def decode_request(data: bytes | memoryview | Raw, kind: Any, root: str = "$.arg
     except msgspec.ValidationError as error:
         _refuse(error, root)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(reason=f"the arguments are no valid MessagePack: {error}", path=root) from None
+        raise InvalidRequest(reason=f"the arguments are not valid MessagePack: {error}", path=root) from None
     if not scanned:
         check_values(value, root)
     return value
@@ -127,7 +127,7 @@ def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
     except msgspec.ValidationError as error:
         _refuse(error, root)
     except (ValueError, RecursionError):
-        raise InvalidRequest(reason=f"this is no valid JSON - at {root}", path=root) from None
+        raise InvalidRequest(reason=f"this is not valid JSON - at {root}", path=root) from None
     check_values(value, root)
     return value
 

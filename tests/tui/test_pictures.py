@@ -1,6 +1,7 @@
 """Pictures of every screen: its characters, and the styles of two themes, held against those of the last time.
 
-`BEETLE_PICTURES=write` writes them anew, and those in docs/console.md: look at what has changed before it is committed.
+`BEETLE_PICTURES=write` writes them anew, those in docs/console.md, and docs/console.svg: look at what has changed
+before it is committed.
 With `BEETLE_PICTURES_SVG=FOLDER` each is also drawn there.
 """
 
@@ -33,6 +34,9 @@ PICTURES = Path(__file__).parent / "pictures"
 PAGE = ROOT / "docs/console.md"
 WRITE = os.environ.get("BEETLE_PICTURES") == "write"
 DRAWN = os.environ.get("BEETLE_PICTURES_SVG")
+OF_README, THEME_OF_README = "memory-80x24", "beetle-dark"
+"""The picture in the README, docs/console.svg: written anew with the others."""
+FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 LOOKS = 3
 NOTHING = Style()
 READING = frozenset({"read", "rows", "more", "detail", "look", "anew", "list", "links", "log", "turn", "go", "open",
@@ -127,6 +131,10 @@ async def taken(shown: Visit, scene: Scene, name: str) -> Picture:
         if DRAWN:
             drawing = shown.console.export_screenshot(title="beetle tui")
             Path(DRAWN, f"{name}-{theme.name}.svg").write_text(drawing)
+        if WRITE and (name, theme.name) == (OF_README, THEME_OF_README):
+            # Without fonts from elsewhere: whoever reads the page is to ask nobody else.
+            drawing = FONTS.sub("", shown.console.export_screenshot(title="beetle tui"))
+            Path(ROOT, "docs/console.svg").write_text(drawing)
     return Picture(lines, styles)
 
 

@@ -179,7 +179,7 @@ def _prepare_attr(attr: TranscriptAttr, places: dict[str, int], path: str) -> Pr
     if isinstance(attr.target, MessageTarget):
         target = places.get(attr.target.message_id)
         if target is None:
-            reason = f"the attr's target {attr.target.message_id!r} is no message of its turn"
+            reason = f"the attr's target {attr.target.message_id!r} is not a message of its turn"
             raise InvalidRequest(reason=reason, path=f"{path}.target.message_id")
     shown = ",".join(dict.fromkeys(attr.visibility))
     return PreparedAttr(attr.key, attr.value, target, shown, attr.export_allowed)

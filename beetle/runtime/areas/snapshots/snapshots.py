@@ -192,7 +192,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
         keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
         if os.path.lexists(keep):
             raise Conflict(
-                reason="the store that an earlier restore of this snapshot has set aside is still there",
+                reason="the store replaced by an earlier restore of this snapshot still exists",
                 hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
             )
         active = snapshot_file.active_devices(unpacked.copy)
