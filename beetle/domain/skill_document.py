@@ -28,7 +28,7 @@ DEFAULT_HEADING = "Instructions"
 
 OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
 CLOSING = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
-HEADING = re.compile(r"[ \t]*(#{1,6})(?!#)[ \t]*(.*?)(?:[ \t]+#+)?[ \t]*\Z")
+HEADING = re.compile(r"[ \t]*(#{1,6})(?!#)(.*)\Z")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)\Z")
 NOT_IN_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 NOT_IN_TEXT = re.compile(
@@ -150,12 +150,24 @@ def _headed(body: str) -> tuple[str, tuple[Section, ...]]:
     fence = ""
     for line in body.replace("\r\n", "\n").split("\n"):
         fence, inside = _fenced(line, fence)
-        heading = None if inside else HEADING.match(line)
-        if heading is not None and heading[2]:
-            found.append((len(heading[1]), heading[2], []))
+        heading = None if inside else _heading(line)
+        if heading is not None:
+            found.append((*heading, []))
         else:
             (found[-1][2] if found else intro).append(line)
     return _trimmed(intro), tuple(Section(level, heading, _trimmed(lines)) for level, heading, lines in found)
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """(level, text) of a heading, without the signs that close it; by hand, since a long line must take no longer."""
+    met = HEADING.match(line)
+    if met is None:
+        return None
+    text = met[2].strip()
+    open_ = text.rstrip("#")
+    if open_ != text and (not open_ or open_[-1].isspace()):
+        text = open_.rstrip()
+    return (len(met[1]), text) if text else None
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
@@ -242,7 +254,7 @@ def _check_text(name: str, text: str, most: int, refused: re.Pattern[str]) -> No
 
 
 def _wrong(reason: str, hint: str, field: str) -> InvalidRequest:
-    return InvalidRequest(reason=f"the skill cannot be taken: {reason}", hint=hint, path=PATH, field=field)
+    return InvalidRequest(reason=f"the skill cannot be taken: {reason} - at {PATH}", hint=hint, path=PATH, field=field)
 
 
 # The other format.

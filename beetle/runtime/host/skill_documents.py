@@ -33,7 +33,7 @@ def format_of(text: str, path: str = "$.args.format") -> SkillFormat:
     name = text.strip().lower()
     name = OTHER_NAMES.get(name, name)
     if name not in FORMATS:
-        raise InvalidRequest(reason="there is no such format", hint="give markdown, md or json", path=path)
+        raise InvalidRequest(reason=f"there is no such format - at {path}", hint="give markdown, md or json", path=path)
     return name
 
 
@@ -45,14 +45,18 @@ def document_of(content: str, form: str) -> Document:
     """
     if "\x00" in content:
         raise InvalidRequest(
-            reason="the skill cannot be taken: it holds a NUL character", hint="a skill is text; take it out", path=PATH
+            reason=f"the skill cannot be taken: it holds a NUL character - at {PATH}",
+            hint="a skill is text; take it out",
+            path=PATH,
         )
     if form == "json":
         return skill_document.of_json(content)
     front, body = skill_document.split_markdown(content)
     values = {} if front is None else read_mapping(front, WANTED)
     if isinstance(values, Unreadable):
-        raise InvalidRequest(reason=f"the skill cannot be taken: {values.reason}", hint=values.hint, path=PATH)
+        raise InvalidRequest(
+            reason=f"the skill cannot be taken: {values.reason} - at {PATH}", hint=values.hint, path=PATH
+        )
     return skill_document.of_markdown(values, body)
 
 

@@ -62,11 +62,14 @@ One block on the user's message, when a conversation begins:
 {"tool": "memory_project", "arguments": {"user_query": "Where is the spare key?"}}
 ```
 
-One fact that the user wants kept. `said` holds the user's own words; without them it is your claim, and only kept as
-evidence:
+One fact that rests on what the user said. `evidence_refs` name the message: take them from the hits of `memory_recall`.
+Read the outcome: accepted, deferred or rejected, and why.
 
 ```json
-{"tool": "memory_remember", "arguments": {"text": "Mara prefers tea.", "said": "I would rather have tea."}}
+{"tool": "memory_write_candidate", "arguments": {"candidates": [{
+  "candidate_id": "c1", "target": "long_term", "privacy": "public_runtime", "authority": "user_asserted",
+  "kind": "preference", "topic": "drink", "content": "Mara prefers tea.",
+  "evidence_refs": ["evidence:local/kitchen/t9/m1"]}]}}
 ```
 
 Delete only when the user asks. First look, show the counts, and only then call again with the `token` that it gave:

@@ -181,7 +181,8 @@ def _words(given: Sequence[str], known: Sequence[str], others: Mapping[str, str]
     found = {others.get(each, each) for each in _folded(given)}
     if found - set(known):
         hint = f"known are {', '.join(known)}"
-        raise InvalidRequest(reason=f"{field} holds a word that is none of them", hint=hint, path=f"$.args.{field}")
+        path = f"$.args.{field}"
+        raise InvalidRequest(reason=f"a word that is none of the known - at {path}", hint=hint, path=path)
     return found
 
 
@@ -382,7 +383,7 @@ def _wanted_id(request: SkillRegistryUploadRequest, document: Document) -> str:
     found = skill_document.normal_id(request.skill_id)
     if not 0 < len(found) <= ID_CHARS:
         raise InvalidRequest(
-            reason=f"a skill_id has 1 to {ID_CHARS} ASCII letters and digits, with dashes between",
+            reason=f"a skill_id has 1 to {ID_CHARS} ASCII letters and digits, dashes between - at $.args.skill_id",
             hint="leave skill_id out, and it is made of the name",
             path="$.args.skill_id",
         )

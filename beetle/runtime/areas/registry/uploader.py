@@ -10,6 +10,8 @@ from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store.engine.transaction import Reading
 
+BOUND = ("principal", "device")
+"""Callers that speak for their own agent, where they have one; who runs the store may name any."""
 NO_KEYS: Mapping[str, bytes] = {}
 
 
@@ -37,7 +39,8 @@ def may_upload(invocation: Invocation, agent: Agent) -> None:
     Raises:
         Forbidden: the caller speaks for another agent, or the agent is revoked.
     """
-    bound = invocation.caller.agent_id
+    caller = invocation.caller
+    bound = caller.agent_id if caller.kind in BOUND else None
     if bound is not None and bound != agent.agent_id:
         raise Forbidden(
             reason=f"{invocation.caller.name} speaks for the agent {bound!r} alone",
