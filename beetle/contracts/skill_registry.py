@@ -214,6 +214,8 @@ class SkillRegistryListReport(Report, frozen=True, kw_only=True):
 
 
 class SkillRegistryManifestReport(Report, frozen=True, kw_only=True):
+    """What this build and its profile take."""
+
     manifest: Open[SkillManifest]
 
 
@@ -247,6 +249,8 @@ class SkillRegistryReadReport(Report, frozen=True, kw_only=True):
 
 
 class SkillRegistryVersionsReport(Report, frozen=True, kw_only=True):
+    """The versions of one skill, the oldest first."""
+
     skill_id: Open[str]
     versions: Open[tuple[UploadedSkillVersion, ...]]
     has_more: Open[bool] = False

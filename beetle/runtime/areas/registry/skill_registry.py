@@ -116,7 +116,7 @@ def _page(
     filters: tuple[Any, ...],
     fits: Callable[[RegistrySkillRow], bool],
 ) -> Page[UploadedSkill]:
-    bound_to = invocation.bound(*filters)
+    bound_to = invocation.bound(request.chain_key, *filters)
     after = FIRST if request.cursor is None else Place(*read_cursor(invocation.key, bound_to, request.cursor))
     space = evidence.find_space(tx, invocation.space_id)
     return page(
@@ -251,7 +251,7 @@ def read(invocation: Invocation, request: SkillRegistryReadRequest, tx: Reading)
 def versions(invocation: Invocation, request: SkillRegistryVersionsRequest, tx: Reading) -> SkillRegistryVersionsReport:
     """The oldest first; the cursor stands at a version's number."""
     row = _existing(invocation, tx, request.skill_id)
-    bound_to = invocation.bound(row.skill_id)
+    bound_to = invocation.bound(request.chain_key, row.skill_id)
     after = -1 if request.cursor is None else read_cursor(invocation.key, bound_to, request.cursor)
     found = page(
         invocation,
