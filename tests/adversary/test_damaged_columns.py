@@ -21,7 +21,8 @@ TOOL = {
 }  # fmt: skip
 MORE: list[tuple[str, Plain]] = [
     ("tool_registry.list", {}), ("tool_registry.get", {"registry_id": "home"}), ("governance.list", {}),
-    ("skill_registry.list", {}), ("skill_registry.search", {"tags_any": ["a"]}), ("skill_registry.read", {"skill_id": "tea"}),
+    ("skill_registry.list", {}), ("skill_registry.search", {"tags_any": ["a"]}),
+    ("skill_registry.read", {"skill_id": "tea"}),
     ("device.list", {}), ("evolve.list", {}), ("console.overview", {}), ("memory.inspect", {}),
 ]  # fmt: skip
 

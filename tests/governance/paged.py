@@ -53,11 +53,12 @@ LISTS: dict[str, Listed] = {
     ),
     "agent_skill.list": Listed("skills", {"query": "merge"}, {"query": "rotate"}),
     "tool_registry.list": Listed("registries", {}, {}),
-    "skill_registry.list": Listed("skills", {"chain_key": "work"}, {}),
+    "skill_registry.list": Listed("skills", {}, {"chain_key": "work"}),
     "skill_registry.search": Listed(
         "skills",
         {"tags_any": ["paged"]},
         {
+            "chain_key": "work",
             "text": "do",
             "skill_ids": [f"uploaded-{each}" for each in range(3)],
             "names": [f"Uploaded {each}" for each in range(3)],
@@ -65,15 +66,16 @@ LISTS: dict[str, Listed] = {
             "triggers_any": ["page"],
             "uploaded_by_agent_ids": ["agent-main"],
             "uploaded_by_agent_names": ["agent-main"],
-            "uploaded_by_agent_owners": ["owner-a"],
             "statuses": ["active"],
             "formats": ["markdown"],
             "schema_versions": [1],
             "since": "1999-01-01T00:00:00Z",
             "until": "2999-01-01T00:00:00Z",
         },
+    ),  # fmt: skip
+    "skill_registry.versions": Listed(
+        "versions", {"skill_id": "uploaded-0"}, {"skill_id": "uploaded-1", "chain_key": "work"}
     ),
-    "skill_registry.versions": Listed("versions", {"skill_id": "uploaded-0"}, {"skill_id": "uploaded-1"}),
     "long_term.list": Listed(
         "records", {"view": "host_ui"}, {"query": "fact", "kind": "fact", "state": "all", "view": "raw_owner"}
     ),
@@ -115,7 +117,12 @@ LISTS: dict[str, Listed] = {
     ),
     "snapshot.list": Listed("snapshots", {}, {}),
 }
-ONE_VALUE = {("transcript.export", "view"), ("event_log.read", "chain")}
+ONE_VALUE = {
+    ("transcript.export", "view"),
+    ("event_log.read", "chain"),
+    # No agent that uploads here has an owner.
+    ("skill_registry.search", "uploaded_by_agent_owners"),
+}
 """Fields that can have one value only, or ask for another list: tests/adversary/test_audit.py reads the chain."""
 
 PAGED = [row.name for row in OPERATIONS if any("cursor" in kind.__struct_fields__ for kind in row.kinds)]
