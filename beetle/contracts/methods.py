@@ -1487,7 +1487,7 @@ class OperationMethods(ABC):
         """Read which formats the skill registry takes, and by what it can be searched.
 
         Returns:
-            a SkillRegistryManifestReport
+            What this build and its profile take.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1680,7 +1680,7 @@ class OperationMethods(ABC):
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            a SkillRegistryVersionsReport
+            The versions of one skill, the oldest first.
 
         Raises:
             InvalidRequest: a field is not as it must be.

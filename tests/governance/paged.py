@@ -72,7 +72,7 @@ LISTS: dict[str, Listed] = {
             "since": "1999-01-01T00:00:00Z",
             "until": "2999-01-01T00:00:00Z",
         },
-    ),  # fmt: skip
+    ),
     "skill_registry.versions": Listed(
         "versions", {"skill_id": "uploaded-0"}, {"skill_id": "uploaded-1", "chain_key": "work"}
     ),
