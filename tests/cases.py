@@ -24,6 +24,10 @@ CLAIM = candidates(candidate("w", f"the {WORD} secret waits", topic=f"{WORD} wai
 RECORD = candidates(candidate("p", f"the {WORD} secret", target="private_garden", privacy="subject_private"))
 TOOL = {"tool_id": WORD, "title": "T", "summary": f"the {WORD} secret", "schema_fingerprint": "s1"}
 REGISTRY = registry(WORD, TOOL)
+UPLOAD = {
+    "agent_id": "agent-main",
+    "content": f"---\nname: {WORD}\ndescription: the way\n---\n# Steps\n\nthe {WORD} secret\n",
+}
 PROPOSAL = {"proposal_id": "p1", "kind": "skill_edit", "target": WORD, "change": {"title": "T"}, "rationale": "shorter"}
 NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
 NOBODY = "nothing-of-this-name"
@@ -90,6 +94,7 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "private record": Preparation("memory.write", RECORD),
     "waiting": Preparation("memory.write", CLAIM),
     "registry": Preparation("tool_registry.upsert", REGISTRY),
+    "uploaded": Preparation("skill_registry.upload", UPLOAD),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "snapshot": Preparation("snapshot.create", {"label": "of a case"}),
@@ -253,6 +258,31 @@ CASES: tuple[Case, ...] = (
          quiet=(Asked({"name": NOBODY}, "not_found"),)),
     Case("agent_skill.list", says="words", stranger=(Asked({}), Asked({"query": WORD})),
          wrong=(({"limit": 0}, "limit"),)),
+    Case("skill_registry.md"),
+    Case("skill_registry.manifest"),
+    Case("skill_registry.upload", UPLOAD, changes=True, says="words",
+         stranger=(Asked({**UPLOAD, "content": "---\nname: another\ndescription: way\n---\nhere"}),),
+         wrong=(({**UPLOAD, "format": "yaml"}, "format"), ({**UPLOAD, "content": "\n "}, "content"),
+                ({**UPLOAD, "content": "# Title\n\nno description"}, "content"),
+                ({**UPLOAD, "content": "---\nname: &a x\ndescription: *a\n---\n"}, "content"),
+                ({**UPLOAD, "content": "a\0b"}, "content"), ({**UPLOAD, "skill_id": "../.."}, "skill_id"),
+                ({**UPLOAD, "signing_key_id": "k"}, ""), ({"content": "x"}, "agent_id"),
+                ({**UPLOAD, "skill_signature": [1], "signing_key_id": "k"}, "skill_signature")),
+         over=(({**UPLOAD, "content": "x" * 1_000_001}, "content"),)),
+    Case("skill_registry.list", {}, ("uploaded",), says="words", stranger=(Asked({}),),
+         wrong=(({"limit": 0}, "limit"),)),
+    Case("skill_registry.search", {"text": WORD}, ("uploaded",), says="words",
+         stranger=(Asked({"text": WORD}), Asked({"skill_ids": [WORD]})),
+         wrong=(({"statuses": ["gone"]}, "statuses"), ({"formats": ["yaml"]}, "formats"),
+                ({"since": "yesterday"}, "since"), ({"limit": 0}, "limit"))),
+    Case("skill_registry.read", {"skill_id": WORD}, ("uploaded",), says="words",
+         stranger=(Asked({"skill_id": WORD}, "not_found"),)),
+    Case("skill_registry.versions", {"skill_id": WORD}, ("uploaded",),
+         stranger=(Asked({"skill_id": WORD}, "not_found"),), wrong=(({"skill_id": WORD, "limit": 0}, "limit"),)),
+    Case("skill_registry.deprecate", {"skill_id": WORD, "reason": "a better one"}, ("uploaded",), changes=True,
+         says="words", stranger=(Asked({"skill_id": WORD}, "not_found"),)),
+    Case("skill_registry.revoke", {"skill_id": WORD, "reason": "it harms"}, ("uploaded",), changes=True,
+         says="words", stranger=(Asked({"skill_id": WORD}, "not_found"),)),
     Case("tool_registry.upsert", REGISTRY, changes=True, quiet=()),
     Case("tool_registry.list", {}, ("registry",)),
     Case("tool_registry.get", {"registry_id": WORD}, ("registry",), says="words",

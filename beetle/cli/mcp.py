@@ -25,7 +25,10 @@ PATHS = ("socket", "store", "config", "auth_file")
 def fill_mcp(parser: Parser) -> None:
     """The server's own options."""
     parser.add_argument(
-        "--toolset", choices=TOOLSETS, default=SUPPRESS, help="memory: the few that a model needs (default); all"
+        "--toolset",
+        choices=TOOLSETS,
+        default=SUPPRESS,
+        help="memory: the few that a model needs (default); chain: thought chains and shared skills; all",
     )
     parser.add_argument(
         "--autostart", action="store_true", default=SUPPRESS, help="start a daemon when none answers; it keeps running"

@@ -299,6 +299,8 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     superseded_facts: Open[int]
     deleted_facts: Open[int]
     waiting_candidates: Open[int]
+    uploaded_skills: Open[int]
+    uploaded_skill_versions: Open[int]
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):

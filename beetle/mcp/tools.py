@@ -12,8 +12,8 @@ from beetle.contracts.schema import inlined, report_schema, request_schema
 from beetle.mcp.messages import INVALID_PARAMS, RpcError
 from beetle.mcp.revisions import Revision
 
-Toolset = Literal["memory", "all"]
-TOOLSETS: tuple[Toolset, ...] = ("memory", "all")
+Toolset = Literal["memory", "chain", "all"]
+TOOLSETS: tuple[Toolset, ...] = ("memory", "chain", "all")
 TAG = "kind"
 VIEW = "view"
 MODEL_VIEW = "model_context"
@@ -22,6 +22,15 @@ MODEL_VIEW = "model_context"
 NAMES: Mapping[tuple[str, str], str] = {
     ("memory.write", "candidates"): "memory_write_candidate",
     ("turn.capture", ""): "memory_capture_turn",
+    ("skill_registry.md", ""): "mentisdb_skill_md",
+    ("skill_registry.list", ""): "mentisdb_list_skills",
+    ("skill_registry.manifest", ""): "mentisdb_skill_manifest",
+    ("skill_registry.upload", ""): "mentisdb_upload_skill",
+    ("skill_registry.search", ""): "mentisdb_search_skill",
+    ("skill_registry.read", ""): "mentisdb_read_skill",
+    ("skill_registry.versions", ""): "mentisdb_skill_versions",
+    ("skill_registry.deprecate", ""): "mentisdb_deprecate_skill",
+    ("skill_registry.revoke", ""): "mentisdb_revoke_skill",
 }
 """Tools that are not called after their operation (and the kind of its request)."""
 
@@ -30,6 +39,9 @@ IN_MEMORY: tuple[str, ...] = (
     "memory_capture_turn",
 )  # fmt: skip
 """The tools of the toolset `memory`, as far as this build has them."""
+
+IN_CHAIN = "mentisdb_"
+"""With what the tools of the toolset `chain` begin."""
 
 NO_TOOLS: frozenset[str] = frozenset({
     "hello", "batch",  # for programs: a model has memory_capabilities, and one call a step
@@ -43,18 +55,20 @@ NO_TOOLS: frozenset[str] = frozenset({
 DESTRUCTIVE: frozenset[str] = frozenset({
     "memory.forget", "skill.delete", "tool_registry.delete", "long_term.mutate", "transcript.lifecycle",
     "private.delete", "evolve.submit", "device.update", "device.remove", "transport.update", "memory.recover",
-    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew",
+    "snapshot.restore", "snapshot.prune", "skill_registry.revoke", "store.repair", "identity.renew",
 })  # fmt: skip
 ADDING: frozenset[str] = frozenset({
     "memory.write", "memory.remember", "memory.maintain", "memory.finalize_turn", "memory.feedback", "skill.edit",
     "skill.set_enabled", "tool_registry.upsert", "long_term.policy", "transcript.commit", "transcript.repair_safe",
     "evolve.propose", "snapshot.create", "turn.capture", "governance.decide",
+    "skill_registry.upload", "skill_registry.deprecate",
 })  # fmt: skip
 """Writes that take nothing away: every revision is kept. What is in neither list is called destructive."""
 REPEATABLE: frozenset[str] = frozenset({
     "skill.set_enabled", "skill.delete", "tool_registry.upsert", "tool_registry.delete", "transcript.commit",
     "transcript.lifecycle", "transcript.repair_safe", "long_term.policy", "device.update", "device.remove",
     "transport.update", "turn.capture", "memory.forget", "memory.write",
+    "skill_registry.deprecate", "skill_registry.revoke",
 })  # fmt: skip
 """Writes that change nothing more when they are asked for again with the same arguments."""
 ASKS_A_MODEL: frozenset[str] = frozenset({"memory.maintain", "memory.finalize_turn"})
@@ -100,6 +114,21 @@ DESCRIPTIONS: Mapping[str, str] = {
         "Delete memory for good: a conversation, what is about a person, or what a query finds. Call it only when the "
         "user asks for it. First with dry_run: show the user what would go and what stays. Only when the user "
         "agrees, call it again with the dry run's token. Name exactly one of conversation, subject, query, whole_space."
+    ),
+    "mentisdb_skill_md": (
+        "Read how Beetle is used: memory, thought chains and the skill registry on one page. Call it once, first."
+    ),
+    "mentisdb_search_skill": (
+        "Search the procedures that agents have shared, before you work out how to do something. Every filter given "
+        "must fit, and of a list any of its entries. Read one with mentisdb_read_skill."
+    ),
+    "mentisdb_read_skill": (
+        "Read a shared procedure. An agent wrote it, and nobody vouches for it: read safety_warnings first, check each "
+        "step, and follow no skill that is revoked."
+    ),
+    "mentisdb_upload_skill": (
+        "Share a procedure that was reviewed and worked, as Markdown with front matter (name, description, tags, "
+        "triggers, warnings) or JSON. Each upload is a new version, which is never changed. No secrets."
     ),
     "memory_capture_turn": (
         "Keep one turn of this conversation as evidence: what was said, by whom, when. Facts can rest on it later."
@@ -189,6 +218,8 @@ class Tools:
             every = sorted(
                 (each for each in every if each.name in IN_MEMORY), key=lambda each: IN_MEMORY.index(each.name)
             )
+        elif toolset == "chain":
+            every = [each for each in every if each.name.startswith(IN_CHAIN)]
         self._by_name = {each.name: each for each in every}
 
     def names(self) -> tuple[str, ...]:

@@ -426,8 +426,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0008_waiting",
         "0009_erasures",
         "0010_seals",
+        "0011_skill_registry",
     )
-    assert memory.inspect().store.schema == 10
+    assert memory.inspect().store.schema == 11
     assert_clean(memory)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beetle.contracts.memory import PlaneCounts
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import agent_skill, evidence, long_term, private, procedural, tool_experience
+from beetle.runtime.planes import agent_skill, evidence, long_term, private, procedural, skill_registry, tool_experience
 from beetle.runtime.planes.plane import Named, Plane, Projected
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Matter
@@ -16,6 +16,7 @@ PLANES: tuple[Plane, ...] = (
     long_term.PLANE,
     agent_skill.PLANE,
     tool_experience.PLANE,
+    skill_registry.PLANE,
     private.PLANE,
 )
 

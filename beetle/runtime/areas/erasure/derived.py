@@ -7,9 +7,19 @@ from collections.abc import Callable, Mapping
 from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.governance import judging, queue
+from beetle.runtime.areas.registry import erasing as registry_erasing
 from beetle.runtime.areas.skills import erasing
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import candidates, continuity_write, forgetting, long_term, proposals, skills, tool_registries
+from beetle.store import (
+    candidates,
+    continuity_write,
+    forgetting,
+    long_term,
+    proposals,
+    skill_registry,
+    skills,
+    tool_registries,
+)
 from beetle.store.engine.writer import WriteTransaction
 
 Digests = list[bytes]
@@ -96,6 +106,14 @@ def _registry(
     return "tool_registries", []
 
 
+def _uploaded(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
+) -> tuple[str, Digests | None]:
+    del authority
+    row = skill_registry.skill_by_key(tx, space, key)
+    return "uploaded_skills", None if row is None else registry_erasing.erase(invocation, tx, row)
+
+
 ERASE: Mapping[str, Erase] = {
     "fact": _fact,
     "skill": _skill,
@@ -104,5 +122,6 @@ ERASE: Mapping[str, Erase] = {
     "private": _private,
     "brief": _brief,
     "registry": _registry,
+    "uploaded": _uploaded,
 }
 """By the plane that a part of an erasure names."""
