@@ -91,7 +91,8 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
     """
     named = [each for each in env.get(SKILL_DIRS_VARIABLE, "").split(":") if each]
     dirs = skill_folders(named, f"${SKILL_DIRS_VARIABLE}") if named else config.agent_skills.dirs
-    return Dependencies(skill_dirs=dirs, model=config.model)
+    signed = config.skill_registry.require_signed_skills
+    return Dependencies(skill_dirs=dirs, model=config.model, require_signed_skills=signed)
 
 
 def dependencies_with_model(store: str | None, model: Model) -> Dependencies:

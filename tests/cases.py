@@ -28,6 +28,10 @@ CHAIN: Plain = {"chain_key": WORD}
 THOUGHT: Plain = {**CHAIN, "thought_type": "Plan", "content": f"the {WORD} secret", "tags": [WORD], "agent_id": WORD}
 AGENT: Plain = {**CHAIN, "agent_id": WORD}
 KEY: Plain = {**AGENT, "key_id": "k1"}
+UPLOAD = {
+    "agent_id": "agent-main",
+    "content": f"---\nname: {WORD}\ndescription: the way\n---\n# Steps\n\nthe {WORD} secret\n",
+}
 PROPOSAL = {"proposal_id": "p1", "kind": "skill_edit", "target": WORD, "change": {"title": "T"}, "rationale": "shorter"}
 NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
 NOBODY = "nothing-of-this-name"
@@ -98,6 +102,7 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "agent key": Preparation(
         "chain.add_agent_key", {**KEY, "algorithm": "ed25519", "public_key_bytes": [7] * 32}, ("thought",)
     ),
+    "uploaded": Preparation("skill_registry.upload", UPLOAD),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "snapshot": Preparation("snapshot.create", {"label": "of a case"}),
@@ -261,6 +266,31 @@ CASES: tuple[Case, ...] = (
          quiet=(Asked({"name": NOBODY}, "not_found"),)),
     Case("agent_skill.list", says="words", stranger=(Asked({}), Asked({"query": WORD})),
          wrong=(({"limit": 0}, "limit"),)),
+    Case("skill_registry.md"),
+    Case("skill_registry.manifest"),
+    Case("skill_registry.upload", UPLOAD, changes=True, says="words",
+         stranger=(Asked({**UPLOAD, "content": "---\nname: another\ndescription: way\n---\nhere"}),),
+         wrong=(({**UPLOAD, "format": "yaml"}, "format"), ({**UPLOAD, "content": "\n "}, "content"),
+                ({**UPLOAD, "content": "# Title\n\nno description"}, "content"),
+                ({**UPLOAD, "content": "---\nname: &a x\ndescription: *a\n---\n"}, "content"),
+                ({**UPLOAD, "content": "a\0b"}, "content"), ({**UPLOAD, "skill_id": "../.."}, "skill_id"),
+                ({**UPLOAD, "signing_key_id": "k"}, ""), ({"content": "x"}, "agent_id"),
+                ({**UPLOAD, "skill_signature": [1], "signing_key_id": "k"}, "skill_signature")),
+         over=(({**UPLOAD, "content": "x" * 1_000_001}, "content"),)),
+    Case("skill_registry.list", {}, ("uploaded",), says="words", stranger=(Asked({}),),
+         wrong=(({"limit": 0}, "limit"),)),
+    Case("skill_registry.search", {"text": WORD}, ("uploaded",), says="words",
+         stranger=(Asked({"text": WORD}), Asked({"skill_ids": [WORD]})),
+         wrong=(({"statuses": ["gone"]}, "statuses"), ({"formats": ["yaml"]}, "formats"),
+                ({"since": "yesterday"}, "since"), ({"limit": 0}, "limit"))),
+    Case("skill_registry.read", {"skill_id": WORD}, ("uploaded",), says="words",
+         stranger=(Asked({"skill_id": WORD}, "not_found"),)),
+    Case("skill_registry.versions", {"skill_id": WORD}, ("uploaded",),
+         stranger=(Asked({"skill_id": WORD}, "not_found"),), wrong=(({"skill_id": WORD, "limit": 0}, "limit"),)),
+    Case("skill_registry.deprecate", {"skill_id": WORD, "reason": "a better one"}, ("uploaded",), changes=True,
+         says="words", stranger=(Asked({"skill_id": WORD}, "not_found"),)),
+    Case("skill_registry.revoke", {"skill_id": WORD, "reason": "it harms"}, ("uploaded",), changes=True,
+         says="words", stranger=(Asked({"skill_id": WORD}, "not_found"),)),
     Case("tool_registry.upsert", REGISTRY, changes=True, quiet=()),
     Case("tool_registry.list", {}, ("registry",)),
     Case("tool_registry.get", {"registry_id": WORD}, ("registry",), says="words",

@@ -13,6 +13,8 @@ MACHINE = Group("Installation")
 SHORT = Group("Memory")
 PLATFORM = Group("Maintenance", "platform", "the capabilities of a profile, the schema of the protocol")
 
+OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
+"""Operations whose command takes files, or writes bytes."""
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
@@ -49,6 +51,8 @@ def _own(name: str) -> Code:
 def _of_operation(row: Operation) -> Code:
     if row.name in OF_DEVICES:
         from beetle.cli import devices as found
+    elif row.name in OF_REGISTRY:
+        from beetle.cli import registry as found
     elif row.carries:
         from beetle.cli import continuity as found
     elif row.name == "memory.forget":
@@ -60,6 +64,8 @@ def _of_operation(row: Operation) -> Code:
 
 def _command(row: Operation) -> Command:
     word = f"[{row.word.upper()}] " if row.word else ""
+    if row.name == "skill_registry.upload":
+        word = "FILE "
     if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
     return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)

@@ -28,7 +28,7 @@ def fill_mcp(parser: Parser) -> None:
         "--toolset",
         choices=TOOLSETS,
         default=SUPPRESS,
-        help="memory: the few that a model needs (default); chain: thought chains and the skill registry; all",
+        help="memory: the few that a model needs (default); chain: thought chains and shared skills; all",
     )
     parser.add_argument(
         "--autostart", action="store_true", default=SUPPRESS, help="start a daemon when none answers; it keeps running"

@@ -16,6 +16,7 @@ from beetle.cli import (
     render_long_term,
     render_maintain,
     render_private,
+    render_registry,
     render_repair,
     render_waiting,
 )
@@ -417,6 +418,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_continuity.RENDERERS,
     **render_evolve.RENDERERS,
     **render_host.RENDERERS,
+    **render_registry.RENDERERS,
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
     **render_waiting.RENDERERS,

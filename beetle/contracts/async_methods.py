@@ -174,6 +174,24 @@ if TYPE_CHECKING:
         PrivateListRequest,
     )
     from beetle.contracts.progress import OnProgress
+    from beetle.contracts.skill_registry import (
+        SkillRegistryDeprecateRequest,
+        SkillRegistryListReport,
+        SkillRegistryListRequest,
+        SkillRegistryManifestReport,
+        SkillRegistryManifestRequest,
+        SkillRegistryMdReport,
+        SkillRegistryMdRequest,
+        SkillRegistryMutationReport,
+        SkillRegistryReadReport,
+        SkillRegistryReadRequest,
+        SkillRegistryRevokeRequest,
+        SkillRegistrySearchReport,
+        SkillRegistrySearchRequest,
+        SkillRegistryUploadRequest,
+        SkillRegistryVersionsReport,
+        SkillRegistryVersionsRequest,
+    )
     from beetle.contracts.skills import (
         RuntimeSkillDeleteRequest,
         RuntimeSkillDetailReport,
@@ -1433,6 +1451,449 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("agent_skill.list", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def read_skill_md(self, request: SkillRegistryMdRequest, /) -> SkillRegistryMdReport: ...
+        @overload
+        async def read_skill_md(self, /) -> SkillRegistryMdReport: ...
+
+    async def read_skill_md(
+        self, request: SkillRegistryMdRequest | None = None, /, **fields: Any
+    ) -> SkillRegistryMdReport:
+        """Read how a model uses Beetle: memory, chains and the skill registry on one page.
+
+        Returns:
+            One page of Markdown.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.md", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_uploaded_skills(self, request: SkillRegistryListRequest, /) -> SkillRegistryListReport: ...
+        @overload
+        async def list_uploaded_skills(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistryListReport: ...
+        @overload
+        async def list_uploaded_skills(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistryListReport: ...
+
+    async def list_uploaded_skills(
+        self, request: SkillRegistryListRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryListReport:
+        """List the uploaded skills of the owner, the last changed first.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts all skills of the owner, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.list", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def read_skill_manifest(
+            self, request: SkillRegistryManifestRequest, /
+        ) -> SkillRegistryManifestReport: ...
+        @overload
+        async def read_skill_manifest(self, /) -> SkillRegistryManifestReport: ...
+
+    async def read_skill_manifest(
+        self, request: SkillRegistryManifestRequest | None = None, /, **fields: Any
+    ) -> SkillRegistryManifestReport:
+        """Read which formats the skill registry takes, and by what it can be searched.
+
+        Returns:
+            What this build and its profile take.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.manifest", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def search_uploaded_skills(self, request: SkillRegistrySearchRequest, /) -> SkillRegistrySearchReport: ...
+        @overload
+        async def search_uploaded_skills(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            text: str | None = None,
+            skill_ids: Sequence[str] = ...,
+            names: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            triggers_any: Sequence[str] = ...,
+            uploaded_by_agent_ids: Sequence[str] = ...,
+            uploaded_by_agent_names: Sequence[str] = ...,
+            uploaded_by_agent_owners: Sequence[str] = ...,
+            statuses: Sequence[str] = ...,
+            formats: Sequence[str] = ...,
+            schema_versions: Sequence[int] = ...,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistrySearchReport: ...
+        @overload
+        async def search_uploaded_skills(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            text: str | None = None,
+            skill_ids: Sequence[str] = ...,
+            names: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            triggers_any: Sequence[str] = ...,
+            uploaded_by_agent_ids: Sequence[str] = ...,
+            uploaded_by_agent_names: Sequence[str] = ...,
+            uploaded_by_agent_owners: Sequence[str] = ...,
+            statuses: Sequence[str] = ...,
+            formats: Sequence[str] = ...,
+            schema_versions: Sequence[int] = ...,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistrySearchReport: ...
+
+    async def search_uploaded_skills(
+        self, request: SkillRegistrySearchRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistrySearchReport:
+        """Search uploaded skills: every filter given must fit, and of a list any of its entries; no ranking.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            text: words that must stand so in name or content (default None; at most 256 characters).
+            skill_ids: ids of skills (default (); each: at most 256 characters; each: no control characters; at most
+                64 items).
+            names: names, whatever their case (default (); each: at most 256 characters; each: no control
+                characters; at most 64 items).
+            tags_any: tags, whatever their case (default (); each: at most 256 characters; each: no control
+                characters; at most 64 items).
+            triggers_any: triggers, whatever their case (default (); each: at most 256 characters; each: no control
+                characters; at most 64 items).
+            uploaded_by_agent_ids: ids of agents that uploaded any version (default (); each: at most 256
+                characters; each: no control characters; at most 64 items).
+            uploaded_by_agent_names: their names, whatever the case (default (); each: at most 256 characters; each:
+                no control characters; at most 64 items).
+            uploaded_by_agent_owners: their owners, whatever the case (default (); each: at most 256 characters;
+                each: no control characters; at most 64 items).
+            statuses: active, deprecated, revoked (default (); each: at most 256 characters; each: no control
+                characters; at most 64 items).
+            formats: markdown, json: of any version (default (); each: at most 256 characters; each: no control
+                characters; at most 64 items).
+            schema_versions: schema versions: of any version (default (); at most 64 items).
+            since: latest version uploaded then or later (default None).
+            until: latest version uploaded then or earlier (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            The skills that fit, the last changed first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.search", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def read_uploaded_skill(self, request: SkillRegistryReadRequest, /) -> SkillRegistryReadReport: ...
+        @overload
+        async def read_uploaded_skill(
+            self,
+            /,
+            *,
+            skill_id: str,
+            chain_key: str | None = None,
+            version_id: str | None = None,
+            format: str = "markdown",
+        ) -> SkillRegistryReadReport: ...
+        @overload
+        async def read_uploaded_skill(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            skill_id: str,
+            version_id: str | None = None,
+            format: str = "markdown",
+        ) -> SkillRegistryReadReport: ...
+
+    async def read_uploaded_skill(
+        self, request: SkillRegistryReadRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryReadReport:
+        """Read one version of an uploaded skill with its safety warnings; in its own format byte for byte.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            skill_id: id of the skill, as it was given or made of the name (required; at least 1 character; at most
+                256 characters; no control characters).
+            version_id: id of one version; the latest when left out (default None; at least 1 character; at most 256
+                characters; no control characters).
+            format: markdown, md or json (default markdown; at most 32 characters).
+
+        Returns:
+            `content` is untrusted: read `safety_warnings` first. In the source format it is what was uploaded, and
+                `content_hash` its SHA-256; else it is rendered. `signed`: the uploader's signature was verified
+                when it was uploaded.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.read", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_skill_versions(
+            self, request: SkillRegistryVersionsRequest, /
+        ) -> SkillRegistryVersionsReport: ...
+        @overload
+        async def list_skill_versions(
+            self,
+            /,
+            *,
+            skill_id: str,
+            chain_key: str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistryVersionsReport: ...
+        @overload
+        async def list_skill_versions(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            skill_id: str,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SkillRegistryVersionsReport: ...
+
+    async def list_skill_versions(
+        self, request: SkillRegistryVersionsRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryVersionsReport:
+        """List the versions of an uploaded skill, the oldest first.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            skill_id: id of the skill, as it was given or made of the name (required; at least 1 character; at most
+                256 characters; no control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            The versions of one skill, the oldest first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.versions", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def upload_skill(self, request: SkillRegistryUploadRequest, /) -> SkillRegistryMutationReport: ...
+        @overload
+        async def upload_skill(
+            self,
+            /,
+            *,
+            agent_id: str,
+            content: str,
+            chain_key: str | None = None,
+            skill_id: str | None = None,
+            format: str = "markdown",
+            signing_key_id: str | None = None,
+            skill_signature: Sequence[int] | None = None,
+        ) -> SkillRegistryMutationReport: ...
+        @overload
+        async def upload_skill(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            agent_id: str,
+            content: str,
+            skill_id: str | None = None,
+            format: str = "markdown",
+            signing_key_id: str | None = None,
+            skill_signature: Sequence[int] | None = None,
+        ) -> SkillRegistryMutationReport: ...
+
+    async def upload_skill(
+        self, request: SkillRegistryUploadRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryMutationReport:
+        """Upload a skill as a new version, which is never changed. A signature that is given must hold.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            skill_id: id of the skill; made of the name when left out (default None; at least 1 character; at most
+                256 characters; no control characters).
+            agent_id: agent that uploads it (required; at least 1 character; at most 256 characters; no control
+                characters).
+            format: markdown, md or json (default markdown; at most 32 characters).
+            content: the skill, as Markdown or JSON (required; not blank; at most the profile's skill_text_bytes).
+            signing_key_id: the agent's key that signed (default None; at most 256 characters; no control
+                characters; at least 1 character).
+            skill_signature: the 64 bytes of the Ed25519 signature over the content's UTF-8 bytes (default None;
+                each: at least 0; each: at most 255; at least 64 items; at most 64 items).
+
+        Returns:
+            Of skill_registry.upload, deprecate and revoke: the skill as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's skill_text_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.upload", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def deprecate_skill(self, request: SkillRegistryDeprecateRequest, /) -> SkillRegistryMutationReport: ...
+        @overload
+        async def deprecate_skill(
+            self,
+            /,
+            *,
+            skill_id: str,
+            chain_key: str | None = None,
+            reason: str | None = None,
+        ) -> SkillRegistryMutationReport: ...
+        @overload
+        async def deprecate_skill(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            skill_id: str,
+            reason: str | None = None,
+        ) -> SkillRegistryMutationReport: ...
+
+    async def deprecate_skill(
+        self, request: SkillRegistryDeprecateRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryMutationReport:
+        """Mark an uploaded skill as deprecated; its versions stay, and a new one makes it active again.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            skill_id: id of the skill, as it was given or made of the name (required; at least 1 character; at most
+                256 characters; no control characters).
+            reason: the reason, in a sentence (default None; at most 512 characters; no control characters).
+
+        Returns:
+            Of skill_registry.upload, deprecate and revoke: the skill as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.deprecate", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def revoke_skill(self, request: SkillRegistryRevokeRequest, /) -> SkillRegistryMutationReport: ...
+        @overload
+        async def revoke_skill(
+            self,
+            /,
+            *,
+            skill_id: str,
+            chain_key: str | None = None,
+            reason: str | None = None,
+        ) -> SkillRegistryMutationReport: ...
+        @overload
+        async def revoke_skill(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            skill_id: str,
+            reason: str | None = None,
+        ) -> SkillRegistryMutationReport: ...
+
+    async def revoke_skill(
+        self, request: SkillRegistryRevokeRequest | str | None | None = None, /, **fields: Any
+    ) -> SkillRegistryMutationReport:
+        """Revoke an uploaded skill for good; its versions stay readable, with a warning.
+
+        Args:
+            chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
+                characters; no control characters).
+            skill_id: id of the skill, as it was given or made of the name (required; at least 1 character; at most
+                256 characters; no control characters).
+            reason: the reason, in a sentence (default None; at most 512 characters; no control characters).
+
+        Returns:
+            Of skill_registry.upload, deprecate and revoke: the skill as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill_registry.revoke", "chain_key", request, fields)
 
     if TYPE_CHECKING:
 

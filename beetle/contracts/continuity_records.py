@@ -204,6 +204,33 @@ class RegistryRecord(Part, frozen=True, kw_only=True):
     tools: Annotated[tuple[ToolRecord, ...], Meta(max_length=65_536)]
 
 
+class UploadedVersionRecord(Part, frozen=True, kw_only=True):
+    """A version of an uploaded skill, in the order of their numbers; `key` is the one that its signature holds by."""
+
+    version_id: Id
+    at: At
+    agent_id: Id
+    agent_name: Label
+    format: Literal["markdown", "json"]
+    content: SkillText
+    agent_owner: Label | None = None
+    chain_key: Label | None = None
+    signing_key_id: Label | None = None
+    key: Annotated[bytes, Meta(min_length=32, max_length=32)] | None = None
+    signature: Annotated[bytes, Meta(min_length=64, max_length=64)] | None = None
+
+
+class UploadedSkillRecord(Part, frozen=True, kw_only=True):
+    """An uploaded skill with every version."""
+
+    skill_id: Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=128)]
+    status: Literal["active", "deprecated", "revoked"]
+    created_at: At
+    updated_at: At
+    versions: Annotated[tuple[UploadedVersionRecord, ...], Meta(min_length=1)]
+    status_reason: Annotated[str, Meta(max_length=512)] | None = None
+
+
 class BriefRecord(Part, frozen=True, kw_only=True):
     """What was said of a tool's use."""
 
@@ -283,6 +310,7 @@ class Records(Part, frozen=True, kw_only=True):
     facts: tuple[FactRecord, ...] = ()
     policies: tuple[PolicyRecord, ...] = ()
     registries: tuple[RegistryRecord, ...] = ()
+    uploaded_skills: tuple[UploadedSkillRecord, ...] = ()
     observations: tuple[ObservationRecord, ...] = ()
     candidates: tuple[CandidateRecord, ...] = ()
     private: tuple[PrivateRecord, ...] = ()

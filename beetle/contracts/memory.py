@@ -299,8 +299,10 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     superseded_facts: Open[int]
     deleted_facts: Open[int]
     waiting_candidates: Open[int]
-    chains: Open[int] = 0
-    thoughts: Open[int] = 0
+    uploaded_skills: Open[int]
+    uploaded_skill_versions: Open[int]
+    chains: Open[int]
+    thoughts: Open[int]
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):

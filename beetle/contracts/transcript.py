@@ -195,19 +195,19 @@ class ActorView(Piece, frozen=True, kw_only=True):
 class ToolCallView(Piece, frozen=True, kw_only=True):
     """A tool call in a report."""
 
-    tool: Evidence[str]
-    call_id: Evidence[str | None] = None
-    arguments: Evidence[dict[str, Any] | None] = None
-    brief: Evidence[str | None] = None
+    tool: Open[str]
+    call_id: Open[str | None] = None
+    arguments: Open[dict[str, Any] | None] = None
+    brief: Open[str | None] = None
 
 
 class ToolResultView(Piece, frozen=True, kw_only=True):
     """What a tool answered, in a report."""
 
-    call_id: Evidence[str | None] = None
-    tool: Evidence[str | None] = None
-    failed: Evidence[bool] = False
-    output: Evidence[dict[str, Any] | None] = None
+    call_id: Open[str | None] = None
+    tool: Open[str | None] = None
+    failed: Open[bool] = False
+    output: Open[dict[str, Any] | None] = None
 
 
 class TranscriptMessage(Piece, frozen=True, kw_only=True):

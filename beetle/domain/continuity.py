@@ -19,6 +19,7 @@ from beetle.contracts.continuity_records import (
     Sealing,
     SkillRecord,
     Source,
+    UploadedSkillRecord,
 )
 from beetle.contracts.errors import BeetleError, IntegrityViolation, InvalidRequest
 from beetle.contracts.refs import evidence_named
@@ -160,7 +161,7 @@ def check_records(body: Body, kind: str) -> None:
 def _check_chat(records: Records) -> None:
     if len(records.conversations) > 1:
         raise _wrong("a chat is one conversation", "records.conversations")
-    for name in ("policies", "registries", "observations", "candidates", "aliases"):
+    for name in ("policies", "registries", "uploaded_skills", "observations", "candidates", "aliases"):
         if getattr(records, name):
             raise _wrong("a chat's snapshot holds none", f"records.{name}")
 
@@ -272,10 +273,23 @@ def _check_tools(records: Records) -> None:
     for place, registry in enumerate(records.registries):
         if len({tool.tool_id for tool in registry.tools}) != len(registry.tools):
             raise _wrong("a tool stands twice", f"records.registries[{place}]")
+    if len({each.skill_id for each in records.uploaded_skills}) != len(records.uploaded_skills):
+        raise _wrong("an uploaded skill stands twice", "records.uploaded_skills")
+    for place, each in enumerate(records.uploaded_skills):
+        _check_versions(each, f"records.uploaded_skills[{place}]")
     for place, observation in enumerate(records.observations):
         ref = evidence_named(observation.turn)
         if observation.turn is not None and (ref is None or ref.message_id is not None):
             raise _wrong("it names no turn", f"records.observations[{place}]")
+
+
+def _check_versions(each: UploadedSkillRecord, path: str) -> None:
+    if len({version.version_id for version in each.versions}) != len(each.versions):
+        raise _wrong("a version stands twice", path)
+    for version in each.versions:
+        given = [field is not None for field in (version.signing_key_id, version.key, version.signature)]
+        if any(given) and not all(given):
+            raise _wrong("a signature without its key, or a key without its signature", path)
 
 
 def _check_private(records: Records) -> None:

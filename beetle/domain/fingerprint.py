@@ -47,12 +47,19 @@ def fingerprint_of(records: Records, turns: Sequence[Sequence[bytes]] | None = N
         "facts": sorted(_digest("link", _links(each, plain[place], plain)) for place, each in enumerate(records.facts)),
         "policies": sorted(_digest("policy", each) for each in records.policies),
         "registries": sorted(_digest("registry", each) for each in records.registries),
+        **_uploaded(records),
         "observations": sorted(_digest("observation", each) for each in records.observations),
         "candidates": sorted(_digest("candidate", _candidate(each, records)) for each in records.candidates),
         "private": sorted(_digest("private", _private(each, plain)) for each in records.private),
         "aliases": sorted(_digest("alias", _alias(each, records)) for each in records.aliases),
     }
     return _digest(WHOLE_DIGEST, parts).hex()
+
+
+def _uploaded(records: Records) -> dict[str, list[bytes]]:
+    """Nothing where there is none, so that what was taken out before there were any keeps its fingerprint."""
+    found = sorted(_digest("uploaded skill", each) for each in records.uploaded_skills)
+    return {"uploaded_skills": found} if found else {}
 
 
 def _digest(kind: str, value: Any) -> bytes:

@@ -16,6 +16,7 @@ Ask = Callable[[str, dict[str, Any]], Report]
 """Runs an operation by its name for the request that is worked at."""
 
 GUIDE = "beetle://guide"
+SKILL = "mentisdb://skill/core"
 PROJECTION = "beetle://projection"
 CONVERSATION = "beetle://conversation/"
 MARKDOWN = "text/markdown"
@@ -41,6 +42,13 @@ class Place(NamedTuple):
 
 RESOURCES = (
     Place(GUIDE, "guide", "Using Beetle", "How a model uses this memory rightly, on one page.", MARKDOWN),
+    Place(
+        SKILL,
+        "skill-core",
+        "Using Beetle's chains and skills",
+        "Memory, thought chains and skills on a page.",
+        MARKDOWN,
+    ),
     Place(PROJECTION, "projection", "Memory block", "What memory holds that matters now, as one bounded block.", PLAIN),
 )
 TEMPLATES = (
@@ -91,6 +99,8 @@ def read_resource(uri: str, tools: Collection[str], ask: Ask) -> dict[str, Any]:
     base = f"{parts.scheme}://{parts.netloc}"
     if base == GUIDE and not parts.path and not query:
         return _contents(uri, MARKDOWN, guide(tools))
+    if uri == SKILL:
+        return _contents(uri, MARKDOWN, text_of_report("skill_registry.md", to_plain(ask("skill_registry.md", {}))))
     if base == PROJECTION and parts.path in ("", "/") and set(query) <= {"query"}:
         report = ask("memory.project", {"user_query": query.get("query", [""])[0]})
         return _contents(uri, PLAIN, text_of_report("memory.project", to_plain(report)))

@@ -95,10 +95,23 @@ def transcript_text(report: dict[str, Any]) -> str:
     return "\n".join(lines) or "Nothing of this conversation is there to be seen."
 
 
+def _skill(report: dict[str, Any]) -> str:
+    """What warns of a skill stands before what it says."""
+    warned = "\n".join(f"! {' '.join(each.split())}" for each in report.get("safety_warnings") or ())
+    named = f"{report['skill_id']}, version {report['version_number']}, {report['status']}"
+    return f"{named}\n{warned}\n\n{report.get('content') or '(withheld)'}"
+
+
+def _page(report: dict[str, Any]) -> str:
+    return report["markdown"]
+
+
 TEXTS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "memory.recall": _recall,
     "memory.project": _project,
     "memory.write": _write,
+    "skill_registry.read": _skill,
+    "skill_registry.md": _page,
     "transcript.timeline": transcript_text,
     "transcript.replay": transcript_text,
 }

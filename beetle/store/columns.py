@@ -32,6 +32,10 @@ COLUMNS = (
     Column("tool_observation", "tool_observation", "permission_tags", "array", "tool_experience"),
     Column("tool_observation", "tool_observation", "risk_tags", "array", "tool_experience"),
     Column("tool_brief", "tool_observation", "brief", "object", "tool_experience"),
+    *(
+        Column("registry_skill_text", "registry_skill", name, "array", "skill_registry")
+        for name in ("tags", "triggers", "warnings")
+    ),
     Column("proposal_body", "proposal", "change", "object", "proposals"),
     Column("job", "job", "subject", "object", "jobs"),
     Column("device", "device", "capabilities", "array", "devices"),

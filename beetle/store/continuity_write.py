@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
-from beetle.store import long_term, skills, tool_registries
+from beetle.store import long_term, skill_registry, skills, tool_registries
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.long_term import FactRow
@@ -79,6 +79,12 @@ SPACE_SQLS = (
     "DELETE FROM tool_observation WHERE space = ?",
     "DELETE FROM registered_tool WHERE tool_registry IN (SELECT tool_registry FROM tool_registry WHERE space = ?)",
     "DELETE FROM tool_registry WHERE space = ?",
+    *(
+        sql.replace(
+            "registry_skill = ?", "registry_skill IN (SELECT registry_skill FROM registry_skill WHERE space = ?)"
+        )
+        for sql in skill_registry.DELETE_SQLS
+    ),
     "DELETE FROM policy_text WHERE policy IN (SELECT policy FROM policy WHERE space = ?)",
     "DELETE FROM policy WHERE space = ?",
     "DELETE FROM candidate_body WHERE candidate IN (SELECT candidate FROM candidate WHERE space = ?)",

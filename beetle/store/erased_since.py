@@ -82,6 +82,10 @@ HELD_CANDIDATE_SQL = """
 SELECT c.candidate, c.space FROM candidate c JOIN space s ON s.space = c.space
 WHERE s.memory_space_id = ? AND c.candidate_id = ?
 """
+HELD_UPLOADED_SQL = """
+SELECT k.registry_skill, k.space FROM registry_skill k JOIN space s ON s.space = k.space
+WHERE s.memory_space_id = ? AND k.skill_id = ?
+"""
 HASH_SQL = "SELECT hash FROM event_log WHERE seq = ?"
 TAIL_SQL = "SELECT * FROM event_log WHERE seq > ? ORDER BY seq"
 PLACES_SQL = "SELECT * FROM event_place WHERE seq > ? ORDER BY seq"
@@ -156,6 +160,8 @@ def records(store: Reading, copy: Reading, since: int | None) -> Iterator[HeldRe
             yield HeldRecord("thought", row[0], row[1], space, thought_id)
     if since is not None:
         yield from _told(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
+        forgotten = ("uploaded", "$.skill_id", "skill", "registry_forgotten", None)
+        yield from _told(store, copy, since, forgotten, HELD_UPLOADED_SQL)
         reasons = json.dumps(BY_ERASURE)
         dropped = ("candidate", "$.candidate_id", "memory", "candidate_dropped", reasons)
         yield from _told(store, copy, since, dropped, HELD_CANDIDATE_SQL)

@@ -51,6 +51,21 @@ OWNED = (
         "SELECT 'tool registry ' || r.registry_id, 0, t.* FROM registered_tool t "
         "JOIN tool_registry r ON r.tool_registry = t.tool_registry WHERE r.space = ?",
     ),
+    Owned("registry_skill", "SELECT 'uploaded skill ' || t.skill_id, 0, t.* FROM registry_skill t WHERE t.space = ?"),
+    *(
+        Owned(
+            name,
+            f"SELECT 'uploaded skill ' || s.skill_id, 0, t.* FROM {name} t "  # noqa: S608 - our names
+            "JOIN registry_skill s ON s.registry_skill = t.registry_skill WHERE s.space = ?",
+        )
+        for name in ("registry_skill_text", "registry_version")
+    ),
+    Owned(
+        "registry_version_body",
+        "SELECT 'uploaded skill ' || s.skill_id, 0, t.* FROM registry_version_body t "
+        "JOIN registry_version v ON v.registry_version = t.registry_version "
+        "JOIN registry_skill s ON s.registry_skill = v.registry_skill WHERE s.space = ?",
+    ),
 )
 """What a caller may know of by a ref of its own. A row that was removed is of no space any more: operators are told."""
 

@@ -52,6 +52,7 @@ COUNTED = {
     "private_items": ("private_item", "SELECT count(*) FROM private_item"),
     "tool_observations": ("tool_observation", "SELECT count(*) FROM tool_observation"),
     "tool_registries": ("tool_registry", "SELECT count(*) FROM tool_registry"),
+    "uploaded_skills": ("registry_skill", "SELECT count(*) FROM registry_skill"),
     "jobs": ("job", "SELECT count(*) FROM job"),
     "devices": ("device", "SELECT count(*) FROM device"),
     "proposals": ("proposal", "SELECT count(*) FROM proposal"),

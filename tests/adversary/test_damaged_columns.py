@@ -21,6 +21,8 @@ TOOL = {
 }  # fmt: skip
 MORE: list[tuple[str, Plain]] = [
     ("tool_registry.list", {}), ("tool_registry.get", {"registry_id": "home"}), ("governance.list", {}),
+    ("skill_registry.list", {}), ("skill_registry.search", {"tags_any": ["a"]}),
+    ("skill_registry.read", {"skill_id": "tea"}),
     ("device.list", {}), ("evolve.list", {}), ("console.overview", {}), ("memory.inspect", {}),
 ]  # fmt: skip
 
@@ -35,6 +37,8 @@ def prepare(opened: Opened) -> None:
     call(opened, "long_term.mutate", change)
     call(opened, "memory.write", write(skill("tea", citations=["evidence:local/talk/t1"])))
     call(opened, "tool_registry.upsert", registry("home", TOOL))
+    head = "name: Tea\ndescription: d\ntags: [a]\ntriggers: [b]\nwarnings: [c]"
+    call(opened, "skill_registry.upload", {"agent_id": "agent-main", "content": f"---\n{head}\n---\nboil it"})
 
 
 def failures(opened: Opened, *asked: tuple[str, Plain]) -> dict[str, str]:
@@ -61,7 +65,7 @@ def test_every_answer_goes_on_and_the_record_is_named(tmp_path: Path, text: str)
         if connection.changes():
             there.add(each.check)
     connection.close()
-    assert there >= {"long_term", "procedural", "candidates", "tool_registries"}
+    assert there >= {"long_term", "procedural", "candidates", "tool_registries", "skill_registry"}
     opened = open_store(path, PROFILE)
     assert failures(opened, *READS, *MORE) == {}
     found = {

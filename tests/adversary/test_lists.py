@@ -21,6 +21,7 @@ from tests.conformance.doors import embedded_caller
 CALLER = embedded_caller(MARA)
 LISTS = {
     "event_log.read": "rows", "transcript.repair": "issues", "long_term.list": "records", "private.list": "items",
+    "skill_registry.list": "skills", "skill_registry.search": "skills", "skill_registry.versions": "versions",
     "device.list": "devices", "evolve.list": "proposals", "tool_registry.list": "registries",
     "agent_skill.list": "skills", "skill.list": "runtime_skills", "transcript.replay": "turns",
     "transcript.export": "turns", "transcript.timeline": "turns", "transcript.conversations": "conversations",
@@ -48,6 +49,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         ask(opened, "memory.write", candidates(claim))
         ask(opened, "memory.write", write(skill(f"s{n}")))
         ask(opened, "tool_registry.upsert", registry(f"r{n}", TOOL))
+        for name in ("same", f"other {n}"):
+            content = f"---\nname: {name}\ndescription: d\n---\n"
+            ask(opened, "skill_registry.upload", {"agent_id": "agent-main", "content": content + "text"})
         ask(opened, "evolve.propose", {"proposals": [{**PROPOSAL, "proposal_id": f"e{n}", "target": f"s{n}"}]})
         ask(opened, "device.add", {"label": "pad", "device_id": f"d{n}", "capabilities": [], "owner_id": MARA})
         ask(opened, "snapshot.create", {})
@@ -80,6 +84,8 @@ def request(op: str) -> Plain:
     if op in ("transcript.replay", "transcript.export"):
         view = "export" if op == "transcript.export" else "host_ui"
         return {"conversation": {"conversation_id": "talk"}, "view": view}
+    if op == "skill_registry.versions":
+        return {"skill_id": "same"}
     return {"chat_id": "talk"} if op == "memory.replay" else {}
 
 

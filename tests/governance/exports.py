@@ -18,7 +18,12 @@ FACTS = {
     canary(name) for name in ("fact shared", "fact old", "fact new", "fact stale", "fact superseded", "fact successor")
 } | {canary("fact reason")}
 SKILLS = {canary("skill live"), canary("skill off")}
-SPACE = {canary(name) for name in ("policy topic", "policy reason", "registry title", "registry summary")}
+SPACE = {
+    canary(name)
+    for name in (
+        "policy topic", "policy reason", "registry title", "registry summary", "uploaded name", "uploaded text",
+    )
+}  # fmt: skip
 PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting")}
 BRIEFS = {canary(name) for name in ("tool brief", "tool result", "tool note")}
 

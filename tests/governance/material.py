@@ -36,6 +36,12 @@ REGISTRY: Plain = {
 }  # fmt: skip
 
 
+UPLOAD: Plain = {
+    "agent_id": DEFAULT_AGENT, "skill_id": WORD,
+    "content": f"---\nname: {canary('uploaded name')}\ndescription: d\n---\n# Steps\n\n{canary('uploaded text')}\n",
+}  # fmt: skip
+
+
 class Asker(NamedTuple):
     """A caller, and what of it decides."""
 
@@ -132,6 +138,7 @@ class Store:
         }  # fmt: skip
         self.ask("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": feedback})
         self.ask("tool_registry.upsert", REGISTRY)
+        self.ask("skill_registry.upload", UPLOAD)
 
     def _mount(self, folder: Path) -> None:
         """One Agent Skill, beside the store's own folder; its file's words are never to be told."""
@@ -210,6 +217,7 @@ ALL = tuple(
         "fact gone", "fact reason", "skill live", "skill off", "skill gone", "garden", "soul candidate", "waiting",
         "policy topic", "policy reason", "agent skill", "agent file", "registry title", "registry summary",
         "thought", "thought masked", "thought gone", "thought agent",
+        "uploaded name", "uploaded text",
     )
 )  # fmt: skip
 """Every canary that was planted."""

@@ -53,6 +53,29 @@ LISTS: dict[str, Listed] = {
     ),
     "agent_skill.list": Listed("skills", {"query": "merge"}, {"query": "rotate"}),
     "tool_registry.list": Listed("registries", {}, {}),
+    "skill_registry.list": Listed("skills", {}, {"chain_key": "work"}),
+    "skill_registry.search": Listed(
+        "skills",
+        {"tags_any": ["paged"]},
+        {
+            "chain_key": "work",
+            "text": "do",
+            "skill_ids": [f"uploaded-{each}" for each in range(3)],
+            "names": [f"Uploaded {each}" for each in range(3)],
+            "tags_any": ["PAGED", "x"],
+            "triggers_any": ["page"],
+            "uploaded_by_agent_ids": ["agent-main"],
+            "uploaded_by_agent_names": ["agent-main"],
+            "statuses": ["active"],
+            "formats": ["markdown"],
+            "schema_versions": [1],
+            "since": "1999-01-01T00:00:00Z",
+            "until": "2999-01-01T00:00:00Z",
+        },
+    ),
+    "skill_registry.versions": Listed(
+        "versions", {"skill_id": "uploaded-0"}, {"skill_id": "uploaded-1", "chain_key": "work"}
+    ),
     "long_term.list": Listed(
         "records", {"view": "host_ui"}, {"query": "fact", "kind": "fact", "state": "all", "view": "raw_owner"}
     ),
@@ -94,7 +117,12 @@ LISTS: dict[str, Listed] = {
     ),
     "snapshot.list": Listed("snapshots", {}, {}),
 }
-ONE_VALUE = {("transcript.export", "view"), ("event_log.read", "chain")}
+ONE_VALUE = {
+    ("transcript.export", "view"),
+    ("event_log.read", "chain"),
+    # No agent that uploads here has an owner.
+    ("skill_registry.search", "uploaded_by_agent_owners"),
+}
 """Fields that can have one value only, or ask for another list: tests/adversary/test_audit.py reads the chain."""
 
 PAGED = [row.name for row in OPERATIONS if any("cursor" in kind.__struct_fields__ for kind in row.kinds)]
@@ -144,6 +172,9 @@ def _fill(memory: MemoryRuntime) -> None:
         write_skill(memory, f"skill-{each}", "the way of it", source="import", citations=citations)
         tool = {"tool_id": "valve", "title": "Open a valve", "schema_fingerprint": "v1"}
         memory.upsert_agent_tool_registry(registry_id=f"tools-{each}", fingerprint="f1", tools=[tool])
+        head = f"name: Uploaded {each}\ndescription: d\ntags: [paged]\ntriggers: [page]"
+        for _ in range(AT_LEAST):
+            memory.upload_skill(agent_id="agent-main", content=f"---\n{head}\n---\ndo it\n")
     candidates = [
         {"candidate_id": f"{target}-{each}", "authority": "user_asserted", "target": target, "privacy": privacy,
          "content": f"fact {each}", "topic": f"topic {each}"}

@@ -24,7 +24,7 @@ from tests.building import CONVERSATION, candidate, candidates, message, talk, t
 from tests.cases import CASES, WORD
 from tests.conformance.doors import InProcess, Plain
 from tests.governance import exports as exported
-from tests.governance.material import ALL, ASKERS, KINDS, OWNER, REGISTRY, STAGES, VIEWS, Asker, Store, canary
+from tests.governance.material import ALL, ASKERS, KINDS, OWNER, REGISTRY, STAGES, UPLOAD, VIEWS, Asker, Store, canary
 
 QUERY = " ".join(ALL)
 SEARCHED = ("raw_owner", "model_context", "host_ui")
@@ -269,6 +269,15 @@ def host_cells(asker: Asker) -> Iterator[Cell]:
     shown = {canary("registry title"), canary("registry summary")} if words else set[str]()
     yield Cell("tool_registry.get", {"registry_id": "host-tools"}, shown)
     yield Cell("tool_registry.upsert", REGISTRY, set())
+    named = {canary("uploaded name")} if words else set[str]()
+    yield Cell("skill_registry.list", {}, named)
+    yield Cell("skill_registry.search", {"text": canary("uploaded text")}, named)
+    said = named | {canary("uploaded text")} if words else set[str]()
+    yield Cell("skill_registry.read", {"skill_id": WORD}, said)
+    # What is there already, and what is not, without a change to the store.
+    yield Cell("skill_registry.upload", {**UPLOAD, "format": "yaml"}, None)
+    yield Cell("skill_registry.deprecate", {"skill_id": "gone"}, None)
+    yield Cell("skill_registry.revoke", {"skill_id": "gone"}, None)
 
 
 def chain_cells(asker: Asker) -> Iterator[Cell]:

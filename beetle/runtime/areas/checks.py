@@ -43,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     Check("candidates", "texts are what was proposed; columns can be read", NOTHING),
     Check("proposals", "columns can be read", NOTHING),
     Check("tool_registries", "columns can be read", NOTHING),
+    Check("skill_registry", "every version of an uploaded skill is what was uploaded; columns can be read", NOTHING),
     Check("tool_experience", "columns can be read", NOTHING),
     Check("private", "each item opens with its space's key", NOTHING),
     Check("devices", "columns can be read", "device.update"),

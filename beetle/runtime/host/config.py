@@ -62,6 +62,12 @@ class AgentSkills(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     dirs: tuple[AbsolutePath, ...] = ()
 
 
+class SkillRegistry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[skill_registry]`: whether an uploaded skill must be signed by its agent."""
+
+    require_signed_skills: bool = False
+
+
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[model]`: who answers maintenance. Without `url` it is the usual loopback address of its kind.
 
@@ -131,6 +137,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     daemon: Daemon = Daemon()
     agent_skills: AgentSkills = AgentSkills()
+    skill_registry: SkillRegistry = SkillRegistry()
     model: Model | None = None
     replica: Replica | None = None
     principals: Mapping[str, Principal] = MappingProxyType({})
@@ -138,7 +145,7 @@ class Config(Struct, frozen=True, kw_only=True):
     file: Path | None = None
 
 
-SECTIONS: tuple[str, ...] = ("daemon", "agent_skills", "model", "replica", "principals", "console")
+SECTIONS: tuple[str, ...] = ("daemon", "agent_skills", "skill_registry", "model", "replica", "principals", "console")
 
 
 def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:

@@ -21,13 +21,14 @@ class Dependencies(NamedTuple):
 
     `clock` answers microseconds since the epoch. `ids` answers so many random bytes, for the ids of records; keys,
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
-    `model` is who answers maintenance, `harness` what runs fixtures.
+    `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     """
 
     clock: Callable[[], int] = clock
     ids: Callable[[int], bytes] = os.urandom
     skill_dirs: tuple[str, ...] = ()
     model: Model | None = None
+    require_signed_skills: bool = False
     harness: Callable[[HarnessRunRequest], HarnessRunReport] | None = None
 
 

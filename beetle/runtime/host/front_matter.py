@@ -1,12 +1,13 @@
-"""The front matter of a SKILL.md: two texts out of YAML that anyone may have written.
+"""Front matter: a few texts out of YAML that anyone may have written.
 
-Nothing is constructed: the parser's events are walked, and of the outermost mapping `name` and `description` are kept.
+Nothing is constructed: the parser's events are walked, and of the outermost mapping a few entries are kept.
 So no tag, anchor or alias means anything, and nesting and length are bounded before they cost.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
 FRONT_MATTER_BYTES = 8192
@@ -23,6 +24,7 @@ Problem = Literal["no_front_matter", "front_matter_invalid", "name_invalid", "de
 OPENING = r"---[ \t]*\r?\n"
 CLOSING = r"(?m)^---[ \t]*\r?$"
 STRING = "tag:yaml.org,2002:str"
+NULL = "tag:yaml.org,2002:null"
 CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
@@ -62,6 +64,126 @@ def _line(text: str | None, most: int) -> str | None:
         return None
     line = " ".join(text.split())
     return line if 0 < len(line) <= most else None
+
+
+class Unreadable(NamedTuple):
+    """Why front matter cannot be used, in words, and what to do."""
+
+    reason: str
+    hint: str
+
+
+MAPPING_BYTES = 16_384
+MAPPING_EVENTS = 2048
+
+
+def read_mapping(text: str, wanted: Collection[str]) -> dict[str, str | tuple[str, ...]] | Unreadable:
+    """The wanted entries of the one mapping that a YAML text is: each a text, or a list of texts.
+
+    A number or a date is the text that it is written as; null is left out. Other entries may be anything within the
+    bounds, and are passed over.
+    """
+    import yaml
+
+    if len(text.encode()) > MAPPING_BYTES:
+        return Unreadable(f"its front matter is longer than {MAPPING_BYTES:,} bytes", "move what is long to the body")
+    if sum(text.count(each) for each in "[{") > MOST_BRACKETS:
+        return Unreadable(f"its front matter has more than {MOST_BRACKETS} brackets", "write a plain mapping")
+    found = _Entries(yaml.resolver.Resolver(), frozenset(wanted))
+    try:
+        for place, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+            if place > MAPPING_EVENTS:
+                return Unreadable(f"its front matter has more than {MAPPING_EVENTS:,} parts", "write a plain mapping")
+            if (problem := found.take(event)) is not None:
+                return problem
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # As in `_outermost`. What the parser says of a line begins at 0, and the front matter at the second.
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f", line {mark.line + 2}"
+        return Unreadable(
+            f"its front matter is no YAML{where}", "write `name: …` and `description: …`, quoted if need be"
+        )
+    return found.values
+
+
+class _Entries:
+    """The wanted entries of a mapping, event by event."""
+
+    def __init__(self, resolver: Any, wanted: frozenset[str]) -> None:
+        self.values: dict[str, str | tuple[str, ...]] = {}
+        self._resolver = resolver
+        self._wanted = wanted
+        self._keys: set[str] = set()
+        self._key: str | None = None
+        self._list: list[str] | None = None
+        self._depth = 0
+        self._documents = 0
+
+    def take(self, event: Any) -> Unreadable | None:
+        """Why an event may not stand there; None where it may."""
+        import yaml
+
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            return Unreadable("its front matter has an anchor or an alias", "write each value where it belongs")
+        if getattr(event, "tag", None):
+            return Unreadable("its front matter has a tag", "write the value without `!…` before it")
+        self._documents += isinstance(event, yaml.DocumentStartEvent)
+        if self._documents > 1:
+            return Unreadable("its front matter is more than one document", "write one mapping")
+        problem = self._node(event) if isinstance(event, yaml.NodeEvent) else None
+        if isinstance(event, yaml.SequenceEndEvent) and self._depth == 2 and self._key is not None:
+            self._end(tuple(self._list or ()))
+        elif isinstance(event, yaml.MappingEndEvent) and self._depth == 2:
+            self._end(None)
+        self._depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if self._depth > MOST_DEPTH:
+            return Unreadable(f"its front matter is nested deeper than {MOST_DEPTH}", "write a plain mapping")
+        return problem
+
+    def _node(self, event: Any) -> Unreadable | None:
+        import yaml
+
+        if self._depth == 0:
+            if not isinstance(event, yaml.MappingStartEvent):
+                return Unreadable("its front matter is no mapping", "write `name: …` and `description: …`")
+        elif self._depth == 1:
+            return self._entry(event)
+        elif self._key in self._wanted:
+            if self._list is None or self._depth > 2 or not isinstance(event, yaml.ScalarEvent):
+                return Unreadable(f"{self._key} is neither a text nor a list of texts", f"write {self._key}: [a, b]")
+            if (text := self._said(event)) is not None:
+                self._list.append(text)
+        return None
+
+    def _entry(self, event: Any) -> Unreadable | None:
+        """A key, or the value of the key before."""
+        import yaml
+
+        if self._key is None:
+            if not isinstance(event, yaml.ScalarEvent):
+                return Unreadable("a key of its front matter is no text", "write `key: value`")
+            if event.value in self._keys:
+                return Unreadable(f"{event.value[:64]!r} stands twice in its front matter", "write it once")
+            self._keys.add(event.value)
+            self._key = event.value
+        elif isinstance(event, yaml.ScalarEvent):
+            self._end(self._said(event))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._list = []
+        elif self._key in self._wanted:
+            return Unreadable(f"{self._key} is a mapping", f"write {self._key}: as a text or a list")
+        return None
+
+    def _said(self, event: Any) -> str | None:
+        import yaml
+
+        kind = self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
+        return None if kind == NULL else event.value
+
+    def _end(self, value: str | tuple[str, ...] | None) -> None:
+        if self._key in self._wanted and value is not None:
+            self.values[self._key] = value
+        self._key, self._list = None, None
 
 
 def _outermost(text: str) -> dict[str, str] | None:

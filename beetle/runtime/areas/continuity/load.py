@@ -20,6 +20,7 @@ from beetle.runtime.areas.evidence.alias import remember
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.governance.targets import Claim
+from beetle.runtime.areas.registry import taking_in
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane
@@ -330,6 +331,8 @@ class Loading:
             policies.add_policy(tx, space, row)
         for each in records.registries:
             continuity_write.add_registry(tx, space, each, who)
+        for each in records.uploaded_skills:
+            taking_in.write(self.invocation, tx, space, each)
         for each in records.observations:
             turn = None if each.turn is None else self._turn_of(each.turn)
             row = ObservationRow(

@@ -21,8 +21,8 @@ from beetle.store.erased_since import HeldRecord, HeldTurn
 TURNS_AT_ONCE = 100
 AUTHORITY = "operator"
 COUNTED_AS = {"fact": "facts", "skill": "skills", "private": "private_items", "proposal": "proposals",
-              "brief": "tool_briefs", "registry": "tool_registries", "candidate": "candidates",
-              "thought": "thoughts"}  # fmt: skip
+              "brief": "tool_briefs", "registry": "tool_registries", "uploaded": "uploaded_skills",
+              "candidate": "candidates", "thought": "thoughts"}  # fmt: skip
 REF_PLANES = {"fact": "long_term", "skill": "procedural"}
 
 

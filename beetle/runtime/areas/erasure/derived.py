@@ -8,6 +8,7 @@ from beetle.runtime.areas.chains import erasing as erasing_thoughts
 from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.governance import judging, queue
+from beetle.runtime.areas.registry import erasing as registry_erasing
 from beetle.runtime.areas.skills import erasing
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import (
@@ -17,6 +18,7 @@ from beetle.store import (
     long_term,
     plane_thoughts,
     proposals,
+    skill_registry,
     skills,
     thoughts,
     tool_registries,
@@ -126,6 +128,14 @@ def _chain_agent(
     return "chain_agents", [] if plane_thoughts.forget_agent(tx, key) else None
 
 
+def _uploaded(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
+) -> tuple[str, Digests | None]:
+    del authority
+    row = skill_registry.skill_by_key(tx, space, key)
+    return "uploaded_skills", None if row is None else registry_erasing.erase(invocation, tx, row)
+
+
 ERASE: Mapping[str, Erase] = {
     "fact": _fact,
     "skill": _skill,
@@ -136,5 +146,6 @@ ERASE: Mapping[str, Erase] = {
     "registry": _registry,
     "thought": _thought,
     "chain_agent": _chain_agent,
+    "uploaded": _uploaded,
 }
 """By the plane that a part of an erasure names."""

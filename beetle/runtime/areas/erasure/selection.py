@@ -21,6 +21,7 @@ from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts.long_term import Eyes, saying
 from beetle.runtime.areas.governance import queue
+from beetle.runtime.areas.registry import erasing
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes import evidence as evidence_plane
@@ -35,6 +36,7 @@ from beetle.store import (
     policies,
     private,
     recall_index,
+    skill_registry,
     skills,
 )
 from beetle.store.engine.transaction import Reading
@@ -137,6 +139,7 @@ def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) ->
     _private(invocation, tx, request, found, words, resting)
     _tools(tx, request, found, words, gone)
     _thoughts(tx, request, found, words)
+    _uploaded(invocation, tx, request, found, words)
     for text in policies_of(tx, space):
         if request.whole_space or words.are_in(text):
             found.keep("policies", "policy")
@@ -386,6 +389,18 @@ def _private(
                 found.touch("sealed")
             else:
                 found.hide()
+
+
+def _uploaded(
+    invocation: Invocation, tx: Reading, request: MemoryForgetRequest, found: Selection, words: _Words
+) -> None:
+    """Uploaded skills rest on no turn: with the space all go, by words each of which any version holds them."""
+    if not request.whole_space and not words.words:
+        return
+    for row in skill_registry.every_skill(tx, found.space):
+        invocation.check("the uploaded skills were looked through")
+        if request.whole_space or words.are_in(erasing.texts_of(tx, row)):
+            found.add("uploaded", "uploaded_skills", row.skill, row.skill_id, row.versions)
 
 
 def _tools(tx: Reading, request: MemoryForgetRequest, found: Selection, words: _Words, gone: set[int]) -> None:

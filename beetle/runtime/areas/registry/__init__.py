@@ -1,0 +1,1 @@
+"""Uploaded skills: the skill registry."""

@@ -1,0 +1,85 @@
+"""Who may upload a skill, and as whom: the one place that asks for an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from beetle.contracts.errors import Forbidden, SignatureInvalid
+from beetle.runtime.host.identity import is_signed
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store.engine.transaction import Reading
+
+BOUND = ("principal", "device")
+"""Callers that speak for their own agent, where they have one; who runs the store may name any."""
+NO_KEYS: Mapping[str, bytes] = {}
+
+
+class Agent(NamedTuple):
+    """An agent as its chain knows it: its names now, whether it is active, its active keys (32 bytes, by id)."""
+
+    agent_id: str
+    name: str
+    owner: str | None = None
+    active: bool = True
+    keys: Mapping[str, bytes] = NO_KEYS
+
+
+class Signature(NamedTuple):
+    """A signature that held, and with which key."""
+
+    key_id: str
+    key: bytes
+    signature: bytes
+
+
+def may_upload(invocation: Invocation, agent: Agent) -> None:
+    """Whether the caller may upload as this agent.
+
+    Raises:
+        Forbidden: the caller speaks for another agent, or the agent is revoked.
+    """
+    caller = invocation.caller
+    bound = caller.agent_id if caller.kind in BOUND else None
+    if bound is not None and bound != agent.agent_id:
+        raise Forbidden(
+            reason=f"{invocation.caller.name} speaks for the agent {bound!r} alone",
+            hint=f"give agent_id {bound!r}, or ask an operator",
+            path="$.args.agent_id",
+        )
+    if not agent.active:
+        raise Forbidden(
+            reason=f"the agent {agent.agent_id!r} is revoked, and uploads nothing any more",
+            hint="upload as an agent that is active, or make this one active again",
+            path="$.args.agent_id",
+        )
+
+
+def find_agent(tx: Reading, space: int, chain_key: str | None, agent_id: str) -> Agent:
+    """The agent of that id on a chain. No chain keeps agents yet: an agent is what it calls itself, without keys."""
+    del tx, space, chain_key
+    return Agent(agent_id, agent_id)
+
+
+def verified(agent: Agent, key_id: str | None, signature: tuple[int, ...] | None, content: bytes) -> Signature | None:
+    """The signature that came with a content, None where none did.
+
+    Raises:
+        SignatureInvalid: it names no key of the agent that holds, or is not of the content.
+    """
+    if key_id is None or signature is None:
+        return None
+    key = agent.keys.get(key_id)
+    if key is None:
+        raise SignatureInvalid(
+            reason=f"the agent {agent.agent_id!r} has no active key {key_id!r}",
+            hint="add the key to the agent first, or leave signing_key_id and skill_signature out",
+            path="$.args.signing_key_id",
+        )
+    if not is_signed(content, bytes(signature), key):
+        raise SignatureInvalid(
+            reason=f"the signature is not of this content by the key {key_id!r}",
+            hint="sign the UTF-8 bytes of content exactly as they are uploaded (Ed25519)",
+            path="$.args.skill_signature",
+        )
+    return Signature(key_id, key, bytes(signature))
