@@ -227,6 +227,19 @@ def test_a_disabled_agent_appends_no_more_and_its_thoughts_stay(memory: MemoryRu
     assert append(memory, key, "two", **ADA).index == 1
 
 
+def test_a_disabled_agent_uploads_no_skill_and_a_key_of_the_chain_signs_one(memory: MemoryRuntime, key: str) -> None:
+    append(memory, key, "one", **ADA)
+    text = f"---\nname: {key}\ndescription: how it is done\n---\n# Steps\n\ndo it\n"
+    upload = {"chain_key": key, "agent_id": "ada", "content": text}
+    added = {"key_id": "k1", "algorithm": "ed25519", "public_key_bytes": PUBLIC}
+    memory.add_chain_agent_key(chain_key=key, agent_id="ada", **added)
+    signature = {"signing_key_id": "k1", "skill_signature": list(SIGNER.sign(text.encode()))}
+    made = memory.call("skill_registry.upload", {**upload, **signature}).skill
+    assert made.latest_uploaded_by_agent_name == "Ada"
+    memory.disable_chain_agent(chain_key=key, agent_id="ada")
+    refused("forbidden", memory.call, operation="skill_registry.upload", arguments=upload)
+
+
 def signed(content: str, signer: Ed25519PrivateKey = SIGNER, **more: Any) -> dict[str, Any]:
     thought = Thought(1, "", 0, 0, None, "ada", None, "Plan", "Memory", None, 0.5, (), (), "", "", "")
     signature = signer.sign(ledger.signable(thought, Body(b"", content, ("Ops",))))
