@@ -33,9 +33,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.fields import Request
+from beetle.contracts.noting import note_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +50,8 @@ OPERATION_COUNT = {count}
 
 
 class OperationMethods(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -86,6 +87,34 @@ class OperationMethods(ABC):
         if first in fields:
             raise TypeError(f"{first} is given twice")
         return self.call(operation, {first: given, **fields})
+
+    def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", self.call("transcript.commit", arguments))
 '''
 SCALARS: dict[Any, str] = {
     str: "str", int: "int", float: "float", bool: "bool", bytes: "bytes", datetime: "datetime | str",
@@ -108,7 +137,8 @@ class _Types:
     def __init__(self) -> None:
         self.used: dict[str, str] = {
             "Report": "beetle.contracts.common", "WireScope": "beetle.contracts.common",
-            "OnProgress": "beetle.contracts.progress",
+            "OnProgress": "beetle.contracts.progress", "Conversation": "beetle.contracts.common",
+            "Visibility": "beetle.contracts.fields", "Role": "beetle.contracts.transcript",
         }  # fmt: skip
 
     def of(self, hint: Any) -> str:
@@ -183,9 +213,11 @@ def _method(row: Operation, known: _Types) -> str:
 
 
 def _first(row: Operation) -> FieldInfo | None:
-    """The field that may be given without its name: the first one of a request that has no kinds."""
+    """The field that may be given without its name, of a request without kinds: the command's word, or the first."""
     fields = struct_fields(row.kinds[0])
-    return fields[0] if len(row.kinds) == 1 and not _tag(row.kinds[0]) and fields else None
+    if len(row.kinds) > 1 or _tag(row.kinds[0]) or not fields:
+        return None
+    return next((each for each in fields if each.encode_name == row.word), fields[0])
 
 
 def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None) -> str:

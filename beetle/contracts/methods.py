@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.fields import Request
+from beetle.contracts.noting import note_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.fields import Visibility
     from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
@@ -127,6 +129,7 @@ if TYPE_CHECKING:
         PrivateListRequest,
     )
     from beetle.contracts.progress import OnProgress
+    from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
     from beetle.contracts.skills import (
         RuntimeSkillDeleteRequest,
         RuntimeSkillDetailReport,
@@ -176,6 +179,7 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
+        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -199,13 +203,13 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 72
+OPERATION_COUNT = 73
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
 class OperationMethods(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -241,6 +245,34 @@ class OperationMethods(ABC):
         if first in fields:
             raise TypeError(f"{first} is given twice")
         return self.call(operation, {first: given, **fields})
+
+    def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", self.call("transcript.commit", arguments))
 
     if TYPE_CHECKING:
 
@@ -647,6 +679,69 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def remember(self, request: MemoryRememberRequest, /) -> MemoryRememberReport: ...
+        @overload
+        def remember(
+            self,
+            /,
+            *,
+            text: str,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+        @overload
+        def remember(
+            self,
+            text: str,
+            /,
+            *,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+
+    def remember(self, request: MemoryRememberRequest | str | None = None, /, **fields: Any) -> MemoryRememberReport:
+        """Remember one fact in plain words: store the words as evidence, then judge the fact by them.
+
+        With `said`, these words are stored as the user's, and the fact is judged as asserted by the user. Without it,
+        `text` is stored as the assistant's, and the fact waits for a user's word.
+
+        Args:
+            text: the fact, one whole sentence such as: Mara prefers tea (required; not blank; at most the profile's
+                message_content_bytes).
+            said: the user's own words that say it, unchanged (default None; not blank; at most the profile's
+                message_content_bytes).
+            speaker: display name of the user who said it (default None; at most 256 characters; no control
+                characters).
+            topic: topic; a later fact of the same topic replaces this one (default empty; at most 256 characters).
+            kind: kind of the fact (default fact).
+            conversation: conversation in which the words are stored; default: the scope's, else one for each caller
+                and day (UTC) (default None).
+
+        Returns:
+            What became of it. `accepted`: the fact `ref` is current. `waiting`: governance.list shows it as
+                `waiting_id`. `refused`: only the evidence was stored. `evidence_ref` names the words, which recall
+                finds in any case. `authority` is whose word the fact was judged as. `superseded_ref` is the fact
+                that it replaced.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("memory.remember", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
         @overload
         def forget(
@@ -663,19 +758,17 @@ class OperationMethods(ABC):
         @overload
         def forget(
             self,
-            conversation: Conversation | Mapping[str, Any] | None,
+            query: str | None,
             /,
             *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
             subject: str | None = None,
-            query: str | None = None,
             whole_space: bool = False,
             dry_run: bool = False,
             token: str | None = None,
         ) -> MemoryForgetReport: ...
 
-    def forget(
-        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
-    ) -> MemoryForgetReport:
+    def forget(self, request: MemoryForgetRequest | str | None | None = None, /, **fields: Any) -> MemoryForgetReport:
         """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
 
         Args:
@@ -701,7 +794,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("memory.forget", "conversation", request, fields)
+        return self._ask("memory.forget", "query", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1685,10 +1778,10 @@ class OperationMethods(ABC):
         @overload
         def mutate_long_term(
             self,
-            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            ref: str | None,
             /,
             *,
-            ref: str | None = None,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
             content: str | None = None,
             topic: str | None = None,
             keywords: Sequence[str] | None = None,
@@ -1702,12 +1795,7 @@ class OperationMethods(ABC):
         ) -> LongTermMutateReport: ...
 
     def mutate_long_term(
-        self,
-        request: LongTermMutateRequest
-        | Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
-        | None = None,
-        /,
-        **fields: Any,
+        self, request: LongTermMutateRequest | str | None | None = None, /, **fields: Any
     ) -> LongTermMutateReport:
         """Correct, supersede, delete or forget facts, mark one stale, or change its visibility.
 
@@ -1744,7 +1832,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("long_term.mutate", "action", request, fields)
+        return self._ask("long_term.mutate", "ref", request, fields)
 
     if TYPE_CHECKING:
 

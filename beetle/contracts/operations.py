@@ -20,6 +20,7 @@ from beetle.contracts import (
     maintain,
     memory,
     private,
+    remembering,
     skills,
     snapshots,
     tool_registries,
@@ -34,6 +35,7 @@ from beetle.contracts.operation import Operation as Operation
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
+    *remembering.OPERATIONS,
     *forgetting.OPERATIONS,
     *continuity.OPERATIONS,
     *transfer.OPERATIONS,
