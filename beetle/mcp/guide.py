@@ -71,8 +71,8 @@ One fact at a time, with the user's own words for it:
 ```
 
 * `text` is the fact in one whole sentence. It says no more than `said` does.
-* `said` is what the user wrote, unchanged: never words of yours. Leave it out when the fact is your own conclusion: then
-  it waits until the user says the same.
+* `said` is what the user wrote, unchanged: never words of yours. Leave it out when the fact is your own conclusion:
+  then it waits until the user says the same.
 * `topic`: a later fact of the same topic replaces the earlier one. Choose a short, stable topic, or leave it out.
 
 | outcome | means |
@@ -87,8 +87,8 @@ the user told you not to keep.
 _WRITING = """
 ## Writing
 
-`memory_write_candidate` takes several facts that rest on messages which memory already holds. Memory judges each candidate
-by its evidence and its authority.
+`memory_write_candidate` takes several facts that rest on messages which memory already holds. Memory judges each
+candidate by its evidence and its authority.
 
 ```json
 {"candidates": [{
