@@ -77,8 +77,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     ),
     "memory_remember": (
         "Remember one fact in plain words, such as 'Mara prefers tea.'. Call it when the user asks for it, or tells "
-        "you something that will matter later. Give the user's own words in `said`, unchanged: without them the fact is "
-        "your claim alone, and waits for the user's word. The result says accepted, waiting or refused, and why."
+        "you something that will matter later. Give the user's own words in `said`, unchanged: without them the fact "
+        "is your claim alone, and waits for the user's word. The result says accepted, waiting or refused, and why."
     ),
     "memory_write_candidate": (
         "Propose facts to be remembered, each resting on evidence. Every candidate is judged: accepted, deferred or "
