@@ -19,7 +19,6 @@ from beetle.contracts.errors import STATUS, InvalidRequest
 from beetle.contracts.fields import Request
 from beetle.contracts.harness import HarnessRunReport
 from beetle.contracts.lifecycle import MemoryRecoverReport
-from beetle.contracts.noting import new_turn
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.contracts.skills import RuntimeSkillWrite
 from beetle.contracts.snapshots import SnapshotVerifyReport
@@ -231,6 +230,8 @@ def _new_turn(typed: Namespace) -> dict[str, Any] | None:
         raise InvalidRequest(
             reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`"
         )
+    from beetle.contracts.noting import new_turn
+
     return new_turn(found["text"], found)
 
 

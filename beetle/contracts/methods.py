@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.fields import Request
-from beetle.contracts.noting import note_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -270,6 +269,8 @@ class OperationMethods(ABC):
         Raises:
             As `commit_transcript`.
         """
+        from beetle.contracts.noting import note_request
+
         given = {"role": role, "visibility": visibility, "speaker": speaker}
         arguments = note_request(text, conversation, given)
         return cast("MemoryTranscriptCommitReport", self.call("transcript.commit", arguments))
