@@ -116,7 +116,8 @@ class Client(OperationMethods):
             auth: a device's credentials.
             as_: the configured principal of lesser rights as which an operator asks.
             scope: where requests work that name no scope of their own.
-            timeout: seconds for one call with all its tries.
+            timeout: seconds for one call with all its tries. An operation that may take long (docs/operations.md names
+                its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
 
         Raises:
@@ -197,7 +198,8 @@ class Client(OperationMethods):
         request = self._request(operation, {} if arguments is None else arguments, scope)
         request.idempotency_key, request.deadline_ms = idempotency_key, deadline_ms
         data = _packed(request)
-        end = time.monotonic() + self._timeout
+        longest = max(deadline_ms or 0, 0 if row is None else row.deadline_ms or 0)
+        end = time.monotonic() + max(self._timeout, longest / 1000)
         if not self._guard.acquire(timeout=self._timeout):
             raise TimeoutError("the call of another thread has not ended")
         try:

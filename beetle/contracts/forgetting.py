@@ -76,5 +76,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory forget --conversation telegram/42 --yes",
             "beetle memory forget --subject Rita --dry-run",
         ),
+        progress=True,
     ),
 )  # fmt: skip

@@ -19,8 +19,10 @@ NEXT_SQL = """
 SELECT erasure_left, plane, conversation, lifecycle, first, last FROM erasure_left
 WHERE erasure = ? ORDER BY erasure_left LIMIT 1
 """
+HAS_LEFT_SQL = "SELECT 1 FROM erasure_left WHERE erasure = ? AND plane = ? LIMIT 1"
 ADVANCE_SQL = "UPDATE erasure_left SET first = ? WHERE erasure_left = ?"
 DONE_SQL = "DELETE FROM erasure_left WHERE erasure_left = ?"
+KEEP_SQL = "DELETE FROM erasure_left WHERE erasure = ? AND plane <> ?"
 DROP_SQLS = ("DELETE FROM erasure_left WHERE erasure = ?", "DELETE FROM erasure WHERE erasure = ?")
 DROP_SPACE_SQLS = (
     "DELETE FROM erasure_left WHERE erasure IN (SELECT erasure FROM erasure WHERE space = ?)",
@@ -86,12 +88,22 @@ def next_part(tx: Reading, erasure: int) -> LeftPart | None:
     return LeftPart(key, Part(plane, first, last, conversation, lifecycle))
 
 
+def has_left(tx: Reading, erasure: int, plane: str) -> bool:
+    """Whether a part of this plane is not done."""
+    return tx.value(HAS_LEFT_SQL, erasure, plane) is not None
+
+
 def go_on(tx: Writing, left: LeftPart, first: int) -> None:
     """A part is done up to the key before `first`."""
     if first > left.part.last:
         tx.run(DONE_SQL, left.key)
     else:
         tx.run(ADVANCE_SQL, first, left.key)
+
+
+def keep_plane(tx: Writing, erasure: int, plane: str) -> None:
+    """Strike off all that an erasure has left but the parts of one plane."""
+    tx.run(KEEP_SQL, erasure, plane)
 
 
 def drop(tx: Writing, erasure: int) -> None:

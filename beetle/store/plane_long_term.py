@@ -50,6 +50,7 @@ WHERE fact > ? AND (
 )
 ORDER BY fact LIMIT ?
 """
+WITH_TEXTS_SQL = "SELECT DISTINCT fact FROM fact_body WHERE fact > ? ORDER BY fact LIMIT ?"
 INDEXED_SQL = """
 SELECT b.fact_body, b.content, f.topic_mac, b.topic,
   (SELECT content_mac FROM fact_revision r WHERE r.body = b.fact_body LIMIT 1), f.fact
@@ -161,6 +162,11 @@ def links(tx: Reading) -> Iterator[Finding]:
 def missing(tx: Reading, after: int, limit: int) -> list[int]:
     """Keys behind `after` of facts of which the index should hold a text and does not."""
     return [row[0] for row in tx.rows(MISSING_SQL, after, limit)]
+
+
+def with_texts(tx: Reading, after: int, limit: int) -> list[int]:
+    """Keys behind `after` of facts that have texts: the index holds each of them."""
+    return [row[0] for row in tx.rows(WITH_TEXTS_SQL, after, limit)]
 
 
 def indexed(tx: Reading, after: int, limit: int) -> list[IndexedText]:

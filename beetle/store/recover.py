@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from beetle.store import columns
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.writer import WriteTransaction
+from beetle.store.index_merge import MERGE_SQL
 from beetle.store.indexed import Tables, extra_rows
 from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
@@ -16,7 +17,6 @@ REBUILDING = "index_rebuild"
 SPACE_AFTER_SQL = "SELECT space, memory_space_id FROM space WHERE space > ? ORDER BY space LIMIT 1"
 CHECK_INDEX_SQL = "PRAGMA quick_check('recall_index')"
 EMPTY_INDEX_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
-MERGE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('merge', ?)"
 MARK_SQL = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 MARKED_SQL = "SELECT 1 FROM meta WHERE key = ?"
 UNMARK_SQL = "DELETE FROM meta WHERE key = ?"

@@ -122,6 +122,48 @@ def test_nobody_waits_for_work_that_does_not_end(monkeypatch: pytest.MonkeyPatch
             assert crowd.waiting == 0
 
 
+def test_who_has_worked_least_of_late_is_next(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crowds, "BESIDE_S", LATE_S)
+    monkeypatch.setattr(crowds, "FORGET_S", LATE_S)
+    crowd = Crowd()
+    with ExitStack() as stack:
+        holder, busy, quiet = (asking(stack, crowd, by) for by in ("holder", "busy", "quiet"))
+        with busy.going_on():
+            threading.Event().wait(0.002)
+        at_work = Going(holder)
+        assert at_work.begun.wait(PATIENCE_S)
+        first = Going(busy)
+        until(lambda: crowd.in_line == 1, "it waits for its turn")
+        second = Going(quiet)
+        until(lambda: crowd.in_line == 2, "the other one waits behind it")
+        at_work.end()
+        assert second.begun.wait(PATIENCE_S)
+        assert not first.begun.is_set()
+        second.end()
+        assert first.begun.wait(PATIENCE_S)
+        first.end()
+
+
+def test_who_has_worked_less_than_all_that_wait_keeps_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SLICE_S", 0.0), ("BESIDE_S", LATE_S), ("FORGET_S", LATE_S)):
+        monkeypatch.setattr(crowds, name, value)
+    crowd = Crowd()
+    with ExitStack() as stack:
+        busy, quiet = (asking(stack, crowd, by) for by in ("busy", "quiet"))
+        with busy.going_on():
+            threading.Event().wait(0.05)
+        with quiet.going_on():
+            waiting = Going(busy)
+            until(lambda: crowd.in_line == 1, "it waits for its turn")
+            quiet.breathe()
+            assert not waiting.begun.is_set()
+            ends = threading.Thread(target=lambda: waiting.begun.wait(PATIENCE_S) and waiting.end())
+            ends.start()
+            # It has the turn for as long as the other had it; then that one's comes.
+            until(lambda: [quiet.breathe(), waiting.begun.is_set()][1], "the turn passes on")
+            ends.join(PATIENCE_S)
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     with open_folder() as made:

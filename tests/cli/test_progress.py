@@ -83,6 +83,19 @@ def test_a_terminal_shows_the_step_in_one_line_that_is_gone_at_the_end(served: S
     assert "step" not in watched.out
 
 
+def test_forgetting_shows_its_steps(served: Served) -> None:
+    with Client(served.path) as client:
+        message = {"message_id": "m1", "role": "user", "content": "hello"}
+        said = {"turn_id": "t1", "at": "2026-01-02T03:04:05Z", "messages": [message]}
+        client.commit_transcript(conversation={"conversation_id": "c"}, turns=[said])
+        token = client.forget(conversation={"conversation_id": "c"}, dry_run=True).token
+    asked = ["forget", "--conversation", "c", "--token", token or ""]
+    watched = Watched("--socket", served.path, *asked)
+    assert watched.ends() == (0, "")
+    shown = re.findall(r"\r(?:memory )?forget: ([a-z ]+), step (\d) of 3", watched.said)
+    assert [name for name, _ in dict.fromkeys(shown)] == ["look", "erase", "cut log"], watched.said
+
+
 def test_a_pipe_is_told_nothing(served: Served) -> None:
     words = [sys.executable, "-m", "beetle", "--socket", served.path, "memory", "recover"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -167,6 +167,10 @@ def test_without_a_token_nothing_is_forgotten(path: str) -> None:
         memory.forget(query="key")
 
 
+COUNTS = [12, 90]
+"""Turns of which each page of the index that holds a term is edited, and of which the whole index is made anew."""
+
+
 def many(memory: MemoryRuntime, count: int, words: Words) -> list[str]:
     found = [words.canary() for _ in range(count)]
     memory.call("transcript.commit", talk(*(turn(f"t{n}", f"it is {word}") for n, word in enumerate(found))))
@@ -196,13 +200,14 @@ def test_others_write_between_slices_and_progress_is_told(path: str, monkeypatch
         assert_gone(path, gone)
 
 
+@pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("how", ["forget", "delete_raw"])
-def test_it_can_be_called_off_between_slices(path: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_called_off_between_slices(path: str, how: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from beetle.store.engine import progress
 
     monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
     with open_runtime(path) as memory:
-        words = many(memory, 12, Words(7))
+        words = many(memory, count, Words(7))
         if how == "forget":
             args: Any = {"conversation": WHERE, "token": memory.forget(conversation=WHERE, dry_run=True).token}
         else:
@@ -219,11 +224,10 @@ def test_it_can_be_called_off_between_slices(path: str, how: str, monkeypatch: p
             memory.call(operation, args, on_progress=told)
         monkeypatch.undo()
         wait_for_erasures(memory)
-        left = [
-            m.content for t in memory.replay_transcript(conversation=WHERE, view="host_ui").turns for m in t.messages
-        ]
+        seen = memory.replay_transcript(conversation=WHERE, view="host_ui", limit=count)
+        left = [m.content for t in seen.turns for m in t.messages]
         kept = [text for text in left if isinstance(text, str)]
-        assert 0 < len(kept) < 12
+        assert 0 < len(kept) < count
         alive = [word for word in words if any(word in text for text in kept)]
         assert_gone(path, [word for word in words if word not in alive], alive)
         assert_clean(memory)
@@ -257,10 +261,10 @@ with MemoryRuntime.open(sys.argv[1], profile="dev-full") as memory:
 
 
 @pytest.mark.parametrize("how", ["forget", "delete_raw"])
-@pytest.mark.parametrize("number", [1, 3])
-def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, how: str, number: int) -> None:
+@pytest.mark.parametrize(("count", "number"), [(COUNTS[0], 1), (COUNTS[0], 3), (COUNTS[1], 3), (COUNTS[1], 31)])
+def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, how: str, count: int, number: int) -> None:
     with MemoryRuntime.open(path, profile="dev-full") as memory:
-        words = many(memory, 12, Words(8))
+        words = many(memory, count, Words(8))
         memory.call("transcript.commit", {**talk(turn("o1", "stays here")), "conversation": OTHER})
     killed = subprocess.run([sys.executable, "-c", KILLED, path, str(number), how], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -279,7 +283,7 @@ def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, how: str, n
 
 def test_an_erasure_is_pending_only_while_a_reader_holds_the_log(path: str) -> None:
     with open_runtime(path) as memory:
-        words = many(memory, 6, Words(9))
+        words = many(memory, COUNTS[-1], Words(9))
         token = memory.forget(conversation=WHERE, dry_run=True).token
         with held_snapshot(memory):
             pending: Any = memory.call("memory.forget", {"conversation": WHERE, "token": token}, deadline_ms=1500)

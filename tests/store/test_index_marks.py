@@ -7,7 +7,7 @@ import random
 import pytest
 
 from beetle.store.engine.transaction import Reading
-from beetle.store.recall_index import PAGE_SQL, SEGMENT_BITS, _first_term
+from beetle.store.recall_index import PAGE_SQL, SEGMENT_BITS, first_term
 from tests.store.conftest import assert_clean, open_runtime, store_of
 
 OPTION_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES (?, ?)"
@@ -21,7 +21,7 @@ def misplaced(tx: Reading) -> list[tuple[int, bytes, int]]:
     """Marks that stand behind the first term of their page: what is on it in front of them is found no more."""
     wrong: list[tuple[int, bytes, int]] = []
     for segment, mark, page in tx.rows(ALL_MARKS_SQL):
-        first = _first_term(tx.value(PAGE_SQL, segment << SEGMENT_BITS | page))
+        first = first_term(tx.value(PAGE_SQL, segment << SEGMENT_BITS | page))
         if first is not None and mark > first:
             wrong.append((segment, mark, page))
     return wrong

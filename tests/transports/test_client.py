@@ -291,6 +291,8 @@ def test_a_call_that_was_interrupted_leaves_nothing_for_the_next_one(folder: Pat
 
 # Retries and timeouts
 
+PATIENCE_S = 0.05
+
 
 def test_a_retryable_error_is_tried_again_with_the_same_key(folder: Path) -> None:
     def busy(far: Far) -> None:
@@ -364,6 +366,17 @@ def test_a_daemon_that_does_not_answer_is_a_timeout_and_its_late_answer_is_lost(
             client.list_runtime_skills()
         timed_out.set()
         assert client.list_runtime_skills().total == 0
+
+
+def test_what_may_take_long_is_waited_for_until_its_own_deadline(folder: Path) -> None:
+    def late(far: Far) -> None:
+        request = far.request()
+        assert not threading.Event().wait(PATIENCE_S * 3)
+        far.answer(request, LISTED)
+
+    with Scripted(str(folder / "s"), late) as daemon, Client(daemon.path, timeout=PATIENCE_S) as client:
+        assert client.call("skill.list", deadline_ms=60_000)
+    assert len(daemon.requests) == 1
 
 
 def test_a_daemon_that_does_not_read_is_a_timeout(folder: Path) -> None:

@@ -14,6 +14,8 @@ from beetle.client import Client
 from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.recovery import plan
 from beetle.runtime.host.config import Principal
+from beetle.store.engine import progress
+from tests.store.conftest import turn
 from tests.transports.conftest import Peer
 from tests.transports.serving import Served, needs_root, peer_as, writer_held
 
@@ -88,6 +90,19 @@ def test_a_client_is_told_and_its_connection_is_as_before(served: Served) -> Non
         said = len(heard)
         assert client.call("hello")
         assert client.call("memory.recover") and len(heard) == said
+
+
+def test_forgetting_tells_how_many_records_are_gone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
+    heard: list[ProgressStep] = []
+    where = {"conversation_id": "c"}
+    with Client(served.path) as client:
+        client.commit_transcript(conversation=where, turns=[turn(f"t{n}", "said") for n in range(40)])
+        token = client.forget(conversation=where, dry_run=True).token
+        client.call("memory.forget", {"conversation": where, "token": token}, on_progress=heard.append)
+    assert [step.name for step in heard if not step.done] == ["look", "erase", "cut_log"]
+    shares = [(step.done, step.of) for step in heard if step.name == "erase"]
+    assert shares == sorted(shares) and len(shares) > 2 and shares[-1] == (40, 40)
 
 
 @needs_root

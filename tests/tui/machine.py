@@ -28,7 +28,7 @@ from tests.tui.skills_shown import skill, write
 SIZES = ((80, 24), (100, 30), (200, 50), (60, 16), (160, 48), (80, 40))
 MOVES = ("up", "down", "pageup", "pagedown", "home", "end", "enter", "escape", "tab", "r")
 PLACES = ("overview", "skills", "devices", "conversations", "turns", "recall", "log", "Facts", "Policies", "Tools",
-          "Proposals")  # fmt: skip
+          "Proposals", "Waiting")  # fmt: skip
 MOST_DIALOGS = 8
 TALK = "talk"
 
@@ -57,6 +57,10 @@ def _proposals(client: Client) -> Mapping[str, Any]:
     return {each.proposal_id: each.state for each in client.list_proposals(state="all", limit=100).proposals}
 
 
+def _waiting(client: Client) -> Mapping[str, Any]:
+    return {each.waiting_id: each.content for each in client.list_waiting(view="host_ui", limit=100).candidates}
+
+
 def _skills(client: Client) -> Mapping[str, Any]:
     return {each.name: (each.revision, each.enabled) for each in client.list_runtime_skills(limit=100).runtime_skills}
 
@@ -79,6 +83,7 @@ KINDS: Mapping[str, Kind] = {
     "Policies": Kind(("d",), lambda row: str(row.policy_id), _policies),
     "Tools": Kind(("d",), lambda row: row.registry_id, _tools),
     "Proposals": Kind(("w",), lambda row: row.proposal_id, _proposals),
+    "Waiting": Kind(("a", "d"), lambda row: row.waiting_id, _waiting),
     "skills": Kind(("d", "o"), lambda row: row.name, _skills),
     "devices": Kind(("u", "x", "d"), lambda row: row.device_id, _devices),
     "turns": Kind(("m", "x"), lambda row: row.turn_id, _turns),
@@ -295,6 +300,8 @@ class ConsoleMachine(RuleBasedStateMachine):
         match self.place:
             case "Facts":
                 return row.ref, row.content or "(erased)"
+            case "Waiting":
+                return row.content, row.target
             case "Policies":
                 return (row.topic or "any",)
             case "devices":
@@ -366,6 +373,16 @@ def learn_one(machine: ConsoleMachine) -> None:
     learn(machine.client, f"Known {number}.", f"known {number}")
 
 
+def put_off_one(machine: ConsoleMachine) -> None:
+    """A candidate that waits for a person: nothing said bears it."""
+    number = machine.next()
+    candidate = {
+        "candidate_id": f"c{number}", "target": "long_term", "privacy": "shared_with_subject",
+        "authority": "assistant_claimed", "content": f"Perhaps {number}.", "topic": f"perhaps {number}",
+    }  # fmt: skip
+    machine.client.write(kind="candidates", candidates=[candidate])
+
+
 def _one(machine: ConsoleMachine, names: Mapping[str, Any]) -> str | None:
     """The highlighted one of these, else any."""
     if hasattr(machine, "console") and machine.place in KINDS and (row := machine._chosen()) is not None:
@@ -415,6 +432,12 @@ def withdraw_one(machine: ConsoleMachine) -> None:
         machine.client.submit_proposals(proposal_ids=[name], decision="withdraw")
 
 
+def reject_one(machine: ConsoleMachine) -> None:
+    """A candidate that waits is rejected."""
+    if (name := _one(machine, _waiting(machine.client))) is not None:
+        machine.client.decide_waiting(ids=[name], decision="reject", reason="a test")
+
+
 def mask_one(machine: ConsoleMachine) -> None:
     """A turn is masked."""
     name = _one(machine, _turns(machine.client))
@@ -425,6 +448,7 @@ def mask_one(machine: ConsoleMachine) -> None:
 
 
 EVENTS: tuple[Event, ...] = (
-    say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, learn_one,
-    forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, mask_one,
+    say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, put_off_one,
+    learn_one,
+    forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, reject_one, mask_one,
 )  # fmt: skip

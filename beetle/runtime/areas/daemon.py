@@ -29,6 +29,7 @@ from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.areas import event_log, receipts, recovery, verification
 from beetle.runtime.pipeline.handlers import Apply, Handler, Plain, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.store import erasures
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_log import Event
@@ -116,7 +117,7 @@ def close(invocation: Invocation, request: MemoryCloseRequest) -> MemoryCloseRep
         drained=drained,
         checkpointed=whole,
         wal_bytes=store.wal_bytes(),
-        pending_erasures=store.writer.erasures,
+        pending_erasures=_pending_erasures(invocation),
         event_log_rows=store.head.seq,
         lifecycle=said,
     )
@@ -136,9 +137,15 @@ def _again(invocation: Invocation, request: MemoryCloseRequest) -> MemoryCloseRe
         drained=0,
         checkpointed=False,
         wal_bytes=store.wal_bytes(),
-        pending_erasures=store.writer.erasures,
+        pending_erasures=_pending_erasures(invocation),
         event_log_rows=store.head.seq,
     )
+
+
+def _pending_erasures(invocation: Invocation) -> int:
+    """Erasures whose bytes may be in the write-ahead log, or that are not finished."""
+    with invocation.shared.store.read() as tx:
+        return max(invocation.shared.store.writer.erasures, erasures.count(tx))
 
 
 def _cut_log(invocation: Invocation) -> bool:

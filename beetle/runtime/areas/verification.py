@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chain import chain_hash
@@ -17,13 +19,25 @@ from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import INDEXED
-from beetle.store import columns, evidence, own_seals, place_checks, recover, seal_checks, turn_seals, verify
+from beetle.runtime.planes.plane import IndexRow
+from beetle.store import (
+    columns,
+    evidence,
+    index_terms,
+    own_seals,
+    place_checks,
+    recover,
+    seal_checks,
+    turn_seals,
+    verify,
+)
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import read_head
 from beetle.store.verify import CHAIN, INDEX, PAGES, SCHEMA, Finding
 
+ROWS_AT_ONCE = 500
 MOST = 1000
 """Findings of a space's evidence that a report holds."""
 LINKS = "derived_refs"
@@ -68,6 +82,9 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     findings.extend(verify.foreign_keys(tx))
     checked[INDEX], missing = verify.index(tx, table.indexed_tables(), progress)
     findings.extend(missing)
+    # Of a damaged record nobody knows the terms; that is found elsewhere.
+    with suppress(IntegrityViolation):
+        findings.extend([] if missing else index_terms.wrong(tx, partial(_index_rows, invocation, tx), progress))
     if pages:
         checked[PAGES] = tx.value("PRAGMA page_count")
         progress.step(PAGES)
@@ -81,6 +98,23 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     findings.extend(_transcripts(invocation, tx))
     findings.extend(_waiting(invocation, tx))
     return checked, findings
+
+
+def _index_rows(invocation: Invocation, tx: Reading) -> Iterator[IndexRow]:
+    """Every row that the recall index should hold.
+
+    Raises:
+        IntegrityViolation: a record is damaged.
+    """
+    for indexed in [plane.indexed for plane in table.PLANES if plane.indexed is not None]:
+        after = 0
+        while keys := indexed.keys(tx, after, ROWS_AT_ONCE):
+            for key in keys:
+                rows = indexed.rows(invocation.key, tx, key)
+                if rows is None:
+                    raise IntegrityViolation(reason="a record of the recall index is damaged", hint="verify the store")
+                yield from rows
+            after = keys[-1]
 
 
 def _of_log(tx: Reading, progress: Progress, *, whole: bool) -> Iterator[Finding]:

@@ -13,13 +13,19 @@ import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
+from math import exp
 
 GRACE_S = 0.1
 """How long after its last request a principal counts as asking: between two requests it only draws breath."""
-SLICE_S = 0.005
+SLICE_S = 0.003
 """How long a thread works before another one's turn."""
-BESIDE_S = 0.01
-"""How long it waits for another principal's, which may have no place to stop at. Then it goes on beside it."""
+BESIDE_S = 0.02
+"""How long another principal's thread may have its turn before the next one goes on beside it: that one may have no
+place to stop at."""
+FORGET_S = 0.5
+"""Time constant in which it is forgotten how long a principal has worked."""
+MOST_KEPT = 256
+"""Principals of whom that is known, beyond those that worked just now."""
 LOOK_S = 0.1
 """How often a thread that waits for another of its own principal looks whether it still has to."""
 STUCK_S = 2.0
@@ -29,10 +35,10 @@ STUCK_S = 2.0
 class Work:
     """The computing of one request, on one thread."""
 
-    __slots__ = ("_crowd", "_depth", "by", "since", "slot", "turn")
+    __slots__ = ("_depth", "by", "crowd", "since", "slot", "turn")
 
     def __init__(self, crowd: Crowd, by: str) -> None:
-        self._crowd = crowd
+        self.crowd = crowd
         self._depth = 0
         self.by = by
         self.slot = threading.Event()
@@ -49,17 +55,17 @@ class Work:
         self._depth += 1
         try:
             if self._depth == 1:
-                self._crowd.enter(self)
+                self.crowd.enter(self)
             yield
         finally:
             self._depth -= 1
             if not self._depth:
-                self._crowd.leave(self)
+                self.crowd.leave(self)
 
     def breathe(self) -> None:
         """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
         if self._depth and (not self.slot.is_set() or time.monotonic() - self.since > SLICE_S):
-            self._crowd.pass_on(self)
+            self.crowd.pass_on(self)
 
 
 class Crowd:
@@ -72,14 +78,22 @@ class Crowd:
         self._slots: dict[str, Work] = {}
         self._waiting: dict[str, deque[Work]] = {}
         self._turn: Work | None = None
-        # One of each principal at most, so that the first is whoever had its turn longest ago.
-        self._line: deque[Work] = deque()
+        # One of each principal at most.
+        self._line: list[Work] = []
+        self._worked: dict[str, tuple[float, float]] = {}
+        """Seconds that each had the turn, of late, and when that was written down."""
 
     @property
     def waiting(self) -> int:
         """Threads that wait for another one of their own principal now."""
         with self._guard:
             return sum(len(each) for each in self._waiting.values())
+
+    @property
+    def in_line(self) -> int:
+        """Principals that wait for the turn of another one now."""
+        with self._guard:
+            return len(self._line)
 
     @contextmanager
     def asking(self, by: str) -> Generator[Work]:
@@ -110,16 +124,16 @@ class Crowd:
                 self._hand_slot_on(work)
 
     def pass_on(self, work: Work) -> None:
-        """Let others work that wait, of the same principal or of another, and wait for the turn."""
+        """Let others work that wait: of the same principal, or of one that has worked less lately."""
         with self._guard:
-            if work.slot.is_set() and (self._line or work.by in self._waiting):
+            self._charge(work)
+            if work.slot.is_set() and (work.by in self._waiting or self._is_behind(work)):
                 self._give_turn_back(work)
                 if work.by in self._waiting:
                     self._hand_slot_on(work)
         if work.turn.is_set():
-            # Nobody waited.
-            work.since = time.monotonic()
-        elif work.slot.is_set():
+            return
+        if work.slot.is_set():
             self._take_turn(work)
         else:
             self.enter(work)
@@ -138,15 +152,17 @@ class Crowd:
     def _take_turn(self, work: Work) -> None:
         with self._guard:
             if self._turn is None:
-                self._turn = work
-                work.turn.set()
-            else:
-                self._line.append(work)
-        if not work.turn.wait(BESIDE_S):
+                self._give_turn(work)
+                return
+            self._line.append(work)
+        wait = BESIDE_S
+        while not work.turn.wait(wait):
             with self._guard:
-                if not work.turn.is_set():
+                wait = max(0.0, self._turn.since + BESIDE_S - time.monotonic())
+                if not wait and not work.turn.is_set():
                     self._line.remove(work)
-        work.since = time.monotonic()
+                    work.since = time.monotonic()
+                    return
 
     def _is_crowded(self, by: str) -> bool:
         """Whether another principal asks, or did just now."""
@@ -193,10 +209,37 @@ class Crowd:
                 if not waiting:
                     del self._waiting[work.by]
 
+    def _give_turn(self, work: Work) -> None:
+        self._turn = work
+        work.since = time.monotonic()
+        work.turn.set()
+
     def _give_turn_back(self, work: Work) -> None:
+        """Next is who has worked least of late: who asks for little waits for one turn of another, and no more."""
         if not work.turn.is_set():
             return
+        self._charge(work)
         work.turn.clear()
-        self._turn = self._line.popleft() if self._line else None
-        if self._turn is not None:
-            self._turn.turn.set()
+        self._turn = None
+        if self._line:
+            following = min(self._line, key=lambda each: self._worked_of_late(each.by))
+            self._line.remove(following)
+            self._give_turn(following)
+
+    def _charge(self, work: Work) -> None:
+        """Write down how long it has had the turn since this was done last."""
+        if not work.turn.is_set():
+            return
+        now = time.monotonic()
+        self._worked[work.by] = (self._worked_of_late(work.by) + now - work.since, now)
+        work.since = now
+        if len(self._worked) > MOST_KEPT:
+            self._worked = {by: kept for by, kept in self._worked.items() if kept[1] > now - FORGET_S}
+
+    def _is_behind(self, work: Work) -> bool:
+        own = self._worked_of_late(work.by)
+        return any(self._worked_of_late(each.by) < own for each in self._line)
+
+    def _worked_of_late(self, by: str) -> float:
+        worked, at = self._worked.get(by, (0.0, 0.0))
+        return worked * exp((at - time.monotonic()) / FORGET_S)

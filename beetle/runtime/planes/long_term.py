@@ -246,7 +246,11 @@ PLANE = Plane(
     recall=Recall("long_term", (FACTS,), _load, _hit, past=(PAST_TEXTS,)),
     projected=Projected(30, "facts", {"normal": 15, "elevated": 15, "critical": 5}, _items, NOTE),
     indexed=Indexed(
-        (FACTS, PAST_TEXTS), plane_long_term.missing, _rows, Texts("indexed_facts", plane_long_term.indexed, _is_sound)
+        (FACTS, PAST_TEXTS),
+        plane_long_term.missing,
+        _rows,
+        Texts("indexed_facts", plane_long_term.indexed, _is_sound),
+        records=plane_long_term.with_texts,
     ),
     verified=Verified(
         plane_long_term.rows,

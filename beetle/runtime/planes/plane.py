@@ -18,6 +18,7 @@ from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer
 from beetle.runtime.planes.gathering import Gathering
+from beetle.store import index_terms
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.event_places import Matter
 from beetle.store.indexed import IndexedText, Tables
@@ -135,6 +136,8 @@ class Indexed(NamedTuple):
         rows: the rows that a record should have, by the store's key and the record's; None for a damaged record.
         texts: what proves the rows that are there; None where nothing does.
         removable: the row that stands there of a record, where that is certain: only so can it be taken out alone.
+        records: the keys behind one, at most so many, of records that may have a row; None: those with one of the first
+            table's.
     """
 
     tables: Tables
@@ -142,6 +145,13 @@ class Indexed(NamedTuple):
     rows: Callable[[bytes, Reading, int], list[IndexRow] | None]
     texts: Texts | None = None
     removable: Callable[[bytes, Reading, int], IndexRow | None] = lambda key, tx, row: None
+    records: Callable[[Reading, int, int], list[int]] | None = None
+
+    def keys(self, tx: Reading, after: int, most: int) -> list[int]:
+        """As `records`."""
+        if self.records is not None:
+            return self.records(tx, after, most)
+        return index_terms.keys(tx, self.tables[0].code, after, most)
 
 
 class Verified(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
-TICK_STEPS = 20_000
+TICK_STEPS = 4_000
 """Virtual-machine steps between two looks at the time: about a millisecond of work on a small board."""
 
 BREATH_ROWS = 64

@@ -6,6 +6,7 @@ Others write between two slices. What is left when the process dies is done when
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -20,16 +21,22 @@ from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
-from beetle.store import erasures, evidence
+from beetle.store import erasures, evidence, index_merge
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.erasures import LeftPart, OpenErasure, Part
 
-SLICE_S = 0.012
+SLICE_S = 0.006
 """How long a slice should hold the writer: as long as a handful of commits."""
 FIRST_TURNS = 16
 MOST_TURNS = 400
-TURNS, SPEAKERS = "turns", "speakers"
+TURNS, SPEAKERS, INDEX = "turns", "speakers", "index"
+MANY_TURNS = 64
+MERGED_PART = 1000
+"""From so many turns on, if they are this part of all messages or more, the whole index is made anew behind them.
+Measured with 4,000 of 104,000: 1.2 s and 85 MB written, where editing each page with a term took 25 s and 578 MB."""
+MERGED_PAGES = 8
+ALL_LEVELS = 1 << 30
 
 
 class Terms(NamedTuple):
@@ -64,6 +71,9 @@ Told = Callable[[WriteTransaction, Tally], Any]
 def begin(invocation: Invocation, tx: WriteTransaction, space: int, terms: Terms, parts: list[Part]) -> OpenErasure:
     """Write down what is to be erased; from now on it is, whatever happens to this process."""
     said = json.dumps(terms._asdict())
+    turns = sum(part.last - part.first + 1 for part in parts if part.plane == TURNS)
+    if turns >= MANY_TURNS and turns * MERGED_PART >= index_merge.rows(tx):
+        parts = [*parts, Part(INDEX, 0, ALL_LEVELS)]
     return erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
 
 
@@ -148,10 +158,14 @@ def _do(
     """Do what comes next of a part, and take it off; how many records that were."""
     part, terms = left.part, Terms(**json.loads(record.terms))
     if part.plane == TURNS:
-        impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size)
+        merged = erasures.has_left(tx, record.erasure, INDEX)
+        impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
         tally.impact.join(impact)
         erasures.go_on(tx, left, after)
         return impact.affected or 1
+    if part.plane == INDEX:
+        erasures.go_on(tx, left, _merge(tx, part))
+        return 0
     if part.plane == SPEAKERS:
         turns.settle_speakers(tx, part.first)
     else:
@@ -162,58 +176,77 @@ def _do(
     return 1
 
 
+def _merge(tx: WriteTransaction, part: Part) -> int:
+    """Make a few more pages of the index anew; where this part goes on."""
+    level = part.first or index_merge.begin(tx)
+    return part.last + 1 if index_merge.go_on(tx, level, MERGED_PAGES) else level
+
+
 def close(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
     """The last write, after which nothing is left to do: candidates and proposals that rest on what is gone go too."""
-    queue.drop_unfounded(invocation, tx, record.space)
-    proposals.drop_unfounded(invocation, tx, record.space)
+    _drop_unfounded(invocation, tx, record)
     erasures.drop(tx, record.erasure)
     tx.expect_erasure()
 
 
-def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None:
-    """Strike off what is left, and tell what was done."""
+def _drop_unfounded(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
+    queue.drop_unfounded(invocation, tx, record.space)
+    proposals.drop_unfounded(invocation, tx, record.space)
 
-    def write(tx: WriteTransaction) -> None:
-        settle_steps(tx, record, tally)
-        if tally.impact.changed or any(tally.counts.values()):
+
+def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None:
+    """Strike off what is left, and tell what was done. What the index still holds of that goes behind the call."""
+
+    def write(tx: WriteTransaction) -> OpenErasure | None:
+        changed = tally.impact.changed or any(tally.counts.values())
+        if not tally.impact.changed:
+            _settle_step(tx, record)
+        if changed:
             told = {"turns": tally.impact.affected, "changed": tally.impact.changed, **tally.counts}
             tx.log(invocation.event("transcript", "erasure_called_off", **told))
-            close(invocation, tx, record)
+            _drop_unfounded(invocation, tx, record)
+            tx.expect_erasure()
+        # What was done before a crash is in no tally: the index is made anew whatever this one says.
+        erasures.keep_plane(tx, record.erasure, INDEX)
+        if erasures.next_part(tx, record.erasure) is not None:
+            return next(each for each in erasures.unfinished(tx) if each.erasure == record.erasure)
         erasures.drop(tx, record.erasure)
+        return None
 
-    _write(invocation, write)
+    if left := _write(invocation, write):
+        args = (invocation.shared, invocation.work.crowd, left)
+        threading.Thread(target=_finish, args=args, name="beetle-erasure", daemon=True).start()
 
 
-def settle_steps(tx: WriteTransaction, record: OpenErasure, tally: Tally) -> None:
+def _settle_step(tx: WriteTransaction, record: OpenErasure) -> None:
     """Of a step that is called off before it changed anything, no record stays."""
-    if not tally.impact.changed and (left := erasures.next_part(tx, record.erasure)) is not None:
-        lifecycle = left.part.lifecycle
-        erasures.drop(tx, record.erasure)
-        if lifecycle is not None:
-            evidence.settle_lifecycle(tx, lifecycle, 0, 0)
+    if (left := erasures.next_part(tx, record.erasure)) is not None and left.part.lifecycle is not None:
+        evidence.settle_lifecycle(tx, left.part.lifecycle, 0, 0)
 
 
 def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
     """Do what erasures had left when this store was open last; findings about those that cannot be finished."""
-    findings: list[str] = []
     with shared.store.read() as tx:
         left = erasures.unfinished(tx)
-    for record in left:
-        invocation = _on_behalf(shared, crowd, record)
-        try:
-            tally = run(invocation, record, 0)
-            _write(invocation, partial(_finished, invocation, record, tally))
-        except BeetleError as error:
-            findings.append(f"an erasure that was begun could not be finished: {error.key}")
-        else:
-            findings.append("an erasure that was begun is finished now")
-    return findings
+    return [_finish(shared, crowd, record) for record in left]
+
+
+def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> str:
+    """Do what an erasure has left, on nobody's call; what became of it."""
+    invocation = _on_behalf(shared, crowd, record)
+    try:
+        tally = run(invocation, record, 0)
+        _write(invocation, partial(_finished, invocation, record, tally))
+    except BeetleError as error:
+        return f"an erasure that was begun could not be finished: {error.key}"
+    return "an erasure that was begun is finished now"
 
 
 def _finished(invocation: Invocation, record: OpenErasure, tally: Tally, tx: WriteTransaction) -> None:
     impact = tally.impact
     told = {"turns": impact.affected, "messages": impact.count_messages, "changed": impact.changed, **tally.counts}
-    tx.log(invocation.event("transcript", "erasure_finished", **told))
+    if any(told.values()):
+        tx.log(invocation.event("transcript", "erasure_finished", **told))
     close(invocation, tx, record)
 
 

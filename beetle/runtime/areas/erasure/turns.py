@@ -105,11 +105,14 @@ def erase(
     part: Part,
     kinds: tuple[str, ...] | None,
     most: int,
+    *,
+    merged: bool,
 ) -> tuple[Impact, int]:
     """Erase at most `most` turns of a part; what that touched, and the sequence at which it goes on.
 
     Args:
         kinds: the visibilities of the messages that go; None for all of them.
+        merged: the recall index is made anew behind the last part.
 
     Raises:
         IntegrityViolation: what is indexed of a message is not known, so that it cannot be erased.
@@ -125,7 +128,7 @@ def erase(
             continue
         impact.see(invocation, tx, space, turn, messages)
         rows += _erase_turn(invocation, tx, space, turn, messages, part.lifecycle, impact, partly=kinds is not None)
-    recall_index.remove_all(tx, rows)
+    (recall_index.hide_all if merged else recall_index.remove_all)(tx, rows)
     return impact, turns[-1].sequence + 1 if len(turns) == most else part.last + 1
 
 

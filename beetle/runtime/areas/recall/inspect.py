@@ -27,7 +27,7 @@ from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import agent_skill, table
 from beetle.runtime.planes.plane import Search
-from beetle.store import evidence, private
+from beetle.store import erasures, evidence, private
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import EventFilter, read_rows
@@ -101,7 +101,7 @@ def _store_state(invocation: Invocation, tx: Reading) -> StoreState:
         ceiling_bytes=store.settings.store_bytes,
         schema=store.schema,
         backend=store.settings.backend,
-        pending_erasures=store.writer.erasures,
+        pending_erasures=max(store.writer.erasures, erasures.count(tx)),
     )
 
 

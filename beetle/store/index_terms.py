@@ -1,0 +1,77 @@
+"""Whether the recall index holds exactly the terms of the rows that it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import apsw
+
+from beetle.store.engine.progress import EVERY, Progress
+from beetle.store.engine.transaction import Reading
+from beetle.store.recall_index import Entry, Fields, rowid_of, scope_of, tokenizer
+from beetle.store.verify import INDEX, Finding
+
+NAMES = ("text", "names", "time", "scope")
+MAKE_SQL = "CREATE VIRTUAL TABLE temp.index_term USING fts5vocab(main, recall_index, instance)"
+TERMS_SQL = "SELECT doc, term, col, offset FROM temp.index_term"
+DROP_SQL = "DROP TABLE temp.index_term"
+KEYS_SQL = "SELECT id >> 4 FROM recall_index_docsize WHERE id & 15 = ? AND id > ? << 4 | 15 ORDER BY id LIMIT ?"
+BUCKETS = 4096
+MOST = 100
+
+Rows = Iterable[tuple[Entry, Fields]]
+Sums = dict[int, int]
+
+
+def keys(tx: Reading, code: int, after: int, most: int) -> list[int]:
+    """The keys behind one, at most so many, of the rows that the index has of a code."""
+    return [key for (key,) in tx.rows(KEYS_SQL, code, after, most)]
+
+
+def wrong(tx: Reading, rows: Callable[[], Rows], progress: Progress) -> Iterator[Finding]:
+    """Compare the terms of the index with those of the rows that it should hold, which are read again if they differ.
+
+    Each row's terms are summed up by a hash that this process alone knows (of str, SipHash with a random key), first in
+    few sums over many rows, then row by row where these differ. A store is read in a small and constant memory.
+    """
+    sums = _difference(tx, rows(), progress, lambda row: row % BUCKETS)
+    suspect = {bucket for bucket, total in sums.items() if total}
+    if not suspect:
+        return
+    single = _difference(tx, rows(), progress, lambda row: row if row % BUCKETS in suspect else None)
+    for row in sorted(row for row, total in single.items() if total)[:MOST]:
+        yield Finding(INDEX, f"row {row}", "its terms are not those of its record")
+
+
+def _difference(tx: Reading, rows: Rows, progress: Progress, group: Callable[[int], int | None]) -> Sums:
+    """By group of rows, the terms that they should have less those that the index has."""
+    sums: Sums = {}
+    tokens = tokenizer(tx)
+    for number, (entry, fields) in enumerate(rows):
+        if not number % EVERY:
+            progress.at(number)
+        row = rowid_of(entry)
+        if (into := group(row)) is None:
+            continue
+        for name, text in zip(NAMES, (*fields, scope_of(entry)), strict=True):
+            found = tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
+            for offset, words in enumerate(found):
+                for word in words:
+                    sums[into] = sums.get(into, 0) + hash((row, word, name, offset))
+    for row, *term in _held(tx):
+        if (into := group(row)) is not None:
+            sums[into] = sums.get(into, 0) - hash((row, *term))
+    return sums
+
+
+def _held(tx: Reading) -> Iterator[tuple[int, str, str, int]]:
+    """(row, term, column, place) of every term that the index has. The reader's own temporary table is no change."""
+    tx.connection.pragma("query_only", 0)
+    try:
+        tx.connection.execute(MAKE_SQL)
+        try:
+            yield from tx.connection.execute(TERMS_SQL)
+        finally:
+            tx.connection.execute(DROP_SQL)
+    finally:
+        tx.connection.pragma("query_only", 1)
