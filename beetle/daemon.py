@@ -13,10 +13,12 @@ import threading
 from collections.abc import Mapping
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.garbage import EVERY_S, Garbage
 from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.host.config import Config, read_config
 from beetle.runtime.host.principals import Principals
 from beetle.store.event_log import Event
+from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
 
 log = logging.getLogger("beetle.daemon")
@@ -53,7 +55,8 @@ def serve(
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     try:
         _say_what_was_opened(opened)
-        _allow_open_files(opened.profile.budgets.connections + opened.profile.budgets.readers * 3 + OWN_DESCRIPTORS)
+        budgets = opened.profile.budgets
+        _allow_open_files(budgets.connections + turned_away.MOST + budgets.readers * 3 + OWN_DESCRIPTORS)
         opened.dispatcher.lifecycle.ends_by(_end)
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
@@ -91,8 +94,14 @@ def _wait(
     opened: Opened, config: Config, config_path: str | None, env: Mapping[str, str], principals: Principals
 ) -> None:
     """Until a signal that ends the daemon."""
+    shared = opened.dispatcher.shared
+    garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
     while True:
-        received = signal.sigwait(SIGNALS)
+        found = signal.sigtimedwait(SIGNALS, EVERY_S)
+        if found is None:
+            garbage.look()
+            continue
+        received = found.si_signo
         if received != signal.SIGHUP:
             log.info("received %s", signal.Signals(received).name)
             return

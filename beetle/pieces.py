@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple, cast
 
 from beetle.contracts.codec import replace, to_wire
 from beetle.contracts.common import Report
@@ -27,61 +27,81 @@ SENDING, FETCHING = "send", "fetch"
 """Steps that a client reports itself."""
 
 
-class Ask(Protocol):
-    """One request and its answer."""
+class Asked(NamedTuple):
+    """A request that is to be sent next."""
 
-    def __call__(self, operation: str, arguments: Any, /) -> Report: ...
-
-
-def call_in_pieces(
-    row: Operation, arguments: Any, ask: Ask, whole: Callable[[Any], Report], on_progress: OnProgress | None, end: float
-) -> Report:
-    """Run an import or export; what is large of it goes in pieces over the connection.
-
-    Args:
-        ask: sends one request of a transfer.
-        whole: runs the operation itself with the arguments that it is given.
-        end: until when, in monotonic seconds, a transfer that was lost with its connection is begun again.
-    """
-    if not isinstance(arguments, Mapping | Request):
-        return whole(arguments)
-    given = cast("dict[str, Any]", to_wire(arguments) if isinstance(arguments, Request) else dict(arguments))
-    moving = _Moving(ask, on_progress or (lambda step: None))
-    while True:
-        try:
-            return moving.fetched(row, given, whole) if row.effect == "read" else moving.sent(row, given, whole)
-        except BeetleError as error:
-            # Its connection was lost, and another one has taken its place.
-            if error.key != "not_found" or error.details.get("kind") != "transfer" or time.monotonic() > end:
-                raise
+    operation: str
+    arguments: Any
 
 
-class _Moving:
-    def __init__(self, ask: Ask, on_progress: OnProgress) -> None:
-        self._ask = ask
-        self._on_progress = on_progress
+Asking = Generator[Asked, Report, Report]
+"""Yields requests, is sent their reports, and returns the report of the operation."""
 
-    def sent(self, row: Operation, given: dict[str, Any], whole: Callable[[Any], Report]) -> Report:
+
+def run_in_pieces(moving: Piecewise, ask: Callable[[str, Any], Report]) -> Report:
+    """Run an import or export; `ask` sends one request, all of them over one connection."""
+    steps = moving.steps()
+    try:
+        asked = next(steps)
+        while True:
+            try:
+                report = ask(*asked)
+            except BeetleError as error:
+                asked = steps.throw(error)
+            else:
+                asked = steps.send(report)
+    except StopIteration as done:
+        return done.value
+
+
+class Piecewise:
+    """An import or export; what is large of it goes in pieces over the connection."""
+
+    def __init__(self, row: Operation, arguments: Any, on_progress: OnProgress | None, end: float) -> None:
+        """`end`: until when, in monotonic seconds, a transfer that was lost with its connection is begun again."""
+        self._row = row
+        self._arguments = {} if arguments is None else arguments
+        self._on_progress = on_progress or (lambda step: None)
+        self._end = end
+
+    def steps(self) -> Asking:
+        """What is to be asked, one request after another."""
+        row, given = self._row, self._arguments
+        if not isinstance(given, Mapping | Request):
+            return (yield Asked(row.name, given))
+        plain = cast("dict[str, Any]", to_wire(given) if isinstance(given, Request) else dict(given))
+        while True:
+            try:
+                return (yield from (self._fetched(plain) if row.effect == "read" else self._sent(plain)))
+            except BeetleError as error:
+                # Its connection was lost, and another one has taken its place.
+                lost = error.key == "not_found" and error.details.get("kind") == "transfer"
+                if not lost or time.monotonic() > self._end:
+                    raise
+
+    def _sent(self, given: dict[str, Any]) -> Asking:
+        row = self._row
         data = given.get(row.carries)
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) <= SMALL_BYTES:
-            return whole(given)
+            return (yield Asked(row.name, given))
         view = memoryview(data)
-        answer = self._ask("transfer.begin", TransferBeginRequest(total_bytes=len(view)))
+        answer = yield Asked("transfer.begin", TransferBeginRequest(total_bytes=len(view)))
         begun = cast(TransferBeginReport, answer).transfer
         offset = 0
         while offset < len(view):
             self._on_progress(ProgressStep(SENDING, 1, 1, offset, len(view)))
             piece = bytes(view[offset : offset + begun.piece_bytes])
-            self._ask("transfer.put", TransferPutRequest(transfer_id=begun.transfer_id, offset=offset, data=piece))
+            yield Asked("transfer.put", TransferPutRequest(transfer_id=begun.transfer_id, offset=offset, data=piece))
             offset += len(piece)
         self._on_progress(ProgressStep(SENDING, 1, 1, offset, len(view)))
         rest = {name: value for name, value in given.items() if name != row.carries}
-        return whole({**rest, "transfer_id": begun.transfer_id})
+        return (yield Asked(row.name, {**rest, "transfer_id": begun.transfer_id}))
 
-    def fetched(self, row: Operation, given: dict[str, Any], whole: Callable[[Any], Report]) -> Report:
+    def _fetched(self, given: dict[str, Any]) -> Asking:
+        row = self._row
         if given.get("in_pieces"):
-            return whole(given)
-        report = whole({**given, "in_pieces": True})
+            return (yield Asked(row.name, given))
+        report = yield Asked(row.name, {**given, "in_pieces": True})
         handle = cast("TransferHandle | None", getattr(report, "transfer", None))
         if handle is None:
             return report
@@ -89,8 +109,8 @@ class _Moving:
         offset = 0
         while offset < handle.total_bytes:
             self._on_progress(ProgressStep(FETCHING, 1, 1, offset, handle.total_bytes))
-            request = TransferGetRequest(transfer_id=handle.transfer_id, offset=offset)
-            piece = cast(TransferGetReport, self._ask("transfer.get", request)).data or b""
+            answer = yield Asked("transfer.get", TransferGetRequest(transfer_id=handle.transfer_id, offset=offset))
+            piece = cast(TransferGetReport, answer).data or b""
             if not piece:
                 raise IntegrityViolation(reason=f"the export ends after {offset} of its {handle.total_bytes} bytes")
             parts.append(piece)

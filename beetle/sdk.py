@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from beetle.contracts.common import MemoryIdentity, MemoryScope, Report, WireScope
 from beetle.contracts.lifecycle import MemoryCloseReport
-from beetle.contracts.methods import OperationMethods
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.contracts.tool_registries import ToolRegistryUpsertRequest
+from beetle.import_export import FileMethods
 
 if TYPE_CHECKING:
     from beetle.open import Embedded
     from beetle.runtime.host.config import Model
 
 
-class MemoryRuntime(OperationMethods):
+class MemoryRuntime(FileMethods):
     """A store opened in this process, for one identity and scope.
 
     Open it with `MemoryRuntime.open(...)` or `MemoryRuntime.builder()`; it is a context manager, and closing it commits

@@ -1,4 +1,5 @@
-"""Writes beetle/contracts/methods.py: a typed method for every row of the table of operations. See gen_reference.py."""
+"""Writes beetle/contracts/methods.py and async_methods.py: a typed method for every row of the table of operations. See
+gen_reference.py."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from beetle.contracts import names
 from beetle.contracts.operations import OPERATIONS, Operation
 
 FILE = Path(__file__).resolve().parents[1] / "beetle/contracts/methods.py"
+ASYNC_FILE = FILE.with_name("async_methods.py")
 HEAD = '''\
-"""One typed method per row of the table of operations, for every kind of caller: in process and over the socket.
+"""{title}
 
 Written by packaging/gen_reference.py from the table. Change the table, then run it again.
 """
@@ -32,23 +34,19 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from beetle.contracts.fields import Request
+from beetle.contracts.arguments import given_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from typing import Literal, overload
 
 {imports}
+{count}
 
-OPERATION_COUNT = {count}
-"""Rows of the table when this was written: a build that lost some of them would not notice by itself."""
-
-
-class OperationMethods(ABC):
+class {name}(ABC):
     """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
     first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
@@ -56,7 +54,7 @@ class OperationMethods(ABC):
     """
 
     @abstractmethod
-    def call(
+    {async_}def call(
         self,
         operation: str,
         arguments: Any = None,
@@ -75,19 +73,10 @@ class OperationMethods(ABC):
             on_progress: called with the progress of an operation that takes long, while it runs.
         """
 
-    def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
-        """`given` is a request, or a value for its field `first`: a mapping alone is a request."""
-        if given is None:
-            return self.call(operation, fields)
-        if not first or isinstance(given, Request) or (isinstance(given, Mapping) and not fields):
-            if fields:
-                raise TypeError("give a request or its fields, not both")
-            return self.call(operation, given)
-        if first in fields:
-            raise TypeError(f"{first} is given twice")
-        return self.call(operation, {first: given, **fields})
+    {async_}def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
+        return {await_}self.call(operation, given_arguments(first, given, fields))
 
-    def note(
+    {async_}def note(
         self,
         text: str,
         *,
@@ -115,8 +104,21 @@ class OperationMethods(ABC):
 
         given = {"role": role, "visibility": visibility, "speaker": speaker}
         arguments = note_request(text, conversation, given)
-        return cast("MemoryTranscriptCommitReport", self.call("transcript.commit", arguments))
+        return cast("MemoryTranscriptCommitReport", {await_}self.call("transcript.commit", arguments))
 '''
+SESSION_HEAD = '''
+
+class {session}({name}, ABC):
+    """The methods of one conversation: it may be left out where a request needs one."""
+
+'''
+COUNT = '''
+OPERATION_COUNT = {count}
+"""Rows of the table when this was written: a build that lost some of them would not notice by itself."""
+
+'''
+CONVERSATION = "conversation"
+"""The field that a session fills in."""
 SCALARS: dict[Any, str] = {
     str: "str", int: "int", float: "float", bool: "bool", bytes: "bytes", datetime: "datetime | str",
     msgspec.Raw: "Any", Any: "Any", type(None): "None",
@@ -176,40 +178,81 @@ class _Types:
             yield f"    from {module} import {', '.join(named)}"
 
 
-def methods_module() -> str:
+class _Kind(typing.NamedTuple):
+    """Methods that block, or coroutines."""
+
+    file: Path
+    title: str
+    name: str
+    session: str
+    async_: str = ""
+    await_: str = ""
+
+    def head(self, text: str) -> str:
+        for field in ("title", "name", "session", "async_", "await_"):
+            text = text.replace(f"{{{field}}}", getattr(self, field))
+        return text
+
+
+BLOCKING = _Kind(
+    FILE,
+    "One typed method per row of the table of operations, for every kind of caller: in process and over the socket.",
+    "OperationMethods",
+    "SessionMethods",
+)
+ASYNC = _Kind(
+    ASYNC_FILE,
+    "The methods of methods.py as coroutines.",
+    "AsyncOperationMethods",
+    "AsyncSessionMethods",
+    "async ",
+    "await ",
+)
+
+
+def methods_module(which: _Kind = BLOCKING) -> str:
     """The file's text."""
     known = _Types()
-    methods = [_method(row, known) for row in OPERATIONS if row.effect != "stream"]
-    text = (
-        HEAD.replace("{imports}", "\n".join(known.imports())).replace("{count}", str(len(OPERATIONS)))
-        + "\n"
-        + "\n".join(methods)
-    )
+    rows = [row for row in OPERATIONS if row.effect != "stream"]
+    methods = [_method(row, known, which) for row in rows]
+    sessions = [_method(row, known, which, of_session=True) for row in rows if _needs_conversation(row)]
+    count = COUNT.replace("{count}", str(len(OPERATIONS))) if which is BLOCKING else ""
+    head = which.head(HEAD).replace("{imports}", "\n".join(known.imports())).replace("{count}", count)
+    text = "\n".join((head, *methods, which.head(SESSION_HEAD), *sessions))
     command = [sys.executable, "-m", "ruff", "check", "--quiet", "--select", "I", "--fix-only", "--stdin-filename"]
     for each in (command, [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename"]):
-        done = subprocess.run([*each, str(FILE), "-"], input=text, capture_output=True, text=True, check=True)
+        done = subprocess.run([*each, str(which.file), "-"], input=text, capture_output=True, text=True, check=True)
         text = done.stdout
     return text
 
 
-def _method(row: Operation, known: _Types) -> str:
+def async_methods_module() -> str:
+    """The text of the file of coroutines."""
+    return methods_module(ASYNC)
+
+
+def _needs_conversation(row: Operation) -> bool:
+    return any(each.required and each.name == CONVERSATION for kind in row.kinds for each in struct_fields(kind))
+
+
+def _method(row: Operation, known: _Types, which: _Kind, *, of_session: bool = False) -> str:
     structs = " | ".join(known.struct(kind) for kind in row.kinds)
     report = known.struct(row.report)
-    lines = ["    if TYPE_CHECKING:", ""]
-    lines += ["        @overload", f"        def {row.method}(self, request: {structs}, /) -> {report}: ..."]
-    for kind in row.kinds:
-        lines += ["        @overload", f"        def {row.method}(self, {_fields(kind, known)}) -> {report}: ..."]
+    begin = f"{which.async_}def {row.method}(self, "
+    given = [f"request: {structs}, /"]
+    given += [_fields(kind, known, optional=CONVERSATION if of_session else "") for kind in row.kinds]
     first = _first(row)
     if first is not None:
-        lines += [
-            "        @overload",
-            f"        def {row.method}(self, {_fields(row.kinds[0], known, first)}) -> {report}: ...",
-        ]
-    given = structs if first is None else f"{structs} | {known.of(first.type)}"
-    given = " | ".join(dict.fromkeys(given.split(" | ")))
-    lines += ["", f"    def {row.method}(self, request: {given} | None = None, /, **fields: Any) -> {report}:"]
-    lines += [" " * 8 + line if line else "" for line in _docstring(row)]
-    lines += [f'        return self._ask("{row.name}", "{first.encode_name if first else ""}", request, fields)', ""]
+        given.append(_fields(row.kinds[0], known, first))
+    lines = ["    if TYPE_CHECKING:", ""]
+    for each in given:
+        lines += ["        @overload", f"        {begin}{each}) -> {report}: ..."]
+    kinds = structs if first is None else f"{structs} | {known.of(first.type)}"
+    kinds = " | ".join(dict.fromkeys(kinds.split(" | ")))
+    lines += ["", f"    {begin}request: {kinds} | None = None, /, **fields: Any) -> {report}:"]
+    lines += [" " * 8 + line if line else "" for line in _docstring(row, of_session=of_session)]
+    asked = f'self._ask("{row.name}", "{first.encode_name if first else ""}", request, fields)'
+    lines += [f"        return {which.await_}{asked}", ""]
     return "\n".join(lines)
 
 
@@ -221,8 +264,9 @@ def _first(row: Operation) -> FieldInfo | None:
     return next((each for each in fields if each.encode_name == row.word), fields[0])
 
 
-def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None) -> str:
-    """The keyword parameters that a request's fields make, one a line; `first` is one without its name."""
+def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None, optional: str = "") -> str:
+    """The keyword parameters that a request's fields make; `first` is one without its name, `optional` one that may be
+    left out although the request needs it."""
     if first is not None:
         others = sorted(
             (each for each in struct_fields(kind) if each.name != first.name), key=lambda each: not each.required
@@ -230,8 +274,9 @@ def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None) -
         named = [f"{each.encode_name}: {known.of(each.type)}{_default(each)}" for each in others]
         return f"{first.encode_name}: {known.of(first.type)}, /, " + ("*, " + ", ".join(named) + "," if named else "")
     given = [f'{kind.__struct_config__.tag_field}: Literal["{kind.__struct_config__.tag}"]'] if _tag(kind) else []
-    fields = sorted(struct_fields(kind), key=lambda field: not field.required)
-    given += [f"{field.encode_name}: {known.of(field.type)}{_default(field)}" for field in fields]
+    fields = sorted(struct_fields(kind), key=lambda field: not field.required or field.name == optional)
+    ends = [" = ..." if field.name == optional else _default(field) for field in fields]
+    given += [f"{field.encode_name}: {known.of(field.type)}{end}" for field, end in zip(fields, ends, strict=True)]
     return "/, *, " + ", ".join(given) + "," if given else "/"
 
 
@@ -247,7 +292,10 @@ def _default(field: FieldInfo) -> str:
     return f" = {value!r}" if plain and value is not NODEFAULT else " = ..."
 
 
-def _docstring(row: Operation) -> Iterator[str]:
+def _docstring(row: Operation, *, of_session: bool = False) -> Iterator[str]:
+    if of_session:
+        yield from textwrap.wrap(f'"""{_sentence(row.help)}; `conversation` is the session\'s when left out."""', 108)
+        return
     rest = (row.kinds[0].__dict__.get("__doc__") or "").strip().partition("\n\n")[2]
     summary = textwrap.wrap(f"{_sentence(row.help)}.", 106)
     yield f'"""{summary[0]}'

@@ -1,4 +1,5 @@
-"""Writes what comes out of the tables of the code: docs/operations.md, errors.md, profiles.md; contracts/methods.py.
+"""Writes what comes out of the tables of the code: docs/operations.md, errors.md, profiles.md; contracts/methods.py;
+the types of the example clients in docs/clients.
 
 `python packaging/gen_reference.py` writes them; with `--check` it writes nothing, prints a diff of every file that is
 stale and exits with 1.
@@ -9,24 +10,28 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]  # the checkout comes first
 
 from field_words import default, doc, first_sentence, plain, read_kind  # noqa: E402
-from gen_methods import FILE, extras, methods_module  # noqa: E402
+from gen_clients import LANGUAGES  # noqa: E402
+from gen_clients import OPERATIONS as OF_CLIENTS  # noqa: E402
+from gen_methods import ASYNC_FILE, FILE, async_methods_module, extras, methods_module  # noqa: E402
 from msgspec import Meta, Struct  # noqa: E402
 from msgspec.structs import fields as struct_fields  # noqa: E402
 
 from beetle.cli.commands import COMMANDS  # noqa: E402
 from beetle.contracts.envelope import DeviceAuth, WireAnswer, WireError, WireEvent, WireRequest  # noqa: E402
 from beetle.contracts.errors import ERRORS, STATUS  # noqa: E402
-from beetle.contracts.operations import EVERYWHERE, OPERATIONS, Operation  # noqa: E402
+from beetle.contracts.operations import BY_NAME, EVERYWHERE, OPERATIONS, Operation  # noqa: E402
+from beetle.contracts.schema import protocol_schema  # noqa: E402
 from beetle.runtime.host.profile import ALIASES, Budgets, load_profile  # noqa: E402
 
 DOCS = ROOT / "docs"
-METHODS = FILE
+METHODS = FILE.parent
 NOTE = "<!-- Written by packaging/gen_reference.py from the code. Change the code, then run it again. -->\n"
 
 
@@ -283,9 +288,22 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
+CLIENTS: Mapping[str, str] = {"clients/node/operations.d.ts": "typescript", "clients/go/operations.go": "go"}
+
+
+def client_types(language: str) -> str:
+    """The types of an example client."""
+    return LANGUAGES[language](protocol_schema(BY_NAME[name] for name in OF_CLIENTS))
+
+
 def files() -> dict[Path, Callable[[], str]]:
     """Every generated file, with what makes it."""
-    return {**{DOCS / name: make for name, make in PAGES.items()}, METHODS: methods_module}
+    return {
+        **{DOCS / name: make for name, make in PAGES.items()},
+        **{DOCS / name: partial(client_types, language) for name, language in CLIENTS.items()},
+        METHODS / FILE.name: methods_module,
+        METHODS / ASYNC_FILE.name: async_methods_module,
+    }
 
 
 def stale() -> dict[str, str]:
@@ -313,7 +331,7 @@ def main(arguments: list[str]) -> int:
             print(text)
         return 1 if differences else 0
     for file, make in files().items():
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(make(), encoding="utf-8")
     return 0
 

@@ -24,6 +24,10 @@ if [ -n "$build" ]; then
     tail -1 build/build.log
 fi
 make_temporary 2048
+# The tests start hundreds of processes: without this each would compile every module that it loads, whatever the
+# environment says of writing bytecode, and half of a daemon's start is that.
+unset PYTHONDONTWRITEBYTECODE
+.venv/bin/python -m compileall -q beetle tui
 # More workers than cores: a test of the console waits for its terminal most of the time.
 workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 # A short folder: the path of a socket has 107 bytes at most.

@@ -75,7 +75,7 @@ class Daemon:
     def stop(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+        ended(self.process, 60)
 
     def __enter__(self) -> Daemon:
         self.start()
@@ -88,6 +88,18 @@ class Daemon:
             self.stop()
         if self._made is not None:
             self._made.cleanup()
+
+
+def ended(process: subprocess.Popen[Any], seconds: float) -> int:
+    """The exit code of a process, as soon as it has ended: `wait` with a timeout looks at growing intervals only.
+    subprocess.TimeoutExpired: after so many seconds."""
+    if process.returncode is None:
+        child = os.pidfd_open(process.pid)
+        try:
+            select.select([child], [], [], seconds)
+        finally:
+            os.close(child)
+    return process.wait(0)
 
 
 def _kib(pid: int, name: str, file: str) -> float:

@@ -1,26 +1,31 @@
 """The documentation is true: pages are current, blocks run, tables say what the code says, links lead somewhere.
 
-Console blocks: every `$ beetle …` line is run by a shell in a folder of its own and must end with 0. Of the output
-lines below it each must be there, in order, with runs of spaces made one; `…` stands for anything in a line, and a line
-that is only `…` for any lines. Python blocks of a page are one program; what it prints must be its `# prints` comments.
+Console blocks: every `$ beetle …` line is run in a folder of the page's own and must end with 0. One that ends with
+`<<'END'` goes on to the line END. Of the output lines below it each must be there, in order, with runs of spaces made
+one; `…` stands for anything in a line, and a line that is only `…` for any lines. An id, a token or a receipt that is
+shown stands for the real one, also in later commands. Python blocks of a page are one program; what it prints must be
+its `# prints` comments.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import msgpack
 import pytest
 
+from beetle.__main__ import main
 from beetle.cli.commands import COMMANDS
 from beetle.cli.parser import GLOBALS
 from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS
@@ -42,10 +47,15 @@ from tests.running import Daemon
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+README, POLICY = ROOT / "README.md", ROOT / "SECURITY.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MADE = re.compile(r"\b[swj]-[0-9a-f]{16}\b|(?<=--token )\S+|\bbeetle-receipt-1\.\S+")
+"""What each run makes anew, and a later command of the page repeats."""
 PRINTS = re.compile(r"# prints (.*)$", re.MULTILINE)
 PROFILE = "profile-linux-device-standalone-memory"
 SECONDS = 30
+RUN_BY_ADAPTERS = ("frameworks.md",)
+"""Its programs need frameworks that the development environment does not have: tests/adapters runs them."""
 
 
 class Block(NamedTuple):
@@ -89,7 +99,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def by_name(page: Path) -> str:
-    return page.name
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
 @pytest.fixture
@@ -126,7 +136,9 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> subpro
     )
 
 
-@pytest.mark.parametrize("page", pages_with("python"), ids=by_name)
+@pytest.mark.parametrize(
+    "page", [each for each in pages_with("python") if each.name not in RUN_BY_ADAPTERS], ids=by_name
+)
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     page: Path, folder: Path, surroundings: dict[str, str]
 ) -> None:
@@ -143,39 +155,88 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
     assert ended.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=by_name)
-def test_the_commands_of_a_page_run_and_show_what_it_says(
-    page: Path, folder: Path, surroundings: dict[str, str]
-) -> None:
+Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def shell(
+    folder: Path, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """Runs a command line: in this process, which spares the start of another, or by `sh` what needs a shell."""
+
+    def typed(command: str) -> subprocess.CompletedProcess[str]:
+        first, _, given = command.partition(" <<'END'\n")
+        words = list(shlex.shlex(first, posix=True, punctuation_chars=True))
+        if any(set(word) <= set("();<>|&") for word in words) or "$" in first:
+            return run(["sh", "-c", command], folder, surroundings)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.removesuffix("END").encode())))
+        capsys.readouterr()
+        code = main(shlex.split(first)[1:])
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
+
+    for name, value in surroundings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder)
+    return typed
+
+
+@pytest.mark.parametrize("page", [README, *pages_with("console")], ids=by_name)
+def test_the_commands_of_a_page_run_and_show_what_it_says(page: Path, shell: Shell) -> None:
+    made: dict[str, str] = {}
     try:
         for block in blocks(page, "console"):
-            for command, output in commands_of(block):
-                ended = run(["sh", "-c", command], folder, surroundings)
+            for shown, output in commands_of(block):
+                command = MADE.sub(lambda found: made.get(found[0], found[0]), shown)
+                ended = shell(command)
                 assert ended.returncode == 0, f"{page.name}: {command}\n{ended.stdout}{ended.stderr}"
-                assert shows(ended.stdout, output), f"{page.name}: {command}\n{ended.stdout}"
+                assert shows(ended.stdout, output, made), f"{page.name}: {command}\n{ended.stdout}"
     finally:
-        run(["sh", "-c", "beetle stop"], folder, surroundings)
+        shell("beetle stop")
 
 
 def commands_of(block: Block) -> Iterator[tuple[str, list[str]]]:
     for part in re.split(r"^\$ ", block.text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
+        if command.endswith("<<'END'"):
+            given, _, output = output.partition("END\n")
+            command = f"{command}\n{given}END"
         if command.startswith("beetle"):
             yield command, [line for line in output.splitlines() if line.strip() not in ("", "…")]
 
 
-def shows(printed: str, expected: list[str]) -> bool:
-    """Whether the expected lines are there in order."""
+def shows(printed: str, expected: list[str], made: dict[str, str]) -> bool:
+    """Whether the expected lines are there in order; what they show that is new in each run is noted in `made`."""
     lines = iter(" ".join(line.split()) for line in printed.splitlines())
-    patterns = (".*".join(re.escape(part) for part in " ".join(line.split()).split("…")) for line in expected)
-    return all(any(re.fullmatch(pattern, line) for line in lines) for pattern in patterns)
+    return all(any(is_line(line, each, made) for line in lines) for each in expected)
+
+
+def is_line(line: str, expected: str, made: dict[str, str]) -> bool:
+    expected = " ".join(expected.split())
+    names = MADE.findall(expected)
+    parts = [".*".join(map(re.escape, part.split("…"))) for part in MADE.split(expected)]
+    values = [re.escape(made[name]) if name in made else r"\S+" for name in names]
+    pattern = "".join(
+        each for pair in zip(parts, [*(f"({value})" for value in values), ""], strict=True) for each in pair
+    )
+    found = re.fullmatch(pattern, line)
+    if found is not None:
+        made.update(zip(names, found.groups(), strict=True))
+    return found is not None
 
 
 def test_an_output_line_must_be_printed_and_in_its_place() -> None:
-    assert shows("a   b\nother\nc 12 d\n", ["a b", "c … d"])
-    assert not shows("a b\n", ["a"])
-    assert not shows("b\na\n", ["a", "b"])
-    assert not shows("a\n", ["a", "a"])
+    assert shows("a   b\nother\nc 12 d\n", ["a b", "c … d"], {})
+    assert not shows("a b\n", ["a"], {})
+    assert not shows("b\na\n", ["a", "b"], {})
+    assert not shows("a\n", ["a", "a"], {})
+
+
+def test_an_id_that_is_shown_stands_for_the_one_that_was_made() -> None:
+    made: dict[str, str] = {}
+    assert shows("s-00000000000000aa: 3 turns\n", ["s-1111111111111111: … turns"], made)
+    assert made == {"s-1111111111111111": "s-00000000000000aa"}
+    assert not shows("s-00000000000000bb: 3 turns\n", ["s-1111111111111111: 3 turns"], made)
+    assert shows("the same with --token a*b\n", ["the same with --token …"], made) and made["…"] == "a*b"
 
 
 def test_the_generated_files_are_what_the_code_says() -> None:
@@ -185,7 +246,7 @@ def test_the_generated_files_are_what_the_code_says() -> None:
 def test_a_stale_page_is_shown_as_a_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     module = reference()
     monkeypatch.setattr(module, "DOCS", tmp_path)
-    monkeypatch.setattr(module, "METHODS", tmp_path / "methods.py")
+    monkeypatch.setattr(module, "METHODS", tmp_path)
     assert module.main([]) == 0
     assert module.main(["--check"]) == 0
     page = tmp_path / "errors.md"
@@ -226,6 +287,11 @@ def test_every_error_key_is_documented() -> None:
     assert all(f"`{key}`" in text for key in STATUS)
     for key, kind in ERRORS.items():
         assert kind.template in section("errors.md", key)
+
+
+def test_every_error_key_has_a_remedy_in_the_page_of_troubleshooting() -> None:
+    listed = {key: row[1] for row in rows(text_of("troubleshooting.md")) for key in re.findall(r"`(\w+)`", row[0])}
+    assert listed == {key: str(status.exit_code) for key, status in STATUS.items()}
 
 
 def test_every_command_and_every_global_option_is_documented() -> None:
@@ -402,7 +468,11 @@ def test_the_shares_of_a_projection_are_documented() -> None:
     assert projection.HEAD.strip() in text_of("recall.md")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=by_name)
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *sorted((DOCS / "clients").glob("*.md")), README, POLICY, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    ids=by_name,
+)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):

@@ -29,7 +29,8 @@ class Installed:
         self.add("")
 
     def add(self, extra: str) -> None:
-        words = [*PIP, "--python", self.python, "install", f"{self.wheel}{extra}"]
+        # Compiling all that is installed takes longer than all that is run of it.
+        words = [*PIP, "--python", self.python, "install", "--no-compile", f"{self.wheel}{extra}"]
         subprocess.run(words, check=True, cwd=self.folder)
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -9,9 +9,9 @@ from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
 from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
-MACHINE = Group("This machine")
+MACHINE = Group("Installation")
 SHORT = Group("Memory")
-PLATFORM = Group("Care", "platform", "what a profile allows")
+PLATFORM = Group("Maintenance", "platform", "the capabilities of a profile, the schema of the protocol")
 
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
@@ -33,13 +33,15 @@ def _own(name: str) -> Code:
         from beetle.cli import forgetting as found
     elif name in ("remember", "note"):
         from beetle.cli import remembering as found
+    elif name in ("import", "export"):
+        from beetle.cli import importing as found
     elif name == "doctor":
         from beetle.cli import doctor as found
     elif name == "help":
         from beetle.cli import manual as found
     elif name == "completion":
         from beetle.cli import completion as found
-    elif name in ("platform capability-snapshot", "version"):
+    elif name in ("platform capability-snapshot", "platform schema", "version"):
         from beetle.cli import platform as found
     else:
         from beetle.cli import data as found
@@ -71,7 +73,8 @@ def _short(word: str, row: Operation) -> Command:
     """A command of one word for an operation whose own has more."""
     long = _command(row)
     line = f"beetle {word} 'where is the spare key'"
-    return long._replace(words=(word,), group=SHORT, help=f"the same as `beetle {long.name}`", examples=(line,))
+    about = f"{long.help[:1].upper()}{long.help[1:]}.\nThe same as `beetle {long.name}`."
+    return long._replace(words=(word,), group=SHORT, description=about, examples=(line,))
 
 
 def _named(
@@ -95,8 +98,8 @@ OWN: tuple[Command, ...] = (
            description="Run `serve` in the background and wait until it is ready. Its log is next to the store\n"
            "(beetle.log), unless the configuration names another file."),
     _named("stop", DAEMON, "stop the daemon and wait for its end", ""),
-    _named("reload", DAEMON, "have the daemon read its configuration again", "",
-           description="Have the daemon read its configuration again (SIGHUP). Changed principals hold at once,\n"
+    _named("reload", DAEMON, "make the daemon read its configuration again", "",
+           description="Make the daemon read its configuration again (SIGHUP). Changed principals hold at once,\n"
            "all else from its next start. A file with an error is refused: the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
@@ -123,12 +126,25 @@ OWN: tuple[Command, ...] = (
     _named("forget", SHORT, BY_NAME["memory.forget"].help, "[QUERY] [OPTION]…",
            ("beetle forget 'spare key'", "beetle forget --conversation telegram/42 --yes"),
            description="The same as `beetle memory forget`: shows what would go and what stays, asks, and forgets it."),
+    _named("import", SHORT, "take in conversations and memories of other programs", "FILE… [OPTION]…",
+           ("beetle import conversations.json", "beetle import ~/.claude/projects --format claude-code",
+            "beetle import MEMORY.md --dry-run"),
+           description="Take in files of other programs: conversations as evidence, facts as candidates that are\n"
+           "judged as ever. The format is told from the content. The same file again changes nothing, and one\n"
+           "that has grown adds what is new. Exit code 1 if some lines were not taken in; `beetle help import`."),
+    _named("export", SHORT, "write conversations as JSON lines or Markdown", "[OPTION]…",
+           ("beetle export --out memory.jsonl", "beetle export --format markdown --conversation telegram/42"),
+           description="Write conversations as text, in the export view. `beetle import` takes JSON lines in again."),
     _named("log", CARE, "show the event log: changes and refused requests, with the caller", "[--follow] [OPTION]…",
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
     _named("skill disable", SKILL, "keep a runtime skill out of recall and projection", "[NAME] [OPTION]…"),
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
+    _named("platform schema", PLATFORM, "print the JSON Schema of every request, report and error", "[OP]…",
+           ("beetle platform schema > beetle.schema.json", "beetle platform schema memory.recall memory.project"),
+           "Print the JSON Schema (draft 2020-12) of the socket's frames, with the request and report of\n"
+           "every operation, or of those named, and the error keys. Generate the types of a client from it."),
     _named("install", MACHINE, "install this program, with a configuration and a service",
            examples=("sudo ./beetle-VERSION-linux-x86_64 install", "./beetle-VERSION-linux-x86_64 install --user",
                      "sudo beetle install --rollback"),
@@ -175,7 +191,7 @@ def root_help() -> str:
     lines += [f"  {'--version':<18} print the version", f"  {'-h, --help':<18} help, here or for a command"]
     lines += [
         "",
-        "A command speaks to the daemon if one answers, and otherwise opens the store itself.",
+        "A command uses the daemon if one runs; otherwise it opens the store itself.",
         "Begin with `beetle start`, or `beetle transcript commit --help`. `beetle help` lists the manual's pages.",
     ]
     return "\n".join(lines)

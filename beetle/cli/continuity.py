@@ -59,7 +59,7 @@ def _run_export(row: Operation, typed: Namespace) -> int:
     if place is None:
         raise InvalidRequest(reason=f"{' '.join(row.cli)}: --out is missing", hint="give --out FILE, or --out -")
     if place == "-" and sys.stdout.isatty():
-        raise InvalidRequest(reason="--out: bytes are no text for a terminal", hint="give a file, or a pipe")
+        raise InvalidRequest(reason="--out: binary data cannot be printed on a terminal", hint="give a file, or a pipe")
     words = _given_words(typed)
     if words is None and arguments.get("include_private"):
         words = _asked_words(twice=True)

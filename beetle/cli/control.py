@@ -414,7 +414,7 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
         holder = None if target.store is None else holder_in_view(target.store)
         looked = ", ".join((*target.sockets, target.store or ""))
         return {"running": False}, (
-            f"nobody answers for {looked}"
+            f"no daemon answers at {looked}"
             if holder is None
             else f"process {holder.pid} holds {target.store}, and it is no daemon"
         )

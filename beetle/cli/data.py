@@ -184,7 +184,7 @@ def _place_word(row: Operation, typed: Namespace, flags: tuple[Flag, ...]) -> No
         return
     flag = next(each for each in flags if each.field == row.word)
     if hasattr(typed, flag.dest):
-        reason = f"{' '.join(row.cli)}: {flag.option} is given, and {typed.word!r} besides"
+        reason = f"{' '.join(row.cli)}: {flag.option} and the word {typed.word!r} are both given"
         raise InvalidRequest(reason=reason, hint=f"give the word once, with or without {flag.option}")
     setattr(typed, flag.dest, typed.word)
 
@@ -197,7 +197,7 @@ def _read_from(
     if made is not None:
         if place is not None or field in found:
             both = "--file" if place is not None else f"--{field}"
-            raise InvalidRequest(reason=f"{both} is given, and the flags of a single one besides", hint="use one way")
+            raise InvalidRequest(reason=f"{both} excludes the flags of a single one", hint="use one way")
         return {**found, field: [made]}
     if place is None and field not in found and _stdin_has_data():
         place = "-"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING
@@ -91,17 +92,23 @@ def _install(typed: Namespace) -> int:
         print(f"Restart {name}.")
         return 0
     assert entry is not None
-    print(_shown(change, text_to_paste(host, entry), name))
+    writing = shlex.join(["beetle", *_words(typed), "--install", name, "--write"])
+    print(_shown(change, text_to_paste(host, entry), writing))
     return 0
 
 
-def _shown(change: Change, text: str, name: str) -> str:
+def _shown(change: Change, text: str, writing: str) -> str:
     new = "which does not exist yet" if change.before is None else "keeping what is there"
-    return f"Would write to {change.file}, {new}:\n\n{text}\nTo write it: beetle mcp --install {name} --write"
+    return f"Would write to {change.file}, {new}:\n\n{text}\nTo write it: {writing}"
 
 
 def host_command(typed: Namespace) -> list[str]:
     """The command line with which a host starts the server: this program, with the options that were typed."""
+    return [*_program(), *_words(typed)]
+
+
+def _words(typed: Namespace) -> list[str]:
+    """`mcp` with the options that were typed, but those of an installation."""
     options: list[str] = []
     for each in GLOBALS:
         value = typed_option(typed, each.dest)
@@ -109,7 +116,7 @@ def host_command(typed: Namespace) -> list[str]:
             options += [each.option, os.path.abspath(value) if each.dest in PATHS else value]
     toolset = typed_option(typed, "toolset")
     options += ["mcp", *(["--toolset", toolset] if toolset else [])]
-    return [*_program(), *options, *(["--autostart"] if typed_option(typed, "autostart") else [])]
+    return [*options, *(["--autostart"] if typed_option(typed, "autostart") else [])]
 
 
 def _program() -> list[str]:

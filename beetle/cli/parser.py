@@ -30,18 +30,18 @@ class GlobalOption(NamedTuple):
 
 
 GLOBALS: tuple[GlobalOption, ...] = (
-    GlobalOption("--socket", "PATH", "speak to the daemon at this socket, and to nothing else"),
-    GlobalOption("--store", "PATH", "work with this store: through its daemon, or opened here when it has none"),
+    GlobalOption("--socket", "PATH", "use only the daemon at this socket"),
+    GlobalOption("--store", "PATH", "use this store: through its daemon, or directly if none runs"),
     GlobalOption(
         "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
     ),
     GlobalOption("--config", "FILE", "configuration file"),
     GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
-    GlobalOption("--as", "NAME", "ask as this configured principal of lesser rights, as an operator"),
-    GlobalOption("--owner", "ID", "owner whose memory it is (owner-default)"),
-    GlobalOption("--agent", "ID", "agent that asks (agent-main)"),
-    GlobalOption("--channel", "ID", "channel of the scope, and of a conversation named without one (local)"),
-    GlobalOption("--chat", "ID", "chat of the scope (chat-1)"),
+    GlobalOption("--as", "NAME", "act as this configured principal with lesser rights (operators only)"),
+    GlobalOption("--owner", "ID", "owner of the memory (default owner-default)"),
+    GlobalOption("--agent", "ID", "agent that makes the request (default agent-main)"),
+    GlobalOption("--channel", "ID", "channel of the scope, and of conversations named without one (default local)"),
+    GlobalOption("--chat", "ID", "chat of the scope (default chat-1)"),
     GlobalOption("--json", None, "print the report as JSON on one line"),
 )
 BY_OPTION: Mapping[str, GlobalOption] = {each.option: each for each in GLOBALS}

@@ -1,4 +1,4 @@
-"""platform capability-snapshot: what a profile allows, and whether that is what a file says; version."""
+"""platform: the capabilities of a profile, the schema of the protocol; version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from argparse import SUPPRESS, Namespace
 from beetle import __version__
 from beetle.cli.flags import read_text
 from beetle.cli.parser import Parser, fill_nothing, typed_option
-from beetle.contracts.errors import Conflict
+from beetle.contracts.errors import Conflict, UnknownOperation, nearest
 
 SHOWN_LINES = 40
 
@@ -67,6 +67,31 @@ def _print_difference(expected: str, text: str, file: str) -> None:
         print("only line ends or the final newline differ")
 
 
+def fill_schema(parser: Parser) -> None:
+    """What `platform schema` takes."""
+    parser.add_argument("operations", nargs="*", metavar="OP", help="only these operations; default: all")
+
+
+def run_schema(typed: Namespace) -> int:
+    """Print the JSON Schema of the protocol.
+
+    Raises:
+        UnknownOperation: it is asked for an operation that does not exist.
+    """
+    import json
+
+    from beetle.contracts.operations import BY_NAME
+    from beetle.contracts.schema import protocol_schema
+
+    asked: list[str] = typed.operations or list(BY_NAME)
+    for name in asked:
+        if name not in BY_NAME:
+            raise UnknownOperation(operation=name, nearest=nearest(name, BY_NAME))
+    rows = [row for name, row in BY_NAME.items() if name in asked]
+    print(json.dumps(protocol_schema(rows), indent=2, ensure_ascii=False))
+    return 0
+
+
 def run_version(typed: Namespace) -> int:
     """Print the version."""
     print(f'{{"version":"{__version__}"}}' if typed_option(typed, "json") else f"beetle {__version__}")
@@ -75,5 +100,6 @@ def run_version(typed: Namespace) -> int:
 
 OWN = {
     "platform capability-snapshot": (fill_capability_snapshot, run_capability_snapshot),
+    "platform schema": (fill_schema, run_schema),
     "version": (fill_nothing, run_version),
 }

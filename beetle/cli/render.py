@@ -300,7 +300,12 @@ def _message(message: TranscriptMessage, width: Width) -> Iterable[str]:
     apart = "" if message.visibility == "shared" else f" [{message.visibility}]"
     yield clip(neutral(f"  {message.role}{speaker}{apart} ({message.message_id})"), width)
     if isinstance(message.content, str):
-        yield from _quote(message.content, "    ", width)
+        from beetle.contracts.tool_parts import lines_of  # few commands show messages
+
+        if message.content or not (message.tool_calls or message.tool_result):
+            yield from _quote(message.content, "    ", width)
+        for line in lines_of(message):
+            yield from _quote(line, "    ", width)
         return
     redacted = message.redacted
     reason = "not shown" if redacted is codec.UNSET else getattr(redacted, "reason", "not shown")

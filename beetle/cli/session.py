@@ -275,7 +275,7 @@ def _refuse_credentials(typed: Namespace) -> None:
         )
     if typed_option(typed, "as") is not None:
         raise Forbidden(
-            reason="a daemon decides who may act as a principal, and none answers",
+            reason="--as needs a daemon, and none answers",
             hint="start one with `beetle start`, or leave --as out",
         )
 
@@ -344,7 +344,7 @@ def _private_text(path: str) -> str:
 def _check_private(path: str, found: os.stat_result) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode):
-        raise InvalidRequest(reason=f"--auth-file: {path} is no regular file", hint="name a regular file")
+        raise InvalidRequest(reason=f"--auth-file: {path} is not a regular file", hint="name a regular file")
     if found.st_uid not in (0, os.geteuid()):
         # Whoever wrote it would choose as whom this user asks, and whose memory it writes.
         reason = f"--auth-file: {path} belongs to the user {found.st_uid}"

@@ -11,13 +11,14 @@ from types import UnionType
 from typing import Any, NoReturn, TypeVar, cast, overload
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.fields import NONBLANK
 
 __all__ = [
-    "UNSET", "Raw", "check_values", "convert_request", "decode_json", "decode_request", "format_us", "from_plain",
+    "UNSET", "Raw", "UnsetType", "check_values", "convert_request", "decode_json", "decode_request", "fields_of",
+    "format_us", "from_plain",
     "from_us", "in_words", "pack", "pack_json", "refuse_double_keys", "replace", "to_plain", "to_us", "to_wire",
     "unique_keys", "unpack", "unpack_any", "unpack_json",
 ]  # fmt: skip
@@ -106,7 +107,7 @@ def decode_request(data: bytes | memoryview | Raw, kind: Any, root: str = "$.arg
     except msgspec.ValidationError as error:
         _refuse(error, root)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(reason=f"the arguments are no valid MessagePack: {error}", path=root) from None
+        raise InvalidRequest(reason=f"the arguments are not valid MessagePack: {error}", path=root) from None
     if not scanned:
         check_values(value, root)
     return value
@@ -126,7 +127,7 @@ def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
     except msgspec.ValidationError as error:
         _refuse(error, root)
     except (ValueError, RecursionError):
-        raise InvalidRequest(reason=f"this is no valid JSON - at {root}", path=root) from None
+        raise InvalidRequest(reason=f"this is not valid JSON - at {root}", path=root) from None
     check_values(value, root)
     return value
 
@@ -253,6 +254,11 @@ def _encodes(text: str) -> bool:
 def replace(value: S, **changes: Any) -> S:
     """A copy of a struct with some fields changed."""
     return msgspec.structs.replace(value, **changes)
+
+
+def fields_of(value: msgspec.Struct) -> dict[str, Any]:
+    """The fields of a struct by name, as they are."""
+    return msgspec.structs.asdict(value)
 
 
 def to_plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from beetle.contracts.fields import Id, Label, Part, Visibility, budgeted
 from beetle.contracts.governance import (
@@ -53,7 +53,10 @@ Source = RefText | Here | OfFact
 
 
 class MessageRecord(Part, frozen=True, kw_only=True):
-    """A message. What is imported is live and has its content; a fingerprint also tells of what is not."""
+    """A message. What is imported is live and has its content; a fingerprint also tells of what is not.
+
+    `tools` is what `tool_parts.tail_of` makes of its tool calls and result; absent without any.
+    """
 
     message_id: Id
     role: StoredRole
@@ -62,6 +65,7 @@ class MessageRecord(Part, frozen=True, kw_only=True):
     content: Content | None
     state: Literal["live", "masked", "deleted"] = "live"
     actor: ActorAttribution | None = None
+    tools: Content | UnsetType = UNSET
 
 
 class AttrRecord(Part, frozen=True, kw_only=True):

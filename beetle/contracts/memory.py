@@ -441,7 +441,7 @@ OPERATIONS: tuple[Operation, ...] = (
         },
         shell=(
             "beetle memory write-procedural --name backup --topic operations --title 'Nightly backup' \\",
-            "      --summary 'When the nightly backup fails' --content-file backup.md",
+            "      --summary 'When the nightly backup fails' --content-file steps.md",
             "beetle memory write-procedural --file skills.json",
         ),
     ),

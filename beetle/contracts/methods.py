@@ -6,13 +6,12 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from beetle.contracts.fields import Request
+from beetle.contracts.arguments import given_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from typing import Literal, overload
 
@@ -234,16 +233,7 @@ class OperationMethods(ABC):
         """
 
     def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
-        """`given` is a request, or a value for its field `first`: a mapping alone is a request."""
-        if given is None:
-            return self.call(operation, fields)
-        if not first or isinstance(given, Request) or (isinstance(given, Mapping) and not fields):
-            if fields:
-                raise TypeError("give a request or its fields, not both")
-            return self.call(operation, given)
-        if first in fields:
-            raise TypeError(f"{first} is given twice")
-        return self.call(operation, {first: given, **fields})
+        return self.call(operation, given_arguments(first, given, fields))
 
     def note(
         self,
@@ -3658,3 +3648,211 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("batch", "requests", request, fields)
+
+
+class SessionMethods(OperationMethods, ABC):
+    """The methods of one conversation: it may be left out where a request needs one."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def finalize_turn_and_maintain(self, request: MemoryFinalizeTurnRequest, /) -> MemoryFinalizeTurnReport: ...
+        @overload
+        def finalize_turn_and_maintain(
+            self,
+            /,
+            *,
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            conversation: Conversation | Mapping[str, Any] = ...,
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+        @overload
+        def finalize_turn_and_maintain(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+
+    def finalize_turn_and_maintain(
+        self, request: MemoryFinalizeTurnRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryFinalizeTurnReport:
+        """Commit one delivered turn as evidence, then maintain its conversation or queue a job for it;
+        `conversation` is the session's when left out."""
+        return self._ask("memory.finalize_turn", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def commit_transcript(self, request: MemoryTranscriptCommitRequest, /) -> MemoryTranscriptCommitReport: ...
+        @overload
+        def commit_transcript(
+            self,
+            /,
+            *,
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+            conversation: Conversation | Mapping[str, Any] = ...,
+        ) -> MemoryTranscriptCommitReport: ...
+        @overload
+        def commit_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+        ) -> MemoryTranscriptCommitReport: ...
+
+    def commit_transcript(
+        self, request: MemoryTranscriptCommitRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptCommitReport:
+        """Commit delivered turns as evidence: all of them or none; `conversation` is the session's when left
+        out."""
+        return self._ask("transcript.commit", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def replay_transcript(self, request: MemoryTranscriptReplayRequest, /) -> MemoryTranscriptReplayReport: ...
+        @overload
+        def replay_transcript(
+            self,
+            /,
+            *,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+        @overload
+        def replay_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+
+    def replay_transcript(
+        self, request: MemoryTranscriptReplayRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptReplayReport:
+        """Read a conversation's turns in sequence order through one view; `conversation` is the session's when left
+        out."""
+        return self._ask("transcript.replay", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def export_transcript(self, request: MemoryTranscriptExportRequest, /) -> MemoryTranscriptExportReport: ...
+        @overload
+        def export_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+        @overload
+        def export_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+
+    def export_transcript(
+        self, request: MemoryTranscriptExportRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptExportReport:
+        """Read a conversation's exportable turns in sequence order; `conversation` is the session's when left
+        out."""
+        return self._ask("transcript.export", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def transcript_timeline(
+            self, request: MemoryTranscriptTimelineRequest, /
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        def transcript_timeline(
+            self,
+            /,
+            *,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        def transcript_timeline(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+
+    def transcript_timeline(
+        self,
+        request: MemoryTranscriptTimelineRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptTimelineReport:
+        """One page of a conversation, placed by sequence or time; turns come in sequence order; `conversation` is
+        the session's when left out."""
+        return self._ask("transcript.timeline", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def request_transcript_lifecycle(
+            self, request: MemoryTranscriptLifecycleRequest, /
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        def request_transcript_lifecycle(
+            self,
+            /,
+            *,
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        def request_transcript_lifecycle(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+
+    def request_transcript_lifecycle(
+        self,
+        request: MemoryTranscriptLifecycleRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptLifecycleReport:
+        """Archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`); `conversation`
+        is the session's when left out."""
+        return self._ask("transcript.lifecycle", "conversation", request, fields)

@@ -15,7 +15,7 @@ EVERYWHERE = frozenset[TransportName]({"in_process", "unix_socket", "cli"})
 SOCKET = frozenset[TransportName]({"unix_socket"})
 NO_FIELDS: Mapping[str, Any] = {}
 
-Section = Literal["Daemon", "Memory", "Any operation", "This machine", "Access", "Care"]
+Section = Literal["Daemon", "Memory", "Any operation", "Installation", "Access", "Maintenance"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 """Headings of `beetle --help`, in its order."""
 
@@ -34,20 +34,20 @@ class Group(NamedTuple):
 DAEMON = Group("Daemon")
 MEMORY = Group("Memory", "memory", "write, recall, project and inspect governed memory")
 SKILL = Group("Memory", "skill", "runtime skills: learned procedures")
-AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills: what the mounted folders hold")
-TOOL_REGISTRY = Group("Memory", "tool-registry", "the host's tools, as they are registered here")
+AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills in the mounted folders")
+TOOL_REGISTRY = Group("Memory", "tool-registry", "registered tools of the host")
 LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
-GOVERNANCE = Group("Memory", "governance", "what waits to be decided: list, accept, reject, retry")
+GOVERNANCE = Group("Memory", "governance", "candidates and jobs that wait: list, accept, reject, retry")
 PRIVATE = Group("Memory", "private", "the private plane, for its owner")
 EVOLVE = Group("Memory", "evolve", "proposed changes: preview, then apply or withdraw them")
 ANY = Group("Any operation")
 DEVICE = Group("Access", "device", "devices that authenticate with their own key")
 TRANSPORT = Group("Access", "transport", "transports and their state")
-CARE = Group("Care")
-CONSOLE = Group("Care", "console", "the machine, the runtime and its sessions")
-HARNESS = Group("Care", "harness", "fixtures in temporary stores, and their gates")
-SNAPSHOT = Group("Care", "snapshot", "copies of the whole store: create, verify, restore, prune")
+CARE = Group("Maintenance")
+CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
+HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
+SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 
 class Operation(NamedTuple):

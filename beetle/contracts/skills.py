@@ -208,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "edit a runtime skill as a new revision; omitted fields stay unchanged",
         word="name",
         example={"name": "backup", "title": "Nightly backup of the store", "edit_reason": "new host"},
-        shell=("beetle skill edit backup --procedure-file backup.md --edit-reason 'new host'",),
+        shell=("beetle skill edit backup --procedure-file steps.md --edit-reason 'new host'",),
     ),
     Operation(
         "skill.set_enabled", "set_runtime_skill_enabled", RuntimeSkillSetEnabledRequest, RuntimeSkillMutationReport,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -53,8 +53,27 @@ class ActorAttribution(Part, frozen=True, kw_only=True):
     trigger: Annotated[Label, Meta(description="what triggered the message")] | None = None
 
 
+class ToolCall(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool that a message calls."""
+
+    tool: Annotated[Id, Meta(description="name of the tool")]
+    call_id: Annotated[Id, Meta(description="id of the call, which its result names")] | None = None
+    arguments: Annotated[dict[str, Any], Meta(description="its arguments by name, any JSON")] | None = None
+    brief: Annotated[str, Meta(max_length=200, description="the call in short")] | None = None
+
+
+class ToolResult(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What a tool answered, besides the text of its message."""
+
+    call_id: Annotated[Id, Meta(description="id of the call that it answers")] | None = None
+    tool: Annotated[Id, Meta(description="name of the tool")] | None = None
+    failed: Annotated[bool, Meta(description="whether the call failed")] = False
+    output: Annotated[dict[str, Any], Meta(description="structured output, any JSON")] | None = None
+
+
 class MessageDelta(Part, frozen=True, kw_only=True):
-    """One message of a turn. `at` defaults to its turn's."""
+    """One message of a turn. `at` defaults to its turn's. Its tool calls and result count as content: they are private,
+    found and erased with it, and count with it against `message_content_bytes`."""
 
     message_id: Annotated[Id, Meta(description="unique in its conversation")]
     role: Annotated[Role, Meta(description="role of the sender in the conversation")]
@@ -62,6 +81,14 @@ class MessageDelta(Part, frozen=True, kw_only=True):
     at: Annotated[Time, Meta(description="time of the message; default: the turn's time")] | None = None
     visibility: Annotated[Visibility, Meta(description="visibility of the content")] = "shared"
     actor: ActorAttribution | None = None
+    tool_calls: Annotated[
+        tuple[ToolCall, ...], Meta(max_length=128, description="tools that the message calls, in order")
+    ] = ()
+    tool_result: Annotated[ToolResult, Meta(description="the tool's answer; of a message of role tool")] | None = None
+
+    def __post_init__(self) -> None:
+        if self.tool_result is not None and self.role != "tool":
+            raise ValueError("tool_result is of a message of role tool alone")
 
 
 class HostOpaqueRef(Part, frozen=True, kw_only=True):
@@ -165,10 +192,29 @@ class ActorView(Piece, frozen=True, kw_only=True):
     trigger: Open[str | None] = None
 
 
+class ToolCallView(Piece, frozen=True, kw_only=True):
+    """A tool call in a report."""
+
+    tool: Evidence[str]
+    call_id: Evidence[str | None] = None
+    arguments: Evidence[dict[str, Any] | None] = None
+    brief: Evidence[str | None] = None
+
+
+class ToolResultView(Piece, frozen=True, kw_only=True):
+    """What a tool answered, in a report."""
+
+    call_id: Evidence[str | None] = None
+    tool: Evidence[str | None] = None
+    failed: Evidence[bool] = False
+    output: Evidence[dict[str, Any] | None] = None
+
+
 class TranscriptMessage(Piece, frozen=True, kw_only=True):
     """A message in a report: `content` where the view may see it, else `redacted`.
 
-    `state`, `digest` and `deletion` are what the gate decides with; it takes `digest` and `deletion` out again.
+    `tool_calls` and `tool_result` are there where the message has them and its content is shown. `state`, `digest` and
+    `deletion` are what the gate decides with; it takes `digest` and `deletion` out again.
     """
 
     message_id: Open[str]
@@ -178,6 +224,8 @@ class TranscriptMessage(Piece, frozen=True, kw_only=True):
     state: Open[Literal["live", "masked", "deleted"]]
     actor: Evidence[ActorView | None] = None
     content: Evidence[str | UnsetType] = UNSET
+    tool_calls: Evidence[tuple[ToolCallView, ...] | UnsetType] = UNSET
+    tool_result: Evidence[ToolResultView | UnsetType] = UNSET
     redacted: Open[Redacted | UnsetType] = UNSET
     length: Evidence[int | UnsetType] = UNSET
     digest: Evidence[str | UnsetType] = UNSET

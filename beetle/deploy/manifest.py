@@ -44,7 +44,7 @@ class Manifest(NamedTuple):
 class BrokenManifest(IntegrityViolation):
     """The MANIFEST cannot be read as one."""
 
-    template = "{path} is no list of a tree's files: {reason}"
+    template = "{path} is not a valid list of files: {reason}"
     hint_template = "get this build again; the present one is incomplete"
 
 

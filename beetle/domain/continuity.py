@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from beetle.contracts.codec import decode_request, pack
+from beetle.contracts.codec import UNSET, decode_request, pack
 from beetle.contracts.continuity_records import (
     Body,
     Envelope,
@@ -23,6 +23,7 @@ from beetle.contracts.continuity_records import (
 from beetle.contracts.errors import BeetleError, IntegrityViolation, InvalidRequest
 from beetle.contracts.refs import evidence_named
 from beetle.contracts.skills import SKILL_PREFIX
+from beetle.contracts.tool_parts import is_tail
 from beetle.domain.fingerprint import fingerprint_of
 from beetle.domain.governance import FITTING, SEALED
 
@@ -184,6 +185,8 @@ def _check_conversations(records: Records, kind: str, private: bool) -> None:
             for message in turn.messages:
                 if message.state != "live" or message.content is None or message.visibility not in allowed:
                     raise _wrong("a message that may not leave its store", here)
+                if message.tools is not UNSET and not is_tail(message.tools):
+                    raise _wrong("tool calls or a result that no store wrote", here)
             if any(attr.message is not None and attr.message >= len(said) for attr in turn.attrs):
                 raise _wrong("an attr is of no message of its turn", here)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from beetle.contracts.codec import pack, to_us
+from beetle.contracts.tool_parts import is_tail, tail_of
 from beetle.contracts.transcript import CanonicalTurnDelta, MessageDelta
 
 
@@ -35,7 +36,8 @@ def shown_digest(key: bytes, record: Sequence[Any], digest: bytes) -> bytes:
 
 
 def turn_digest(key: bytes, turn: CanonicalTurnDelta) -> bytes:
-    """Of turn_id, at, the messages (id, role, content, at, visibility, actor) and the host refs; attrs are not covered.
+    """Of turn_id, at, the messages (id, role, content, at, visibility, actor, tool calls and result) and the host refs;
+    attrs are not covered.
 
     An absent `at` of a message is the turn's, so saying it again changes nothing.
     """
@@ -49,7 +51,7 @@ def parts_digest(key: bytes, turn_id: str, at: int, messages: Sequence[Any], ref
     """`turn_digest` of a turn's parts.
 
     Args:
-        messages: (id, role, content, at, visibility, actor's fields or None) of each.
+        messages: `message_part` of each.
         refs: (kind, ref_id, relation, label, sorted views) of each.
     """
     return keyed(key, "turn", pack((turn_id, at, messages, refs)))
@@ -64,7 +66,26 @@ def _message(message: MessageDelta, turn_at: int) -> tuple[Any, ...]:
     actor = message.actor
     who = None if actor is None else tuple(getattr(actor, name) for name in actor.__struct_fields__)
     at = turn_at if message.at is None else to_us(message.at)
-    return (message.message_id, message.role, message.content, at, message.visibility, who)
+    tail = tail_of(message.tool_calls, message.tool_result)
+    said = (message.content + tail, len(message.content))
+    return message_part((message.message_id, message.role), said, at, message.visibility, who)
+
+
+def message_part(
+    named: tuple[str, str], said: tuple[str | None, int], at: int, visibility: str, actor: Any
+) -> tuple[Any, ...]:
+    """A message as its turn's digest covers it.
+
+    Args:
+        named: its id and role.
+        said: the text that is stored, and the length of the content in it; tool calls and results stand behind that.
+        actor: its fields, or None where there is none.
+    """
+    text, length = said
+    tail = "" if text is None else text[length:]
+    if text is None or not tail or not is_tail(tail):
+        return (*named, text, at, visibility, actor)
+    return (*named, text[:length], at, visibility, actor, tail)
 
 
 def encode(data: bytes) -> str:

@@ -93,13 +93,13 @@ def _text(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise _broken(path, "it is no regular file", "$")
+            raise _broken(path, "it is not a regular file", "$")
         if found.st_size > MOST_BYTES:
             raise _broken(path, f"it has more than {MOST_BYTES} bytes", "$")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError:
-        raise _broken(path, "it is no UTF-8", "$") from None
+        raise _broken(path, "it is not valid UTF-8", "$") from None
     except OSError as error:
         raise _broken(path, f"it cannot be read: {error.strerror}", "$") from None
     finally:

@@ -13,13 +13,17 @@ from beetle.store.engine.transaction import Reading, Row, Writing
 
 
 class PreparedMessage(NamedTuple):
-    """A message ready to be written. `at` in microseconds; `fields` are its recall-index fields, None if unindexed."""
+    """A message ready to be written. `at` in microseconds; `fields` are its recall-index fields, None if unindexed.
+
+    `content` is the text with the tool calls and results behind it, `length` the characters of it without them.
+    """
 
     message_id: str
     role: str
     at: int
     visibility: str
     content: str
+    length: int
     digest: bytes
     actor: tuple[str | None, ...]
     fields: tuple[str, str, str] | None
@@ -167,7 +171,7 @@ def add_turn(
     for position, message in enumerate(turn.messages):
         row = (
             key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.at,
-            message.visibility, len(message.content), message.digest, *message.actor,
+            message.visibility, message.length, message.digest, *message.actor,
         )  # fmt: skip
         try:
             message_key = tx.insert(NEW_MESSAGE_SQL, *row)
@@ -200,7 +204,7 @@ def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, no
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages + 1
     messages = [
         (conversation, position, ordinal + position, each.message_id, each.role, None, each.at, each.visibility, "live",
-         len(each.content), each.digest, *each.actor, None)
+         each.length, each.digest, *each.actor, None)
         for position, each in enumerate(turn.messages)
     ]  # fmt: skip
     refs = [(at, ref.kind, ref.ref_id, ref.relation, ref.visibility, ref.label) for at, ref in enumerate(turn.refs)]

@@ -45,9 +45,11 @@ UNION ALL
 SELECT b.message, 'none', 1 FROM body b LEFT JOIN message m ON m.message = b.message WHERE m.message IS NULL
 LIMIT 100
 """
+# Behind a content may stand tool calls and results.
 LENGTH_SQL = """
 SELECT m.message FROM message m JOIN body b ON b.message = m.message
-WHERE m.length <> length(b.content) AND instr(b.content, char(0)) = 0 LIMIT 100
+WHERE m.length <> length(b.content) AND instr(b.content, char(0)) = 0
+  AND (m.length > length(b.content) OR substr(b.content, m.length + 1, 8) <> char(10) || '{"tool_') LIMIT 100
 """
 COUNTERS_SQL = """
 SELECT c.conversation, c.turns, count(t.turn), c.last_sequence, coalesce(max(t.sequence), 0), c.messages,

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from beetle.contracts.codec import UNSET, format_us
+from beetle.contracts.codec import UNSET, fields_of, format_us
+from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
     ActorView,
     AttrView,
     ConversationSummary,
     DeletedContent,
     HostRefView,
+    ToolCallView,
+    ToolResultView,
     TranscriptMessage,
     TranscriptTurn,
 )
@@ -37,7 +40,8 @@ WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence
 TURNS_SQL = TURN_COLUMNS + "LIMIT ?"
 TURNS_BACK_SQL = TURN_COLUMNS + "DESC LIMIT ?"
 SIZE_COLUMNS = """
-SELECT (SELECT coalesce(sum(m.length + length(m.message_id)), 0) FROM message m WHERE m.turn = t.turn)
+SELECT (SELECT coalesce(sum(coalesce(octet_length(b.content), 0) + length(m.message_id)), 0)
+    FROM message m LEFT JOIN body b ON b.message = m.message WHERE m.turn = t.turn)
   + (SELECT coalesce(sum(length(a.value)), 0) FROM attr a WHERE a.turn = t.turn)
 FROM turn t WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence
 """
@@ -150,6 +154,7 @@ def _message(proof: Proof, *row: Any) -> TranscriptMessage:
     message, message_id, role, at, visibility, state, length, digest, committed_at, *rest = row
     *actor, content, deleted_at, deleted_by = rest
     shown, sound = proof((message, committed_at), digest, content)
+    said, (calls, result) = _parted(content, length) if sound else (None, ((), None))
     deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
     return TranscriptMessage(
         message_id=message_id,
@@ -158,11 +163,20 @@ def _message(proof: Proof, *row: Any) -> TranscriptMessage:
         visibility=visibility,
         state=state,
         actor=ActorView(**dict(zip(ActorView.__struct_fields__, actor, strict=True))) if any(actor) else None,
-        content=content if content is not None and sound else UNSET,
+        content=UNSET if said is None else said,
+        tool_calls=tuple(ToolCallView(**fields_of(each)) for each in calls) or UNSET,
+        tool_result=UNSET if result is None else ToolResultView(**fields_of(result)),
         length=length,
         digest=shown,
         deletion=deletion,
     )
+
+
+def _parted(text: str | None, length: int) -> tuple[str | None, Parts]:
+    """A stored text as its content and what stands behind it; whole where no such part was written, as repair tells."""
+    if text is None or len(text) == length or not is_tail(text[length:]):
+        return text, ((), None)
+    return text[:length], parts_of(text[length:])
 
 
 def _ref(kind: str, ref_id: str, relation: str | None, label: str | None, visibility: str) -> HostRefView:

@@ -319,7 +319,7 @@ def _holds_surrogate(raw: bytes | bytearray) -> bool:
             try:
                 piece.decode("utf-8", "surrogatepass")
             except UnicodeDecodeError:
-                raise InvalidFrame(reason="a string is no UTF-8") from None
+                raise InvalidFrame(reason="a string is not valid UTF-8") from None
             found = True
     return found
 

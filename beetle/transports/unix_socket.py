@@ -24,6 +24,7 @@ from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
 from beetle.transports.messages import answered, decoded, defect_of, event_frame, id_of, refused
 from beetle.transports.room import FREE_BYTES, RETRY_MS, HeldBytes, Places, Share
+from beetle.transports.turned_away import TurnedAway
 
 log = logging.getLogger("beetle.socket")
 
@@ -63,6 +64,7 @@ class SocketServer:
         self._looking: threading.Timer | None = None
         self._stopping = threading.Event()
         self._listening: Listening | None = None
+        self._turned_away = TurnedAway()
         self._acceptor = threading.Thread(target=self._accept, name="beetle-accept", daemon=True)
 
     def start(self) -> None:
@@ -117,14 +119,19 @@ class SocketServer:
 
     def _accept(self) -> None:
         assert self._listening is not None
-        failing = False
-        while True:
+        listening, failing = self._listening.socket, False
+        listening.setblocking(False)
+        waiting = select.poll()
+        waiting.register(listening, select.POLLIN)
+        while not self._stopping.is_set():
+            waiting.poll(self._turned_away.next_ms)
+            self._turned_away.end()
             try:
-                peer, _ = self._listening.socket.accept()
+                peer, _ = listening.accept()
+            except BlockingIOError:
+                continue
             except OSError as error:
-                if self._stopping.is_set():
-                    return
-                if not failing:
+                if not failing and not self._stopping.is_set():
                     log.warning("accept failed: %s", error.strerror)
                 failing = True
                 # Out of descriptors or memory: only a connection that ends helps. It is tried until the daemon ends,
@@ -132,16 +139,15 @@ class SocketServer:
                 self._stopping.wait(RETRY_SECONDS)
                 continue
             failing = False
-            if self._stopping.is_set():
-                peer.close()
-                return
+            peer.setblocking(True)
             self._admit(peer)
+        self._turned_away.close()
 
     def _admit(self, peer: socket.socket) -> None:
         try:
             connection = _Connection(peer, self._dispatcher, self._principals, self._places, self._held, self._forget)
         except Overloaded as error:
-            _turn_away(peer, error)
+            self._turned_away.add(peer, error)
             return
         except OSError as error:
             log.warning("a connection was not taken: %s", error.strerror)
@@ -153,7 +159,8 @@ class SocketServer:
             connection.start()
         except RuntimeError:  # the system has no thread left
             self._forget(connection)
-            _turn_away(peer, Overloaded(what="too many threads run", maximum=len(self._open), retry_after_ms=RETRY_MS))
+            full = Overloaded(what="too many threads run", maximum=len(self._open), retry_after_ms=RETRY_MS)
+            self._turned_away.add(peer, full)
 
     def _forget(self, connection: _Connection) -> None:
         with self._guard:
@@ -482,17 +489,6 @@ class _Connection:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # it does not listen
-
-
-def _turn_away(peer: socket.socket, error: Overloaded) -> None:
-    """Say why without waiting, and close."""
-    try:
-        peer.setblocking(False)
-        peer.send(pack(refused(None, error)))
-    except OSError:
-        pass  # it has gone already
-    finally:
-        peer.close()
 
 
 def _credentials(peer: socket.socket) -> Peer:

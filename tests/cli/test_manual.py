@@ -28,14 +28,6 @@ def texts(file: Path) -> Iterator[str]:
             yield node.value
 
 
-SAID = [
-    (file.relative_to(REPOSITORY).as_posix(), text)
-    for folder in ("beetle", "tui")
-    for file in sorted((REPOSITORY / folder).rglob("*.py"))
-    for text in texts(file)
-]
-
-
 def test_every_page_of_the_docs_is_listed_and_shown(beetle: CommandLine) -> None:
     said = beetle.run("--json", "help")
     assert sorted(each["topic"] for each in said.json["topics"]) == PAGES
@@ -80,8 +72,14 @@ def test_what_is_neither_a_page_nor_a_command_is_refused(
 
 def test_nothing_that_is_said_names_a_page_that_is_not_installed() -> None:
     page = re.compile(rf"\bdocs/|\b({'|'.join(PAGES)})\.md\b")
-    assert [each for each in SAID if page.search(each[1]) and each[0] != "beetle/cli/manual.py"] == []
-    named = {topic: where for where, text in SAID for topic in NAMED.findall(text)}
+    said = [
+        (file.relative_to(REPOSITORY).as_posix(), text)
+        for folder in ("beetle", "tui")
+        for file in sorted((REPOSITORY / folder).rglob("*.py"))
+        for text in texts(file)
+    ]
+    assert [each for each in said if page.search(each[1]) and each[0] != "beetle/cli/manual.py"] == []
+    named = {topic: where for where, text in said for topic in NAMED.findall(text)}
     assert {topic: where for topic, where in named.items() if topic not in PAGES} == {}
     assert {"configuration", "console"} <= named.keys()
 

@@ -9,13 +9,14 @@ from uuid import uuid4
 
 import pytest
 
+from beetle.open import Opened, open_store
 from tests.built import ONE_FILE, need_build
-from tests.conformance.doors import CommandLine, Daemon, Door, InProcess, Socket
+from tests.conformance.doors import PROFILE, AsyncSocket, CommandLine, Daemon, Door, InProcess, Socket
 
 DOORS = ("in_process", "socket")
 """What every case goes through."""
 COMMANDS = ("cli", "one_file_cli")
-ALL_DOORS = (*DOORS, "one_file_socket", *COMMANDS)
+ALL_DOORS = (*DOORS, "async_socket", "one_file_socket", *COMMANDS)
 """What one case of each operation goes through: behind the others is the same socket."""
 
 
@@ -45,14 +46,37 @@ def one_file_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon
     assert len([each for each in cache.iterdir() if not each.name.startswith(".")]) == 1
 
 
+class OneStore:
+    """The store that all cases in this process share, each with an owner of its own; a case may close it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: Opened | None = None
+
+    @property
+    def opened(self) -> Opened:
+        if self._opened is None or self._opened.store.closed:
+            self._opened = open_store(str(self._path), PROFILE)
+        return self._opened
+
+
+@pytest.fixture(scope="session")
+def one_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneStore]:
+    """Making a store takes longer than most cases in it."""
+    store = OneStore(tmp_path_factory.mktemp("store") / "beetle.db")
+    yield store
+    store.opened.store.close()
+
+
 @contextmanager
 def open_door(name: str, request: pytest.FixtureRequest) -> Iterator[Door]:
     """A door by its name, for an owner whom no other case shares."""
     owner = f"owner-{uuid4().hex[:12]}"
     if name == "in_process":
-        found: InProcess | Socket = InProcess(owner, request.getfixturevalue("tmp_path") / "beetle.db")
+        shared = request.getfixturevalue("one_store").opened
+        found: InProcess | Socket = InProcess(owner, request.getfixturevalue("tmp_path") / "beetle.db", shared=shared)
     else:
-        kind = CommandLine if name in COMMANDS else Socket
+        kind = CommandLine if name in COMMANDS else AsyncSocket if name == "async_socket" else Socket
         found = kind(owner, request.getfixturevalue("one_file_daemon" if name.startswith("one_file") else "daemon"))
     try:
         yield found

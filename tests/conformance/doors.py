@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
@@ -141,12 +142,16 @@ class InProcess(Door):
     views = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")
     principal = f"embedded:{DEFAULT_AGENT}"
 
-    def __init__(self, owner: str, path: Path, profile: str = PROFILE, **more: Any) -> None:
-        """`more` goes to the opening of the store: surroundings, a backend, a VFS."""
+    def __init__(
+        self, owner: str, path: Path, profile: str = PROFILE, *, shared: Opened | None = None, **more: Any
+    ) -> None:
+        """`more` goes to the opening of the store: surroundings, a backend, a VFS. `shared` is an open store that other
+        owners use too; this door has one of its own at `path` only once it is opened again."""
         super().__init__(owner)
         self.path = path
         self._how = {"profile_name": profile, **more}
-        self.opened: Opened = open_store(str(path), **self._how)
+        self._shared = shared is not None
+        self.opened: Opened = shared or open_store(str(path), **self._how)
 
     def embedded(self, owner: str, caller: Caller | None = None) -> Embedded:
         where = WireScope(owner_id=owner, channel=DEFAULT_CHANNEL, chat_id=DEFAULT_CHAT)
@@ -177,12 +182,14 @@ class InProcess(Door):
 
     def restart(self, **more: Any) -> None:
         """Close the store and open it again, from now on with `more`."""
-        self.opened.store.close()
+        self.close()
         self._how.update(more)
+        self._shared = False
         self.opened = open_store(str(self.path), **self._how)
 
     def close(self) -> None:
-        self.opened.store.close()
+        if not self._shared:
+            self.opened.store.close()
 
 
 class Daemon:
@@ -288,6 +295,42 @@ class Socket(Door):
         self.client.close()
         if self._typed is not None:
             self._typed.close()
+
+
+class AsyncSocket(Socket):
+    """`beetle.async_client.AsyncClient` over the same socket, in a loop of its own that runs while it is asked."""
+
+    name = "async_socket"
+
+    def __init__(self, owner: str, daemon: Daemon) -> None:
+        from beetle.async_client import AsyncClient
+
+        super().__init__(owner, daemon)
+        self._runner = asyncio.Runner()
+        self._tasks = AsyncClient(str(daemon.socket))
+
+    def ask(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        scope: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Answer:
+        where = WireScope(**self.wire_scope(scope))
+
+        async def asked() -> Answer:
+            report = await self._tasks.call(
+                op, args, scope=where, idempotency_key=idempotency_key, deadline_ms=deadline_ms
+            )
+            return Answer(plain(report), self._tasks.repeated)
+
+        return self._runner.run(asked())
+
+    def close(self) -> None:
+        self._runner.run(self._tasks.close())
+        self._runner.close()
+        super().close()
 
 
 class Connection:

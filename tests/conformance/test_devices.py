@@ -237,6 +237,6 @@ def test_a_refused_change_of_the_daemon_names_who_may(in_process: InProcess) -> 
 
     agent = embedded_caller("owner-one")._replace(kind="principal", name="agent")
     for op in ("device.add", "device.update", "device.rotate_key", "device.remove", "transport.update"):
-        with pytest.raises(BeetleError, match="is no operator") as caught:
+        with pytest.raises(BeetleError, match="is not an operator") as caught:
             in_process.ask(op, {}, caller=agent)
         assert caught.value.key == "forbidden" and caught.value.hint

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.building import CONVERSATION, contents, replay, talk, turn
-from tests.conformance.conftest import running_daemon
+from tests.conformance.conftest import OneStore, running_daemon
 from tests.conformance.doors import Daemon, Door, InProcess
 
 
@@ -16,6 +17,14 @@ def daemon() -> Iterator[Daemon]:
     """A daemon of this module's own: what others prepare would go with a restore, and their snapshots be counted."""
     with running_daemon() as running:
         yield running
+
+
+@pytest.fixture
+def one_store(tmp_path: Path) -> Iterator[OneStore]:
+    """A store of each case's own, for the same reasons."""
+    store = OneStore(tmp_path / "one.db")
+    yield store
+    store.opened.store.close()
 
 
 def made(door: Door, **more: str) -> str:

@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(tmp_path: Path, wrong: s
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(InvalidRequest, match=r"pipe\.json: it is no regular file"):
+    with pytest.raises(InvalidRequest, match=r"pipe\.json: it is not a regular file"):
         load(str(tmp_path), ())
 
 

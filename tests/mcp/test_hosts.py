@@ -71,6 +71,7 @@ def test_an_entry_is_shown_merged_changed_and_removed(
     assert str(file) in shown
     assert not file.exists(), "it was only shown"
     text = shown[shown.index("\n\n") + 2 : shown.index("\nTo write it")]
+    assert shown.endswith(f"To write it: beetle --store /data/b.db mcp --install {name} --write\n")
     entry = value_of(name, text)[host.keys[0]][ENTRY]
     assert [entry["command"], *entry["args"]][-3:] == ["--store", "/data/b.db", "mcp"]
 

@@ -11,6 +11,7 @@ import pytest
 
 from beetle.contracts.operations import OPERATIONS
 from beetle.open import state_fingerprint
+from beetle.runtime.host import log_head
 from tests.sdk.recorded import Request
 from tests.sdk.reopened import ReopenedStore, ReopenedStores, comparable
 from tests.sdk.script import TALK, mount_skills, said, steps
@@ -77,7 +78,9 @@ def test_an_operation_is_in_the_script_or_has_a_reason(operation: str) -> None:
     assert (operation in {each.op for each in steps()}) != (operation in NOT_IN_THE_SCRIPT)
 
 
-def test_the_same_run_is_told_the_same_by_every_backend(tmp_path: Path) -> None:
+def test_the_same_run_is_told_the_same_by_every_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A store in memory never signs its log by the clock.
+    monkeypatch.setattr(log_head, "SIGN_AFTER_S", 24 * 3600)
     places = ReopenedStores(skill_dirs=mount_skills(tmp_path / "mounted"))
     try:
         for step in steps():

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 RIGHT = """\
 from datetime import UTC, datetime
 
+from beetle.async_client import AsyncClient
 from beetle.client import Client
 from beetle.contracts.common import Conversation
 from beetle.contracts.errors import BeetleError, NotFound
@@ -68,6 +69,25 @@ def look(memory: MemoryRuntime | Client) -> list[str]:
     return found
 
 
+async def ask(memory: AsyncClient) -> list[str]:
+    report = await memory.commit_transcript(conversation={"conversation_id": "c1"}, turns=[TURN])
+    found = [each.turn_id for each in report.turns]
+    hits: MemoryRecallReport = await memory.recall("key", limit=3, planes=["evidence"])
+    found += [hit.ref for hit in hits.hits]
+    async with await memory.subscribe(["transcript"]) as events:
+        async for event in events:
+            found.append(event.topic or "")
+    session = memory.session(owner="ada", conversation="c1")
+    found += [each.turn_id for each in (await session.replay_transcript(view="host_ui")).turns]
+    return found
+
+
+def talk(memory: Client) -> int:
+    session = memory.session(owner="ada", agent="main", conversation="c1")
+    session.commit_transcript(conversation=Conversation(conversation_id="c2"), turns=[TURN])
+    return session.commit_transcript(turns=[TURN]).committed
+
+
 with MemoryRuntime.open(backend="in-memory") as runtime:
     remember(runtime)
 with Client("/run/beetle.sock") as client:
@@ -78,8 +98,16 @@ WRONG = {
     "memory.recall(limit=3)": "a required field is missing",
     'memory.recall(query="key", planes=["evidense"])': "no such plane",
     'memory.set_runtime_skill_enabled(name="n", enabled="no")': "a text is no bool",
+    "tasks.recall(limit=3)": "a required field is missing",
+    "tasks.hello().server": "a coroutine is no report",
 }
-HEAD = "from beetle.client import Client\n\nmemory = Client('s')\n"
+HEAD = """\
+from beetle.async_client import AsyncClient
+from beetle.client import Client
+
+memory = Client("s")
+tasks = AsyncClient("s")
+"""
 
 
 @pytest.fixture(scope="module")

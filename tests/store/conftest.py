@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import shutil
@@ -32,8 +31,6 @@ PROFILE = "profile-server-linux-dev-full"
 DISK_BACKENDS = ("sqlite", "embedded", "file")
 CONVERSATION = {"channel_id": "local", "conversation_id": "c1"}
 AT = "2024-03-09T12:00:00Z"
-shipped = functools.cache(load_profile)
-"""A profile by name, read once: a sweep opens thousands of stores, and reading it is a tenth of what a point costs."""
 
 
 def open_runtime(
@@ -45,7 +42,7 @@ def open_runtime(
     **settings: Any,
 ) -> MemoryRuntime:
     """A runtime for the owner of this process; `settings` replace fields of StoreSettings."""
-    profile = shipped(PROFILE)
+    profile = load_profile(PROFILE)
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
     store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
     identity = open_identity(store, None)

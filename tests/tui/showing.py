@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from beetle.client import Client
 from beetle.contracts.common import MemoryIdentity, MemoryScope
@@ -34,8 +36,7 @@ class Shown:
     @property
     def lines(self) -> list[str]:
         """What is on the screen, line by line."""
-        screen = self.console.screen
-        return [strip.text.rstrip() for strip in screen._compositor.render_strips(self.console.size)]
+        return [strip.text.rstrip() for strip in painted(self.console)]
 
     @property
     def text(self) -> str:
@@ -63,11 +64,22 @@ class Shown:
 
     async def until_shown(self, *texts: str) -> None:
         """Wait until all of these are on the screen; the state of the area counts as if it had all the room."""
-        await self.until(lambda: all(each in self.text or each in self.state for each in texts))
+
+        def all_shown() -> bool:
+            shown = "\n".join((self.text, self.state))
+            return all(each in shown for each in texts)
+
+        await self.until(all_shown)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()
+
+
+def painted(console: Console) -> list[Strip]:
+    """What the terminal would show, with what shines through from the screens below."""
+    visible_screen_stack.set(console._background_screens)
+    return console.screen._compositor.render_strips(console.size)
 
 
 def show(

@@ -24,7 +24,7 @@ from beetle_tui.palette import Palette
 from beetle_tui.places import places
 from beetle_tui.theme import CONTRAST, THEME_NAMES, THEMES, usual_theme
 from tests.running import Daemon
-from tests.tui.showing import Shown, at, running, show
+from tests.tui.showing import Shown, at, painted, running, show
 from tests.tui.test_command import Terminal, clean  # noqa: F401 - a fixture
 
 
@@ -48,7 +48,7 @@ def looked(daemon: Daemon, look: Any, **options: Any) -> None:
 def colours(shown: Shown) -> set[ColorType]:
     """The kinds of colours that are sent to the terminal."""
     found: set[ColorType] = set()
-    for strip in shown.console.screen._compositor.render_strips(shown.console.size):
+    for strip in painted(shown.console):
         styles = [part.style for part in strip if part.style is not None]
         found |= {each.type for style in styles for each in (style.color, style.bgcolor) if each is not None}
     return found

@@ -19,7 +19,7 @@ from beetle_tui.palette import MOST_LINES, Entry, Palette, found
 from beetle_tui.panels import Facts
 from beetle_tui.screens import SCREENS
 from tests.running import ROOT, Daemon
-from tests.tui.showing import Shown, at, commit, running, show, turn
+from tests.tui.showing import Shown, at, commit, painted, running, show, turn
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_without_colours_everything_is_still_told_apart(daemon: Daemon, monkeypa
     monkeypatch.setenv("NO_COLOR", "1")
 
     def reversed_texts(shown: Shown) -> list[str]:
-        strips = shown.console.screen._compositor.render_strips(shown.console.size)
+        strips = painted(shown.console)
         return [part.text.strip() for strip in strips for part in strip if part.style and part.style.reverse]
 
     async def look(shown: Shown) -> None:

@@ -1,6 +1,7 @@
 """Pictures of every screen: its characters, and the styles of two themes, held against those of the last time.
 
-`BEETLE_PICTURES=write` writes them anew, and those in docs/console.md: look at what has changed before it is committed.
+`BEETLE_PICTURES=write` writes them anew, those in docs/console.md, and docs/console.svg: look at what has changed
+before it is committed.
 With `BEETLE_PICTURES_SVG=FOLDER` each is also drawn there.
 """
 
@@ -26,12 +27,16 @@ from beetle_tui.text import DRIVES_A_TERMINAL
 from tests.running import ROOT
 from tests.tui.pictured import WORLDS, World, masked
 from tests.tui.scenes import OWN, SCENES, Scene, Visit
+from tests.tui.showing import painted
 from tests.tui.steady import Steady
 
 PICTURES = Path(__file__).parent / "pictures"
 PAGE = ROOT / "docs/console.md"
 WRITE = os.environ.get("BEETLE_PICTURES") == "write"
 DRAWN = os.environ.get("BEETLE_PICTURES_SVG")
+OF_README, THEME_OF_README = "memory-80x24", "beetle-dark"
+"""The picture in the README, docs/console.svg: written anew with the others."""
+FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 LOOKS = 3
 NOTHING = Style()
 READING = frozenset({"read", "rows", "more", "detail", "look", "anew", "list", "links", "log", "turn", "go", "open",
@@ -51,6 +56,11 @@ def shared() -> Iterator[Callable[[str], World]]:
             return made[name]
 
         yield world
+
+
+@pytest.fixture(autouse=True)
+def painted_when_looked_at() -> None:
+    """Painted for nobody too: what a picture shows is what a terminal would have been sent."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +105,7 @@ def cells_of(shown: Visit) -> list[list[str]]:
     """The style of every cell. A blank is as what stands before it, where that makes no difference to the eye:
     how far a text goes is told by its characters."""
     lines: list[list[str]] = []
-    for strip in shown.console.screen._compositor.render_strips(shown.console.size):
+    for strip in painted(shown.console):
         cells: list[str] = []
         before = NOTHING
         for part in strip:
@@ -121,6 +131,10 @@ async def taken(shown: Visit, scene: Scene, name: str) -> Picture:
         if DRAWN:
             drawing = shown.console.export_screenshot(title="beetle tui")
             Path(DRAWN, f"{name}-{theme.name}.svg").write_text(drawing)
+        if WRITE and (name, theme.name) == (OF_README, THEME_OF_README):
+            # Without fonts from elsewhere: whoever reads the page is to ask nobody else.
+            drawing = FONTS.sub("", shown.console.export_screenshot(title="beetle tui"))
+            Path(ROOT, "docs/console.svg").write_text(drawing)
     return Picture(lines, styles)
 
 

@@ -13,11 +13,16 @@ from beetle_tui.diff import DiffScreen
 from beetle_tui.line_input import LineInput
 from beetle_tui.screens.skills import ORDERS, Skills
 from tests.running import Daemon
-from tests.tui.showing import Shown, at, running, show
+from tests.tui.showing import Shown, at, painted, running, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, names, page, skill, to_skills, with_a_turn, write
 
 WIDE = "漢字" * 60
 SIZES = [(60, 16), (80, 24), (160, 48)]
+
+
+@pytest.fixture(autouse=True)
+def painted_when_looked_at() -> None:
+    """Painted for nobody too: how a revision that was gone to comes into sight depends on what was painted before."""
 
 
 @pytest.fixture
@@ -315,7 +320,7 @@ def test_wide_and_long_content_stays_within_its_lines(daemon: Daemon, size: tupl
             await shown.until(lambda: bool(page(shown).texts))
             await shown.press("enter", "pagedown", "pagedown", "end", "home", "escape", "down")
             await shown.pilot.pause()
-            strips = shown.console.screen._compositor.render_strips(shown.console.size)
+            strips = painted(shown.console)
             assert {strip.cell_length for strip in strips} == {size[0]}
         await shown.pilot.resize_terminal(200, 50)
         await shown.until(lambda: shown.console.size.width == 200)

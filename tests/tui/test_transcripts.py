@@ -70,6 +70,21 @@ def test_a_person_opens_a_conversation_and_reads_its_latest_turn(daemon: Daemon,
     show(at(daemon), look, size=(120, 40))
 
 
+def test_a_person_reads_the_tools_that_a_turn_called(daemon: Daemon, client: Client) -> None:
+    call = {"tool": "valve.state", "call_id": "c1", "arguments": {"line": 2}}
+    result = {"call_id": "c1", "tool": "valve.state", "failed": True, "output": {"code": 7}}
+    asked = {**message("m1", "", tool_calls=[call]), "role": "assistant"}
+    say(client, spoken(1, asked, {**message("m2", "no answer", tool_result=result), "role": "tool"}))
+
+    async def look(shown: Shown) -> None:
+        await begin(shown)
+        await shown.press("enter")
+        await shown.until_shown('> calls valve.state [c1] {"line":2}', "no answer")
+        await shown.until_shown('> failure of valve.state [c1] {"code":7}')
+
+    show(at(daemon), look, size=(120, 40))
+
+
 def test_an_empty_store_says_how_conversations_come(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
         await begin(shown)

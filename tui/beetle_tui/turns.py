@@ -11,6 +11,7 @@ from beetle.contracts.codec import UNSET
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.names import ViewName
 from beetle.contracts.refs import evidence_named
+from beetle.contracts.tool_parts import lines_of
 from beetle.contracts.transcript import (
     ActorView,
     AttrView,
@@ -115,7 +116,8 @@ def _excerpt(messages: Sequence[TranscriptMessage]) -> str:
     for each in messages:
         if room <= 0:
             break
-        parts.append(f"[{_reason(each)}]" if each.content is UNSET else " ".join(each.content[:room].split()))
+        said = f"[{_reason(each)}]" if each.content is UNSET else each.content or " ".join(lines_of(each))
+        parts.append(" ".join(said[:room].split()))
         room -= len(parts[-1])
     return " | ".join(parts)
 
@@ -199,7 +201,11 @@ def _message_blocks(message: TranscriptMessage) -> Iterator[Block]:
     if message.actor is not None and (told := _actor(message.actor)):
         yield from remark(told)
     if message.content is not UNSET:
-        yield from _content(message.content)
+        tools = lines_of(message)
+        if message.content or not tools:
+            yield from _content(message.content)
+        for line in tools:
+            yield plain(line[:SHOWN_OF_MESSAGE], "> ")
         return
     yield plain(f"[{_reason(message)}]", "! ")
     marker = message.redacted

@@ -23,4 +23,4 @@ def refuse_absent(tx: Reading, space: int, refs: Iterable[str], path: str) -> No
         if ref is not None and skills.turn_of_ref(tx, space, ref) is None:
             here = f"{path}[{place}]"
             what = "turn" if ref.message_id is None else "turn with such a message"
-            raise InvalidRequest(reason=f"it names a {what} that is not there - at {here}", hint=HINT, path=here)
+            raise InvalidRequest(reason=f"it names a {what} that does not exist - at {here}", hint=HINT, path=here)

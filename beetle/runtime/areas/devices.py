@@ -259,7 +259,7 @@ def update_transport(invocation: Invocation, request: TransportUpdateRequest) ->
     sessions.transports.may_change(request.name, request.enabled, request.endpoint)
     found = HOST_PORT.fullmatch(request.endpoint or "")
     if request.endpoint is not None and (found is None or not 0 < int(found[1]) < 65536):
-        reason = f"{request.endpoint!r} is no address to listen at"
+        reason = f"{request.endpoint!r} is not a valid address to listen on"
         raise InvalidRequest(reason=reason, hint="write HOST:PORT", path="$.args.endpoint")
 
     def apply(tx: WriteTransaction) -> TransportReport:

@@ -222,7 +222,7 @@ def write(invocation: Invocation, request: ToolFeedbackWrite) -> Apply:
             turn = tool_observations.find_turn(tx, current.conversation, feedback.turn_id)
         if feedback.turn_id is not None and turn is None:
             raise InvalidRequest(
-                reason=f"it names a turn that is not there - at {ROOT}.turn_id",
+                reason=f"it names a turn that does not exist - at {ROOT}.turn_id",
                 hint="commit the turn first, name its conversation in the scope, or leave turn_id out",
                 path=f"{ROOT}.turn_id",
             )

@@ -35,9 +35,21 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
     """
     if store.settings.immutable:
         return
+    sealing = sealing_of(store, identity, restored=restored)
+    needed = identity.unrecorded is not None or _is_needed(store, sealing.sealer)
+    store.seal_with(sealing if needed else Sealing(sealing.sealer))
+    if needed:
+        try:
+            # Not through the store: while a copy is put in its place, nobody else writes.
+            store.writer.write(_nothing, grows=False)
+        except BeetleError as error:
+            log.warning("rows that are there could not be sealed; the next write tries again: %s", error.message)
+
+
+def sealing_of(store: Store, identity: Identity, *, restored: bool = False) -> Sealing:
+    """What seals a store, and what its first write takes in; `restored` as of `begin`."""
     sealer = sealer_of(store.key, identity)
     check = identity.unrecorded
-    untold = restored or store.open_report.created
 
     def adopt(tx: WriteTransaction) -> None:
         first = check if private.recorded_check(tx) is None else None
@@ -45,18 +57,11 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
         taken |= seal_checks.adopt(tx, sealer)
         if first is not None:
             private.record_check(tx, first)
-        if taken and not untold:
+        if taken and not (restored or store.open_report.created):
             told = {"tables": len(taken), "rows": sum(taken.values())}
             tx.log(Event("lifecycle", "sealed", "serve", "daemon", None, told))
 
-    needed = check is not None or _is_needed(store, sealer)
-    store.seal_with(Sealing(sealer, adopt if needed else None))
-    if needed:
-        try:
-            # Not through the store: while a copy is put in its place, nobody else writes.
-            store.writer.write(_nothing, grows=False)
-        except BeetleError as error:
-            log.warning("rows that are there could not be sealed; the next write tries again: %s", error.message)
+    return Sealing(sealer, adopt)
 
 
 def _nothing(tx: WriteTransaction) -> None:

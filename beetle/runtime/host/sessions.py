@@ -87,7 +87,7 @@ class Sessions:
             Forbidden: an operator has closed the way.
         """
         if caller.kind == "unknown":
-            raise Unauthorized(reason=f"{caller.name} is no principal of this daemon")
+            raise Unauthorized(reason=f"{caller.name} is not a principal of this daemon")
         self.transports.check(caller)
 
     def is_nobody(self, peer: Caller, connection: Connection) -> bool:

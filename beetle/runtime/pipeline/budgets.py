@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Never, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from beetle.contracts.codec import Raw, replace
+from beetle.contracts.codec import UNSET, Raw, replace
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.runtime.host.profile import Budgets
 
@@ -106,7 +106,7 @@ def _structs(hint: Any) -> list[type[Struct]]:
 def _check(value: Struct, budgets: Budgets, path: str) -> None:
     for bound in bounds(type(value)):
         found = getattr(value, bound.name)
-        if found is None:
+        if found is None or found is UNSET:
             continue
         here = f"{path}.{bound.name}"
         if bound.budget is not None:

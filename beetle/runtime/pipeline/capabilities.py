@@ -82,7 +82,7 @@ class Catalog:
             raise CapabilityHidden(operation=row.name, reason=reason, capability="admin")
         if not caller.is_operator or "admin" not in caller.capabilities:
             raise Forbidden(
-                reason=f"{row.name} changes the daemon itself, and {caller.name} is no operator",
+                reason=f"{row.name} changes the daemon itself, and {caller.name} is not an operator",
                 hint="ask as the daemon's own user or root, or as a principal that the configuration grants admin",
                 capability="admin",
             )

@@ -111,7 +111,7 @@ class Crowd:
 
     def enter(self, work: Work) -> None:
         """Wait for the turn of a piece of work; at once, and without one, where nobody else asks."""
-        if self._is_crowded(work.by):
+        if self.is_crowded(work.by):
             self._take_slot(work)
             if work.slot.is_set():
                 self._take_turn(work)
@@ -145,7 +145,7 @@ class Crowd:
                 return
             self._waiting.setdefault(work.by, deque()).append(work)
         while not work.slot.wait(LOOK_S):
-            if self._is_stuck(work.by) or not self._is_crowded(work.by):
+            if self._is_stuck(work.by) or not self.is_crowded(work.by):
                 self._give_up(work)
                 return
 
@@ -164,7 +164,7 @@ class Crowd:
                     work.since = time.monotonic()
                     return
 
-    def _is_crowded(self, by: str) -> bool:
+    def is_crowded(self, by: str) -> bool:
         """Whether another principal asks, or did just now."""
         with self._guard:
             if any(each != by for each in self._asking):

@@ -257,7 +257,17 @@ def _message(
         deleted_at=UNSET if deletion is UNSET else deletion.at,
         deleted_by=UNSET if deletion is UNSET else deletion.by,
     )
-    return replace(message, content=UNSET, redacted=marker, actor=None, length=UNSET, digest=UNSET, deletion=UNSET)
+    return replace(
+        message,
+        content=UNSET,
+        tool_calls=UNSET,
+        tool_result=UNSET,
+        redacted=marker,
+        actor=None,
+        length=UNSET,
+        digest=UNSET,
+        deletion=UNSET,
+    )
 
 
 def _refs(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import UNSET, format_us
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.continuity_records import MessageRecord
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import EvidenceRef, Ref, format_ref
+from beetle.contracts.tool_parts import tail_of
 from beetle.contracts.transcript import ActorAttribution, HostOpaqueRef, MessageDelta
 from beetle.domain.digest import content_digest
 from beetle.domain.lexical import ParsedQuery, evidence_fields
@@ -61,11 +62,27 @@ def message_ref(row: EvidenceRow) -> str:
 def prepared(key: bytes, message: MessageDelta | MessageRecord, at: int) -> PreparedMessage:
     """A message as it is written, with its digest and what the index is to hold of it."""
     content = message.content or ""
+    text = content + _tail(message)
     actor = message.actor or ActorAttribution()
     who = tuple(getattr(actor, name) for name in ActorAttribution.__struct_fields__)
-    fields = evidence_fields(content, who[0], at) if message.visibility in INDEXED else None
-    digest = content_digest(key, content)
-    return PreparedMessage(message.message_id, message.role, at, message.visibility, content, digest, who, fields)
+    fields = evidence_fields(text, who[0], at) if message.visibility in INDEXED else None
+    return PreparedMessage(
+        message_id=message.message_id,
+        role=message.role,
+        at=at,
+        visibility=message.visibility,
+        content=text,
+        length=len(content),
+        digest=content_digest(key, text),
+        actor=who,
+        fields=fields,
+    )
+
+
+def _tail(message: MessageDelta | MessageRecord) -> str:
+    if isinstance(message, MessageDelta):
+        return tail_of(message.tool_calls, message.tool_result)
+    return "" if message.tools is UNSET else message.tools
 
 
 def prepared_ref(ref: HostOpaqueRef) -> PreparedRef:

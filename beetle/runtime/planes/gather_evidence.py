@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
-from beetle.contracts.codec import UNSET, to_us
+from beetle.contracts.codec import UNSET, UnsetType, fields_of, to_us
 from beetle.contracts.continuity_records import AttrRecord, ConversationRecord, MessageRecord, TurnRecord
+from beetle.contracts.tool_parts import tail_of
 from beetle.contracts.transcript import (
     ActorAttribution,
     HostOpaqueRef,
+    ToolCall,
+    ToolResult,
     TranscriptMessage,
     TranscriptTurn,
 )
@@ -89,7 +92,8 @@ def _turn(gathering: Gathering, turn: TranscriptTurn, shown: TranscriptTurn, doo
         return None
     made = tuple(_message(each) for each in messages)
     places = {each.message_id: place for place, each in enumerate(made)}
-    gathering.spend(sum(len(each.content or "") for each in made) + sum(len(each.value or "") for each in shown.attrs))
+    said = sum(len(each.content or "") + len(each.tools or "") for each in made)
+    gathering.spend(said + sum(len(each.value or "") for each in shown.attrs))
     return TurnRecord(
         turn_id=turn.turn_id,
         at=us(turn.at),
@@ -126,9 +130,16 @@ def _message(each: TranscriptMessage) -> MessageRecord:
         at=us(each.at),
         visibility=each.visibility,
         content=None if each.content is UNSET else each.content,
+        tools=_tools(each),
         state=each.state,
         actor=actor,
     )
+
+
+def _tools(each: TranscriptMessage) -> str | UnsetType:
+    calls = () if each.tool_calls is UNSET else each.tool_calls
+    result = None if each.tool_result is UNSET else ToolResult(**fields_of(each.tool_result))
+    return tail_of(tuple(ToolCall(**fields_of(call)) for call in calls), result) or UNSET
 
 
 def us(at: str) -> int:

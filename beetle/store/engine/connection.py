@@ -173,7 +173,7 @@ def check_file(path: str) -> None:
     if beside:
         return
     if header[:16] != MAGIC or len(header) < HEADER_BYTES:
-        raise StoreCorrupt(path=path, reason="it is no SQLite database")
+        raise StoreCorrupt(path=path, reason="it is not an SQLite database")
     if owner == 0:
         raise _foreign(path)
     # 1 stands for 65,536. Bytes 24 and 92 agree when the page count in the header is to be trusted.

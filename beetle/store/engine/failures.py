@@ -28,7 +28,7 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.Bee
     if isinstance(error, apsw.CorruptError | apsw.FormatError):
         return errors.StoreCorrupt(path=path, reason="SQLite found a malformed page")
     if isinstance(error, apsw.NotADBError):
-        return errors.StoreCorrupt(path=path, reason="it is no SQLite database")
+        return errors.StoreCorrupt(path=path, reason="it is not an SQLite database")
     if isinstance(error, apsw.IOError):
         return errors.StoreCorrupt(
             path=path, reason=f"the disk answered an I/O error ({getattr(error, 'extendedresult', 'unknown')})"

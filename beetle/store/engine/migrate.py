@@ -120,7 +120,11 @@ def migrate(
     connection: apsw.Connection, path: str, now: int, version: str, known: list[Migration] | None = None
 ) -> list[str]:
     """Apply what is pending, each migration and its ledger row in one transaction. Returns the names applied."""
-    todo = pending(connection, path, available() if known is None else known)
+    return apply(connection, pending(connection, path, available() if known is None else known), now, version)
+
+
+def apply(connection: apsw.Connection, todo: list[Migration], now: int, version: str) -> list[str]:
+    """Apply migrations that are pending, as `migrate` does."""
     for migration in todo:
         with transaction(connection):
             for _ in connection.execute(LEDGER_SQL):

@@ -96,7 +96,7 @@ class Store:
                 self._lock.release()
             raise
 
-    def _begin(self, settled: list[str]) -> None:
+    def _begin(self, settled: list[str], reseal: Callable[[], Sealing] | None = None) -> None:
         """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open."""
         settings = self.settings
         clock, chain_hash, version = self._made_with
@@ -107,6 +107,8 @@ class Store:
             applied = [] if settings.immutable else self._prepare(connection, clock(), version)
             self.store_id, self.key = _identity(connection)
             self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
+            if reseal is not None:
+                self._sealing = reseal()
             self.schema = migrate.schema_number(connection)
             pending = connection.execute(PENDING_ERASURES_SQL).get
             self.open_report = self._report(connection, created, applied, pending, settled)
@@ -275,7 +277,7 @@ class Store:
             self.place.check()
             yield
 
-    def exchange(self, fresh: str, keep: str) -> None:
+    def exchange(self, fresh: str, keep: str, reseal: Callable[[], Sealing] | None = None) -> None:
         """Put the file `fresh` in the store's place and go on with it; the caller is inside `held`.
 
         Reads wait meanwhile. When the new file cannot be opened, the old one is put back. `epoch` counts exchanges:
@@ -284,21 +286,24 @@ class Store:
         Args:
             fresh: a whole store on the same filesystem, on disk, that nobody has open.
             keep: the name that the old store gets.
+            reseal: what seals the new store from its first write on, which its writer may begin with by itself; called
+                when `key` and `identity_check` are its own. Without it the new store has the key of the old one.
 
         Raises:
             Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
             StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
         """
         with self._turnstile.shut("read", EXCHANGE_WAIT_S):
-            hook = self.writer.on_commit
+            hook, sealing = self.writer.on_commit, self._sealing
             self.readers.close()
             self.writer.close()
             self.place.close()
             try:
                 exchange.put_in_place(self.settings.path, fresh, keep)
                 try:
-                    self._begin([])
+                    self._begin([], reseal)
                 except BaseException:
+                    self._sealing = sealing
                     exchange.take_back(self.settings.path, keep)
                     raise
                 self.epoch += 1
@@ -309,10 +314,9 @@ class Store:
 
     def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
         """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
-        known = migrate.available()
-        migrate.pending(connection, self.settings.path, known)
+        todo = migrate.pending(connection, self.settings.path, migrate.available())
         prepare_writer(connection, self.settings)
-        applied = migrate.migrate(connection, self.settings.path, now, version, known)
+        applied = migrate.apply(connection, todo, now, version)
         with transaction(connection):
             recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
         return applied

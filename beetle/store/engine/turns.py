@@ -112,6 +112,8 @@ class Turns:
         self._free = places
         self._guard = threading.Lock()
         self._queue: FairQueue[threading.Event] = FairQueue()
+        self.is_crowded: Callable[[str], bool] = lambda by: False
+        """Whether others ask beside this principal now: then it has one place at most."""
 
     @property
     def taken(self) -> int:
@@ -171,9 +173,12 @@ class Turns:
     def _hand_out(self) -> None:
         """Give the free places to whose turn it is."""
         while self._free:
-            by = self._queue.next_by([by for by, count in self._held.items() if count >= self._each])
+            by = self._queue.next_by([by for by, count in self._held.items() if count >= self._most(by)])
             if by is None:
                 return
             self._free -= 1
             self._held[by] = self._held.get(by, 0) + 1
             self._queue.take(by).set()
+
+    def _most(self, by: str) -> int:
+        return 1 if by and self.is_crowded(by) else self._each

@@ -164,7 +164,7 @@ class Loading:
         own = self.invocation.shared.identity.fingerprint or "unknown: its identity cannot be used"
         whose = "no device has signed it" if signer.device is None else f"the device {signer.device} has signed it"
         raise Conflict(
-            reason=f"{whose}, this one is {own}; it would replace what is there",
+            reason=f"{whose}, this one is {own}; it would replace the existing content",
             hint="give other_store if you trust its source, or import it into an empty place",
             faults=[signer.fault],
             device=signer.device,
@@ -180,7 +180,7 @@ class Loading:
         if told:
             known = self._known(told)
             raise Conflict(
-                reason=f"what is there holds what no such export carries, and would be lost{_told_counts(known)}",
+                reason=f"material that such an export never contains would be lost{_told_counts(known)}",
                 hint="import an export made with include_private, or set discard_withheld to delete it",
                 **known,
             )
@@ -204,7 +204,7 @@ class Loading:
         ]
         if taken:
             raise Conflict(
-                reason=f"{len(taken)} of its skills are there already, from another chat: {', '.join(taken[:5])}",
+                reason=f"{len(taken)} of its skills exist already, from another chat: {', '.join(taken[:5])}",
                 hint="delete or rename them first (`beetle skill list`)",
                 skills=len(taken),
             )

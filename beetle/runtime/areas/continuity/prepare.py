@@ -9,7 +9,7 @@ from beetle.contracts.continuity_records import Body, Envelope, Records, TurnRec
 from beetle.contracts.errors import Forbidden, IntegrityViolation, InvalidRequest, PrivacyDenied
 from beetle.contracts.transcript import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
-from beetle.domain.digest import parts_digest
+from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
 from beetle.runtime.areas import sealed_items, secrets
 from beetle.runtime.host import passphrase, signed_text
@@ -164,7 +164,9 @@ def _turn(key: bytes, turn: TurnRecord) -> PreparedTurn:
     messages = tuple(prepared(key, each, each.at) for each in turn.messages)
     refs = tuple(prepared_ref(each) for each in turn.host_refs)
     said = [
-        (m.message_id, m.role, m.content, m.at, m.visibility, None if m.actor == NO_ACTOR else m.actor)
+        message_part(
+            (m.message_id, m.role), (m.content, m.length), m.at, m.visibility, None if m.actor == NO_ACTOR else m.actor
+        )
         for m in messages
     ]
     named = [(r.kind, r.ref_id, r.relation, r.label, sorted(set(r.visibility))) for r in turn.host_refs]

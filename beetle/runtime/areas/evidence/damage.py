@@ -8,8 +8,9 @@ from typing import NamedTuple, get_args
 
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.refs import evidence_named, format_ref
+from beetle.contracts.tool_parts import is_tail
 from beetle.contracts.transcript_repair import IssueKind, Mended, Problem, TranscriptRepairIssue
-from beetle.domain.digest import content_digest, parts_digest
+from beetle.domain.digest import content_digest, message_part, parts_digest
 from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
@@ -256,8 +257,8 @@ def _as_committed(tx: Reading, key: bytes, held: list[Record]) -> bool:
     for given in ways:
         without = {position for position, is_given in zip(unsure, given, strict=True) if not is_given}
         messages = [
-            (each.message_id, each.role, each.content, each.at, each.visibility,
-             None if position in without else each.actor)
+            message_part((each.message_id, each.role), (each.content, each.length), each.at, each.visibility,
+                         None if position in without else each.actor)
             for position, each in enumerate(held)
         ]  # fmt: skip
         if parts_digest(key, first.turn_id, first.turn_at, messages, refs) == first.turn_digest:
@@ -284,7 +285,7 @@ def message_issues(
         yield _of_record(where, each, "digest_mismatch")
     else:
         sound = True
-        if len(each.content) != each.length:
+        if len(each.content) != each.length and not is_tail(each.content[each.length :]):
             yield _of_record(where, each, "length_mismatch")
     expected = each.state == "live" and each.visibility in indexed
     if expected and not each.indexed and each.content is not None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from beetle.contracts.codec import to_us
 from beetle.contracts.common import Conversation, ConversationRef
-from beetle.contracts.errors import Conflict, InvalidRequest, NotFound, PrivacyDenied
+from beetle.contracts.errors import Conflict, InvalidRequest, NotFound, PayloadTooLarge, PrivacyDenied
 from beetle.contracts.names import ViewName
+from beetle.contracts.tool_parts import refuse_binary, tail_of
 from beetle.contracts.transcript import (
     CanonicalTurnDelta,
     CommittedTurn,
@@ -24,6 +25,7 @@ from beetle.contracts.transcript import (
     MemoryTranscriptSearchRequest,
     MemoryTranscriptTimelineReport,
     MemoryTranscriptTimelineRequest,
+    MessageDelta,
     MessageTarget,
     SearchHit,
     TimelineAnchor,
@@ -58,7 +60,8 @@ def committing(
     invocation: Invocation, request: MemoryTranscriptCommitRequest, *, is_current: bool = True
 ) -> Callable[[WriteTransaction], MemoryTranscriptCommitReport]:
     """What commits turns; `is_current`: from then on the caller's chat id stands for this conversation."""
-    turns = [_prepare(invocation.key, turn, index) for index, turn in enumerate(request.turns)]
+    most = invocation.shared.profile.budgets.message_content_bytes
+    turns = [_prepare(invocation.key, turn, index, most) for index, turn in enumerate(request.turns)]
     where = request.conversation
 
     def apply(tx: WriteTransaction) -> MemoryTranscriptCommitReport:
@@ -146,7 +149,7 @@ def _sees_all(invocation: Invocation, tx: Reading, turn: int) -> bool:
     return sees_all(evidence.kinds_of_turn(tx, turn), refs, invocation.viewers)
 
 
-def _prepare(key: bytes, turn: CanonicalTurnDelta, index: int) -> PreparedTurn:
+def _prepare(key: bytes, turn: CanonicalTurnDelta, index: int, most: int) -> PreparedTurn:
     at = to_us(turn.at)
     messages: list[PreparedMessage] = []
     places: dict[str, int] = {}
@@ -155,6 +158,7 @@ def _prepare(key: bytes, turn: CanonicalTurnDelta, index: int) -> PreparedTurn:
         if places.setdefault(message.message_id, place) != place:
             reason = f"message id {message.message_id!r} occurs twice in turn {turn.turn_id!r}"
             raise InvalidRequest(reason=reason, path=f"{path}.message_id")
+        _check_parts(message, path, most)
         messages.append(evidence_plane.prepared(key, message, at if message.at is None else to_us(message.at)))
     refs = tuple(evidence_plane.prepared_ref(ref) for ref in turn.host_refs)
     attrs = tuple(
@@ -163,12 +167,29 @@ def _prepare(key: bytes, turn: CanonicalTurnDelta, index: int) -> PreparedTurn:
     return PreparedTurn(turn.turn_id, at, turn_digest(key, turn), tuple(messages), refs, attrs)
 
 
+def _check_parts(message: MessageDelta, path: str, most: int) -> None:
+    """Refuse tool calls and results that hold what JSON cannot, or are too large together with the content."""
+    for place, call in enumerate(message.tool_calls):
+        refuse_binary(call.arguments, f"{path}.tool_calls[{place}].arguments")
+    result = message.tool_result
+    if result is not None:
+        refuse_binary(result.output, f"{path}.tool_result.output")
+    if not message.tool_calls and result is None:
+        return
+    actual = len((message.content + tail_of(message.tool_calls, result)).encode())
+    if actual > most:
+        what = f"{path}, with its tool calls and result,"
+        raise PayloadTooLarge(
+            what=what, maximum=most, unit="bytes", limit="message_content_bytes", actual=actual, path=path
+        )
+
+
 def _prepare_attr(attr: TranscriptAttr, places: dict[str, int], path: str) -> PreparedAttr:
     target: int | None = None
     if isinstance(attr.target, MessageTarget):
         target = places.get(attr.target.message_id)
         if target is None:
-            reason = f"the attr's target {attr.target.message_id!r} is no message of its turn"
+            reason = f"the attr's target {attr.target.message_id!r} is not a message of its turn"
             raise InvalidRequest(reason=reason, path=f"{path}.target.message_id")
     shown = ",".join(dict.fromkeys(attr.visibility))
     return PreparedAttr(attr.key, attr.value, target, shown, attr.export_allowed)

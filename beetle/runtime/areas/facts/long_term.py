@@ -197,7 +197,7 @@ def existing(invocation: Invocation, tx: Reading, ref: str, seen: Eyes) -> tuple
     record_id = fact_named(ref)
     if record_id is None:
         raise InvalidRequest(
-            reason="this is no ref of a long-term fact", hint="give a ref as recall returns it", path="$.args.ref"
+            reason="this is not a ref of a long-term fact", hint="give a ref as recall returns it", path="$.args.ref"
         )
     space = evidence.find_space(tx, invocation.space_id)
     row = long_term.find_fact(tx, space, record_id)

@@ -33,6 +33,7 @@ from beetle.runtime.areas.erasure import again
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
 from beetle.runtime.host import sealing
+from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -42,7 +43,7 @@ from beetle.store import devices, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
 from beetle.store.engine import exchange
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.writer import Sealing, WriteTransaction
 from beetle.store.snapshot_file import CheckContinue
 from beetle.store.transports import TransportRow
 
@@ -191,7 +192,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
         keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
         if os.path.lexists(keep):
             raise Conflict(
-                reason="the store that an earlier restore of this snapshot has set aside is still there",
+                reason="the store replaced by an earlier restore of this snapshot still exists",
                 hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
             )
         active = snapshot_file.active_devices(unpacked.copy)
@@ -219,11 +220,14 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
                 exchange.make_ready(unpacked.copy, ready)
             except OSError as error:
                 raise exchange.unwritable(ready, error) from error
+            known = shared.identity.check
             try:
-                store.exchange(ready, keep)
+                store.exchange(ready, keep, partial(_sealed_anew, store, shared.identity))
+            except BaseException:
+                shared.identity.recheck(known)
+                raise
             finally:
                 store_snapshots.remove(store, ready)
-            shared.identity.recheck(store.identity_check)
             sealing.begin(store, shared.identity, restored=True)
         told = {
             "snapshot_id": header.snapshot_id,
@@ -327,6 +331,12 @@ class _Rights(NamedTuple):
 
     devices: tuple[DeviceRow, ...]
     transports: tuple[TransportRow, ...]
+
+
+def _sealed_anew(store: Store, identity: Identity) -> Sealing:
+    """What seals the copy that has become the store: by its own key, and by the identity that it knows."""
+    identity.recheck(store.identity_check)
+    return sealing.sealing_of(store, identity, restored=True)
 
 
 def _rights(store: Store) -> _Rights:

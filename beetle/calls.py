@@ -1,0 +1,290 @@
+"""What the clients share, without input and output: requests and answers as frames, what is tried again and when."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgpack
+from msgspec import MsgspecError, Struct
+from msgspec.structs import fields
+
+from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_wire, unpack
+from beetle.contracts.common import DEFAULT_CHANNEL, Conversation, Report, WireScope
+from beetle.contracts.envelope import PROTOCOL, Auth, DeviceAuth, PrincipalAuth, RequestId, WireError
+from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
+from beetle.contracts.operations import BY_NAME
+from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, ProgressStep
+
+T = TypeVar("T")
+
+FIRST_WAIT_S = 0.02
+LONGEST_WAIT_S = 1.0
+CHUNK = 65_536
+
+
+class NoDaemon(DaemonUnavailable, ConnectionError):
+    """Nobody answers at the socket: a `BeetleError` with the key `daemon_unavailable`, and a ConnectionError."""
+
+    template = "no daemon answers at {path} ({reason})"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path=path, reason=reason)
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NoDaemon, (self.path, self.details["reason"])
+
+
+class ClientClosed(ConnectionError):
+    """The client was closed, before the call or while it waited."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the client of {path} is closed")
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClientClosed, (self.path,)
+
+
+class Sent(Struct, omit_defaults=True):
+    """A request as it is sent; what is left out is not sent at all."""
+
+    id: int
+    op: str
+    v: Any = UNSET
+    args: Any = UNSET
+    scope: WireScope | None = None
+    idempotency_key: str | None = None
+    deadline_ms: int | None = None
+    auth: Auth | None = None
+
+
+class Received(Struct):
+    """An answer or an event; the report stays encoded until its type is known."""
+
+    id: RequestId | None = None
+    ok: bool | None = None
+    report: Raw = Raw(b"\xc0")
+    error: WireError | None = None
+    repeated: bool = False
+    sub: str | None = None
+    event: Raw = Raw(b"\x80")
+
+
+class Said(Struct):
+    """The event of a frame that says how far a call is; others have other fields."""
+
+    event: str = ""
+    id: RequestId | None = None
+    step: str = ""
+    number: int = 0
+    steps: int = 0
+    done: int = 0
+    of: int = 0
+
+
+class Requests:
+    """Makes the requests of one caller.
+
+    Raises:
+        InvalidRequest: both a device and a principal were given.
+    """
+
+    def __init__(self, scope: WireScope | None, device: DeviceAuth | None, as_: str | None) -> None:
+        if device is not None and as_ is not None:
+            raise InvalidRequest(reason="auth and as_ exclude each other", hint="give one of them")
+        self.scope = scope
+        self.device = device
+        self.as_ = as_
+        self._auth: Auth | None = device if as_ is None else PrincipalAuth(principal=as_)
+        self._ids = itertools.count(1)
+
+    def make(
+        self,
+        operation: str,
+        arguments: Any,
+        scope: WireScope | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+    ) -> Sent:
+        """A request that has its id."""
+        return Sent(
+            v=PROTOCOL,
+            id=next(self._ids),
+            op=operation,
+            args={} if arguments is None else arguments,
+            scope=scope or self.scope,
+            idempotency_key=idempotency_key,
+            deadline_ms=deadline_ms,
+            auth=self._auth,
+        )
+
+    def follow(self) -> Sent:
+        """The subscription that progress comes by."""
+        return self.make("subscribe", {"topics": [PROGRESS_TOPIC]})
+
+
+class Patience:
+    """What is tried again, and after how long. `end` is in monotonic seconds."""
+
+    def __init__(self, end: float, retry: bool) -> None:
+        self._end = end
+        self._retry = retry
+        self._wait = FIRST_WAIT_S
+
+    def after_loss(self, lost: ConnectionError) -> float:
+        """Seconds to wait after a lost connection; raises it when nothing more is tried."""
+        if not self._retry or time.monotonic() + self._wait > self._end:
+            raise lost
+        return self._next()
+
+    def after(self, error: WireError) -> float:
+        """Seconds to wait after an error that the daemon answered; raises it as what it is when it stands."""
+        self._wait = max(self._wait, _retry_after(error))
+        if not self._retry or not error.retryable or time.monotonic() + self._wait > self._end:
+            raise from_wire(error.key, error.message, error.hint, error.retryable, error.details)
+        return self._next()
+
+    def _next(self) -> float:
+        wait = min(self._wait, LONGEST_WAIT_S)
+        self._wait = min(self._wait * 2, LONGEST_WAIT_S)
+        return wait
+
+
+class Frames:
+    """Cuts what a connection receives into frames."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._buffer = bytearray()
+        self._start = 0
+        self._unpacker = msgpack.Unpacker(max_buffer_size=0)
+
+    def feed(self, data: bytes) -> None:
+        """What was received next."""
+        self._unpacker.feed(data)
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """The next frame; None until more was received.
+
+        Raises:
+            InvalidFrame: what was received is none.
+        """
+        try:
+            self._unpacker.skip()
+        except msgpack.OutOfData:
+            return None
+        except ValueError:
+            raise _foreign(self._path) from None
+        stop = self._unpacker.tell()
+        frame = bytes(self._buffer[: stop - self._start])
+        del self._buffer[: stop - self._start]
+        self._start = stop
+        return frame
+
+
+def key_of(operation: str, given: str | None) -> str | None:
+    """The idempotency key of a call: one of its own where it may change something."""
+    row = BY_NAME.get(operation)
+    if given is not None or (row is not None and row.effect == "read"):
+        return given
+    # `secrets` would say the same, and load a crypto library into every command.
+    return os.urandom(16).hex()
+
+
+def seconds_for(request: Sent, timeout: float) -> float:
+    """How long a call may take with all its tries: what may take long is waited for until its own deadline."""
+    row = BY_NAME.get(request.op)
+    longest = max(request.deadline_ms or 0, 0 if row is None else row.deadline_ms or 0)
+    return max(timeout, longest / 1000)
+
+
+def report_of(answer: Received, operation: str, path: str) -> Report:
+    """The report, of the table's type; a bare `Report` for what only the daemon knows."""
+    row = BY_NAME.get(operation)
+    return decoded(answer.report, Report if row is None else row.report, path)
+
+
+def step_of(said: Said) -> ProgressStep | None:
+    """How far the call is, when the event says that."""
+    return ProgressStep(said.step, said.number, said.steps, said.done, said.of) if said.event == PROGRESS else None
+
+
+def packed(request: Sent) -> bytes:
+    """Raises InvalidRequest for arguments that no frame can hold, with the path as the daemon would give it."""
+    try:
+        # A typed request's times become text: as MessagePack they would be an extension, which no frame may hold.
+        request.args = to_wire(request.args)
+        return pack(request)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        with contextlib.suppress(RecursionError):
+            check_values(request.args, "$.args")
+        raise InvalidRequest(reason=f"the arguments cannot be sent: {error}", path="$.args") from None
+
+
+def decoded(data: bytes | Raw, kind: type[T], path: str) -> T:
+    try:
+        return unpack(data, kind)
+    except (MsgspecError, UnicodeDecodeError):
+        raise _foreign(path) from None
+
+
+def _foreign(path: str) -> InvalidFrame:
+    hint = "is this a beetle daemon's socket, and is the daemon not much newer than this client?"
+    return InvalidFrame(reason=f"the answer at {path} is not valid", hint=hint)
+
+
+def _retry_after(error: WireError) -> float:
+    asked = error.details.get("retry_after_ms", 0)
+    return asked / 1000 if isinstance(asked, int) else 0.0
+
+
+def session_scope(
+    base: WireScope | None, owner: str | None, agent: str | None, conversation: str | None, channel: str | None
+) -> WireScope:
+    """The scope of a session: what is given, else what `base` has."""
+    base = base or WireScope()
+    return WireScope(
+        owner_id=owner or base.owner_id,
+        agent_id=agent or base.agent_id,
+        channel=channel or base.channel,
+        chat_id=base.chat_id,
+        conversation_id=conversation or base.conversation_id,
+    )
+
+
+def conversation_of(scope: WireScope) -> Conversation | None:
+    """The conversation that a scope names."""
+    if scope.conversation_id is None:
+        return None
+    return Conversation(channel_id=scope.channel or DEFAULT_CHANNEL, conversation_id=scope.conversation_id)
+
+
+def filled(operation: str, arguments: Any, conversation: Conversation | None) -> Any:
+    """Arguments of a call, or of each call of a batch, with the conversation where a request needs one and has none."""
+    if conversation is None or not (arguments is None or isinstance(arguments, Mapping)):
+        return arguments
+    given = cast("Mapping[str, Any]", arguments or {})
+    if operation == "batch" and isinstance(given.get("requests"), list | tuple):
+        return {**given, "requests": [_filled_item(each, conversation) for each in given["requests"]]}
+    return {"conversation": conversation, **given} if _needs_conversation(operation) else arguments
+
+
+def _filled_item(item: Any, conversation: Conversation) -> Any:
+    if not isinstance(item, Mapping) or not isinstance(item.get("op"), str):
+        return item  # a struct, whose arguments are encoded; or what the daemon refuses
+    return {**item, "args": filled(item["op"], item.get("args"), conversation) or {}}
+
+
+@cache
+def _needs_conversation(operation: str) -> bool:
+    row = BY_NAME.get(operation)
+    kinds = () if row is None else row.kinds
+    return any(field.required and field.name == "conversation" for kind in kinds for field in fields(kind))

@@ -1,0 +1,3901 @@
+"""The methods of methods.py as coroutines.
+
+Written by packaging/gen_reference.py from the table. Change the table, then run it again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, cast
+
+from beetle.contracts.arguments import given_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from typing import Literal, overload
+
+    from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
+    from beetle.contracts.common import Conversation, ModeInput, RegistryRef, Report, WireScope
+    from beetle.contracts.console import (
+        ConsoleOverviewReport,
+        ConsoleOverviewRequest,
+        ConsoleSessionReport,
+        ConsoleSessionRequest,
+    )
+    from beetle.contracts.continuity import (
+        MemoryExportReport,
+        MemoryExportRequest,
+        MemoryImportReport,
+        MemoryImportRequest,
+        MemoryReplayReport,
+        MemoryReplayRequest,
+        MemorySpaceExportReport,
+        MemorySpaceExportRequest,
+        MemorySpaceImportRequest,
+    )
+    from beetle.contracts.control import (
+        BatchItem,
+        BatchReport,
+        BatchRequest,
+        HelloReport,
+        HelloRequest,
+        StoreVerifyReport,
+        StoreVerifyRequest,
+    )
+    from beetle.contracts.devices import (
+        DeviceAddRequest,
+        DeviceKeyReport,
+        DeviceListReport,
+        DeviceListRequest,
+        DeviceRemovedReport,
+        DeviceRemoveRequest,
+        DeviceReport,
+        DeviceRotateKeyRequest,
+        DeviceUpdateRequest,
+        TransportListReport,
+        TransportListRequest,
+        TransportReport,
+        TransportUpdateRequest,
+    )
+    from beetle.contracts.event_log import EventLogReadReport, EventLogReadRequest
+    from beetle.contracts.evolve import (
+        EvolveListReport,
+        EvolveListRequest,
+        EvolvePreviewReport,
+        EvolvePreviewRequest,
+        EvolveProposeReport,
+        EvolveProposeRequest,
+        EvolveSubmitReport,
+        EvolveSubmitRequest,
+        Proposal,
+    )
+    from beetle.contracts.fields import Visibility
+    from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
+    from beetle.contracts.governance import (
+        Candidate,
+        CandidatesWrite,
+        Extraction,
+        LongTermExtractionWrite,
+        LongTermPolicyReport,
+        LongTermPolicyRequest,
+        ToolFeedbackWrite,
+        ToolUsageFeedback,
+    )
+    from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
+    from beetle.contracts.lifecycle import (
+        MemoryCloseReport,
+        MemoryCloseRequest,
+        MemoryRecoverReport,
+        MemoryRecoverRequest,
+    )
+    from beetle.contracts.long_term import (
+        LongTermDetailReport,
+        LongTermDetailRequest,
+        LongTermListReport,
+        LongTermListRequest,
+        LongTermMutateReport,
+        LongTermMutateRequest,
+    )
+    from beetle.contracts.maintain import (
+        GovernanceReport,
+        GovernanceReportRequest,
+        MemoryFinalizeTurnReport,
+        MemoryFinalizeTurnRequest,
+        MemoryMaintainReport,
+        MemoryMaintainRequest,
+    )
+    from beetle.contracts.memory import (
+        MemoryCapabilitiesRequest,
+        MemoryCapabilityCatalog,
+        MemoryInspectionReport,
+        MemoryInspectionRequest,
+        MemoryProjectionReport,
+        MemoryProjectionRequest,
+        MemoryRecallReport,
+        MemoryRecallRequest,
+        MemoryWriteReport,
+        ProceduralWrite,
+    )
+    from beetle.contracts.names import BackendName, PlaneName, TransportName, ViewName
+    from beetle.contracts.private import (
+        PrivateDeleteReport,
+        PrivateDeleteRequest,
+        PrivateGetReport,
+        PrivateGetRequest,
+        PrivateListReport,
+        PrivateListRequest,
+    )
+    from beetle.contracts.progress import OnProgress
+    from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
+    from beetle.contracts.skills import (
+        RuntimeSkillDeleteRequest,
+        RuntimeSkillDetailReport,
+        RuntimeSkillDetailRequest,
+        RuntimeSkillEditRequest,
+        RuntimeSkillListReport,
+        RuntimeSkillListRequest,
+        RuntimeSkillMutationReport,
+        RuntimeSkillSetEnabledRequest,
+        RuntimeSkillWrite,
+    )
+    from beetle.contracts.snapshots import (
+        SnapshotCreateReport,
+        SnapshotCreateRequest,
+        SnapshotListReport,
+        SnapshotListRequest,
+        SnapshotPruneReport,
+        SnapshotPruneRequest,
+        SnapshotRestoreReport,
+        SnapshotRestoreRequest,
+        SnapshotVerifyReport,
+        SnapshotVerifyRequest,
+    )
+    from beetle.contracts.tool_registries import (
+        ToolEntry,
+        ToolRegistryDeleteRequest,
+        ToolRegistryGetReport,
+        ToolRegistryGetRequest,
+        ToolRegistryListReport,
+        ToolRegistryListRequest,
+        ToolRegistryMutationReport,
+        ToolRegistryUpsertRequest,
+    )
+    from beetle.contracts.transcript import (
+        CanonicalTurnDelta,
+        MemoryTranscriptCommitReport,
+        MemoryTranscriptCommitRequest,
+        MemoryTranscriptConversationsReport,
+        MemoryTranscriptConversationsRequest,
+        MemoryTranscriptExportReport,
+        MemoryTranscriptExportRequest,
+        MemoryTranscriptLifecycleReport,
+        MemoryTranscriptLifecycleRequest,
+        MemoryTranscriptReplayReport,
+        MemoryTranscriptReplayRequest,
+        MemoryTranscriptSearchReport,
+        MemoryTranscriptSearchRequest,
+        MemoryTranscriptTimelineReport,
+        MemoryTranscriptTimelineRequest,
+        Role,
+        TimelineAnchor,
+    )
+    from beetle.contracts.transcript_repair import (
+        MemoryTranscriptRepairReport,
+        MemoryTranscriptRepairRequest,
+        MemoryTranscriptRepairSafeReport,
+        MemoryTranscriptRepairSafeRequest,
+    )
+    from beetle.contracts.transfer import (
+        TransferBeginReport,
+        TransferBeginRequest,
+        TransferGetReport,
+        TransferGetRequest,
+        TransferPutReport,
+        TransferPutRequest,
+    )
+    from beetle.contracts.waiting import (
+        GovernanceDecideReport,
+        GovernanceDecideRequest,
+        GovernanceListReport,
+        GovernanceListRequest,
+    )
+
+
+class AsyncOperationMethods(ABC):
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
+
+    Every method raises the errors of `beetle.contracts.errors`.
+    """
+
+    @abstractmethod
+    async def call(
+        self,
+        operation: str,
+        arguments: Any = None,
+        *,
+        scope: WireScope | None = None,
+        idempotency_key: str | None = None,
+        deadline_ms: int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Report:
+        """Run any operation by its name; `arguments` is a request struct or a mapping of its fields.
+
+        Args:
+            scope: where to work; the runtime's or client's own when left out.
+            idempotency_key: the same key with the same request answers the first report again.
+            deadline_ms: give up when the work has not begun by then.
+            on_progress: called with the progress of an operation that takes long, while it runs.
+        """
+
+    async def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
+        return await self.call(operation, given_arguments(first, given, fields))
+
+    async def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        from beetle.contracts.noting import note_request
+
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", await self.call("transcript.commit", arguments))
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def capabilities(self, request: MemoryCapabilitiesRequest, /) -> MemoryCapabilityCatalog: ...
+        @overload
+        async def capabilities(self, /) -> MemoryCapabilityCatalog: ...
+
+    async def capabilities(
+        self, request: MemoryCapabilitiesRequest | None = None, /, **fields: Any
+    ) -> MemoryCapabilityCatalog:
+        """List the caller's capabilities, and the reason for each one that is hidden.
+
+        Returns:
+            Capability name to whether it is visible, the intersection of profile, build, runtime and privacy
+                policy.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.capabilities", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def inspect(self, request: MemoryInspectionRequest, /) -> MemoryInspectionReport: ...
+        @overload
+        async def inspect(
+            self,
+            /,
+            *,
+            query: str = "",
+            system_max_len: int = 4000,
+            pressure: Literal["normal", "elevated", "critical"] = "normal",
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+        ) -> MemoryInspectionReport: ...
+        @overload
+        async def inspect(
+            self,
+            query: str,
+            /,
+            *,
+            system_max_len: int = 4000,
+            pressure: Literal["normal", "elevated", "critical"] = "normal",
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+        ) -> MemoryInspectionReport: ...
+
+    async def inspect(
+        self, request: MemoryInspectionRequest | str | None = None, /, **fields: Any
+    ) -> MemoryInspectionReport:
+        """Report the state of the store, its counts and, with a query, how recall and projection answer it.
+
+        Args:
+            query: also show recall and projection of this (default empty; at most the profile's query_chars).
+            system_max_len: characters the block may have, a hard bound (default 4000; at least 0; clipped at the
+                profile's projection_chars).
+            pressure: how little room the model's context window has (default normal).
+            mode_input: the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse
+                writes (default {mode: normal}).
+
+        Returns:
+            `recall`, `recall_hits` and `projection` are filled when the request gives a query. `capabilities` are
+                this caller's. `operator_actions` are the last ones, the newest first; the daemon's own are for
+                operators. `agent_skills` counts nothing in the mode safe, where nobody looks at the mounted
+                folders.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.inspect", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def recall(self, request: MemoryRecallRequest, /) -> MemoryRecallReport: ...
+        @overload
+        async def recall(
+            self,
+            /,
+            *,
+            query: str,
+            limit: int = 8,
+            tool_registry_refs: Sequence[RegistryRef | Mapping[str, Any]] = ...,
+            planes: Sequence[PlaneName] | None = None,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            as_of: datetime | str | None = None,
+        ) -> MemoryRecallReport: ...
+        @overload
+        async def recall(
+            self,
+            query: str,
+            /,
+            *,
+            limit: int = 8,
+            tool_registry_refs: Sequence[RegistryRef | Mapping[str, Any]] = ...,
+            planes: Sequence[PlaneName] | None = None,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            as_of: datetime | str | None = None,
+        ) -> MemoryRecallReport: ...
+
+    async def recall(self, request: MemoryRecallRequest | str | None = None, /, **fields: Any) -> MemoryRecallReport:
+        """Find what memory holds for a query, over every plane that the caller may see.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            limit: maximum number; clipped to the profile's limit (default 8; at least 1; clipped at the profile's
+                recall_limit).
+            tool_registry_refs: the host's registries (default (); at most 64 items).
+            planes: only these planes (default None; at least 1 item; at most 6 items).
+            conversation: a conversation within the caller's memory space (default None).
+            since: not before (default None).
+            until: not after (default None).
+            as_of: recall as of this time (default None).
+
+        Returns:
+            `hits` is the fused list, best first; the lists by plane hold the same hits apart.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recall`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.recall", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def project(self, request: MemoryProjectionRequest, /) -> MemoryProjectionReport: ...
+        @overload
+        async def project(
+            self,
+            /,
+            *,
+            user_query: str,
+            system_max_len: int = 4000,
+            recent_messages_limit: int = 10,
+            pressure: Literal["normal", "elevated", "critical"] = "normal",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+            tool_registry_refs: Sequence[RegistryRef | Mapping[str, Any]] = ...,
+        ) -> MemoryProjectionReport: ...
+        @overload
+        async def project(
+            self,
+            user_query: str,
+            /,
+            *,
+            system_max_len: int = 4000,
+            recent_messages_limit: int = 10,
+            pressure: Literal["normal", "elevated", "critical"] = "normal",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+            tool_registry_refs: Sequence[RegistryRef | Mapping[str, Any]] = ...,
+        ) -> MemoryProjectionReport: ...
+
+    async def project(
+        self, request: MemoryProjectionRequest | str | None = None, /, **fields: Any
+    ) -> MemoryProjectionReport:
+        """Build the bounded memory block for a model's context.
+
+        Args:
+            user_query: the user's current query; may be empty (required; at most the profile's query_chars).
+            system_max_len: characters the block may have, a hard bound (default 4000; at least 0; clipped at the
+                profile's projection_chars).
+            recent_messages_limit: most recent messages to show (default 10; at least 0; at most 1,000).
+            pressure: how little room the model's context window has (default normal).
+            conversation: a conversation within the caller's memory space (default None).
+            mode_input: the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse
+                writes (default {mode: normal}).
+            tool_registry_refs: the host's registries (default (); at most 64 items).
+
+        Returns:
+            `system_memory_block` is for a model's context as it stands; empty when nothing fits.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `project`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.project", "user_query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def write(
+            self, request: ProceduralWrite | LongTermExtractionWrite | CandidatesWrite | ToolFeedbackWrite, /
+        ) -> MemoryWriteReport: ...
+        @overload
+        async def write(
+            self,
+            /,
+            *,
+            kind: Literal["procedural"],
+            source: Literal["manual", "post_turn", "replay_promotion", "import"],
+            writes: Sequence[RuntimeSkillWrite | Mapping[str, Any]],
+        ) -> MemoryWriteReport: ...
+        @overload
+        async def write(
+            self,
+            /,
+            *,
+            kind: Literal["long_term_extraction"],
+            extraction: Extraction | Mapping[str, Any],
+        ) -> MemoryWriteReport: ...
+        @overload
+        async def write(
+            self,
+            /,
+            *,
+            kind: Literal["candidates"],
+            candidates: Sequence[Candidate | Mapping[str, Any]],
+        ) -> MemoryWriteReport: ...
+        @overload
+        async def write(
+            self,
+            /,
+            *,
+            kind: Literal["agent_tool_usage_feedback"],
+            feedback: ToolUsageFeedback | Mapping[str, Any],
+        ) -> MemoryWriteReport: ...
+
+    async def write(
+        self,
+        request: ProceduralWrite | LongTermExtractionWrite | CandidatesWrite | ToolFeedbackWrite | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryWriteReport:
+        """Create or revise runtime skills: all of them or none.
+
+        Args:
+            kind: "procedural": Create or revise runtime skills: all of them or none.
+            source (`procedural`): source of the skills (required).
+            writes (`procedural`): the skills to create or revise (required; at least 1 item; at most the profile's
+                batch_requests).
+            kind: "long_term_extraction": Have the items of an extraction judged as candidates for long-term facts.
+            extraction (`long_term_extraction`): the extraction: items, chat and extractor (required).
+            kind: "candidates": Have candidates judged, each in its order: accepted, rejected or deferred, and why.
+            candidates (`candidates`): the candidates to judge (required; at least 1 item; at most the profile's
+                batch_requests).
+            kind: "agent_tool_usage_feedback": Keep what a host observed of its tools, so that experience with them
+                can be governed.
+            feedback (`agent_tool_usage_feedback`): the observations and the registry they belong to (required).
+
+        Returns:
+            `writes` (of skills) or `outcomes` (of what was judged) in the order of the request. `derived_refs` are
+                those that this write made.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's skill_text_bytes, batch_requests, message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.write", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def maintain(self, request: MemoryMaintainRequest, /) -> MemoryMaintainReport: ...
+        @overload
+        async def maintain(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            limit: int = 50,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryMaintainReport: ...
+        @overload
+        async def maintain(
+            self,
+            conversation: Conversation | Mapping[str, Any] | None,
+            /,
+            *,
+            limit: int = 50,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryMaintainReport: ...
+
+    async def maintain(
+        self, request: MemoryMaintainRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
+    ) -> MemoryMaintainReport:
+        """Let the configured model read the turns since the last run, and judge the facts that it notes.
+
+        Args:
+            conversation: the conversation; default: the current one (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                transcript_page_turns).
+            mode_input: the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse
+                writes (default None).
+
+        Returns:
+            What became of the turns behind `watermark_before`, up to `watermark`, which are not looked at again.
+                `asked` says whether the model was asked: not where nothing may be shown to it. Of its `items`,
+                those that no cited message says are `unsupported`, and those that hold what looks like a secret are
+                `refused`; the rest were judged. `withheld` counts messages that were not shown to it. `has_more`:
+                turns are left behind `watermark`. `job_id` names the job that goes on with them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `maintain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.maintain", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def finalize_turn_and_maintain(
+            self, request: MemoryFinalizeTurnRequest, /
+        ) -> MemoryFinalizeTurnReport: ...
+        @overload
+        async def finalize_turn_and_maintain(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+        @overload
+        async def finalize_turn_and_maintain(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+
+    async def finalize_turn_and_maintain(
+        self, request: MemoryFinalizeTurnRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryFinalizeTurnReport:
+        """Commit one delivered turn as evidence, then maintain its conversation or queue a job for it.
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            turn: the delivered turn (required).
+            maintain: whether to maintain the conversation after the commit (default True).
+            mode_input: the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse
+                writes (default None).
+
+        Returns:
+            `session_commit` tells what the scope's chat id stands for now; untrusted, it stands for nothing.
+                `maintained`: `done`, with the report in `maintenance`; `deferred`, to the job `deferred_job_id`,
+                for `deferred_reason`; `not_asked`; `not_granted`, when this caller may not maintain.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes, host_refs_per_turn.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.finalize_turn", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def governance_report(self, request: GovernanceReportRequest, /) -> GovernanceReport: ...
+        @overload
+        async def governance_report(
+            self,
+            /,
+            *,
+            since: datetime | str | None = None,
+        ) -> GovernanceReport: ...
+        @overload
+        async def governance_report(
+            self,
+            since: datetime | str | None,
+            /,
+        ) -> GovernanceReport: ...
+
+    async def governance_report(
+        self, request: GovernanceReportRequest | datetime | str | None | None = None, /, **fields: Any
+    ) -> GovernanceReport:
+        """Report the deferred candidates, the jobs, the decisions and the active policies.
+
+        Args:
+            since: count decisions since this time; default: since the runtime started (default None).
+
+        Returns:
+            Counts and ids alone. `complete` is false when the event log was not read back as far as `since`.
+                Private and soul candidates are not counted: private.list shows their owner what waits.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("governance.report", "since", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def remember(self, request: MemoryRememberRequest, /) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            /,
+            *,
+            text: str,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            text: str,
+            /,
+            *,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+
+    async def remember(
+        self, request: MemoryRememberRequest | str | None = None, /, **fields: Any
+    ) -> MemoryRememberReport:
+        """Remember one fact in plain words: store the words as evidence, then judge the fact by them.
+
+        With `said`, these words are stored as the user's, and the fact is judged as asserted by the user. Without it,
+        `text` is stored as the assistant's, and the fact waits for a user's word.
+
+        Args:
+            text: the fact, one whole sentence such as: Mara prefers tea (required; not blank; at most the profile's
+                message_content_bytes).
+            said: the user's own words that say it, unchanged (default None; not blank; at most the profile's
+                message_content_bytes).
+            speaker: display name of the user who said it (default None; at most 256 characters; no control
+                characters).
+            topic: topic; a later fact of the same topic replaces this one (default empty; at most 256 characters).
+            kind: kind of the fact (default fact).
+            conversation: conversation in which the words are stored; default: the scope's, else one for each caller
+                and day (UTC) (default None).
+
+        Returns:
+            What became of it. `accepted`: the fact `ref` is current. `waiting`: governance.list shows it as
+                `waiting_id`. `refused`: only the evidence was stored. `evidence_ref` names the words, which recall
+                finds in any case. `authority` is whose word the fact was judged as. `superseded_ref` is the fact
+                that it replaced.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.remember", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
+        @overload
+        async def forget(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            subject: str | None = None,
+            query: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+        @overload
+        async def forget(
+            self,
+            query: str | None,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            subject: str | None = None,
+            whole_space: bool = False,
+            dry_run: bool = False,
+            token: str | None = None,
+        ) -> MemoryForgetReport: ...
+
+    async def forget(
+        self, request: MemoryForgetRequest | str | None | None = None, /, **fields: Any
+    ) -> MemoryForgetReport:
+        """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
+
+        Args:
+            conversation: every turn of this conversation (default None).
+            subject: turns that a speaker of this name, or this subject id, takes part in (default None; at least 1
+                character; at most 256 characters; no control characters).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
+                most the profile's query_chars).
+            whole_space: everything that the space holds (default False).
+            dry_run: report what would go and what stays; change nothing (default False).
+            token: token of the dry run (default None; at least 1 character; at most 256 characters).
+
+        Returns:
+            `counts` are the records that went, or in a dry run would, by what they are called: every one of them is
+                counted. `refs` are the facts and skills among them, and end at their budget. `hidden` counts the
+                records that an operator may not see and that would go: then there is no token. `erasure` and
+                `replica_horizon`: see `transcript.lifecycle`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `forget`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.forget", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def replay(self, request: MemoryReplayRequest, /) -> MemoryReplayReport: ...
+        @overload
+        async def replay(
+            self,
+            /,
+            *,
+            chat_id: str,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryReplayReport: ...
+        @overload
+        async def replay(
+            self,
+            chat_id: str,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryReplayReport: ...
+
+    async def replay(self, request: MemoryReplayRequest | str | None = None, /, **fields: Any) -> MemoryReplayReport:
+        """Read a chat's turn ledger: when each turn was committed and its later changes, without content.
+
+        Args:
+            chat_id: the chat, in the channel of the scope (required; at least 1 character; at most 256 characters;
+                no control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                transcript_page_turns).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `conversation` is what the chat stands for.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `replay`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.replay", "chat_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_snapshot(self, request: MemoryExportRequest, /) -> MemoryExportReport: ...
+        @overload
+        async def export_snapshot(
+            self,
+            /,
+            *,
+            chat_id: str,
+            include_private: bool = False,
+            passphrase: str | None = None,
+            view: Literal["export"] = "export",
+            in_pieces: bool = False,
+        ) -> MemoryExportReport: ...
+        @overload
+        async def export_snapshot(
+            self,
+            chat_id: str,
+            /,
+            *,
+            include_private: bool = False,
+            passphrase: str | None = None,
+            view: Literal["export"] = "export",
+            in_pieces: bool = False,
+        ) -> MemoryExportReport: ...
+
+    async def export_snapshot(
+        self, request: MemoryExportRequest | str | None = None, /, **fields: Any
+    ) -> MemoryExportReport:
+        """Export one chat as a continuity snapshot: shared evidence, its skills, and the facts learned from it.
+
+        Args:
+            chat_id: the chat, in the channel of the scope (required; at least 1 character; at most 256 characters;
+                no control characters).
+            include_private: include private material; needs a passphrase, which encrypts the whole export (default
+                False).
+            passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
+                most 1,024 characters).
+            view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
+
+        Returns:
+            `left_out` counts what stays behind, by sort. `state_fingerprint` is that of what was taken out.
+                `device` is the fingerprint of this device, which signed it; null where its identity cannot be used.
+                `transfer` is what to fetch in place of `snapshot`, where it goes in pieces.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.export", "chat_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def import_snapshot(self, request: MemoryImportRequest, /) -> MemoryImportReport: ...
+        @overload
+        async def import_snapshot(
+            self,
+            /,
+            *,
+            target_chat_id: str,
+            mode: Literal["bootstrap_import", "full_restore"],
+            snapshot: bytes | None = None,
+            transfer_id: str | None = None,
+            passphrase: str | None = None,
+            discard_withheld: bool = False,
+            other_store: bool = False,
+        ) -> MemoryImportReport: ...
+        @overload
+        async def import_snapshot(
+            self,
+            snapshot: bytes | None,
+            /,
+            *,
+            target_chat_id: str,
+            mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
+            passphrase: str | None = None,
+            discard_withheld: bool = False,
+            other_store: bool = False,
+        ) -> MemoryImportReport: ...
+
+    async def import_snapshot(
+        self, request: MemoryImportRequest | bytes | None | None = None, /, **fields: Any
+    ) -> MemoryImportReport:
+        """Import a continuity snapshot as one chat: all of it or nothing.
+
+        Args:
+            snapshot: the bytes as they were exported (default None; at least 1 character; at most the profile's
+                import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
+            target_chat_id: chat to import into, in the channel of the scope (required; at least 1 character; at
+                most 256 characters; no control characters).
+            mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
+            passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
+                most 1,024 characters).
+            discard_withheld: full_restore: also delete material that such an export never contains and cannot
+                restore (default False).
+            other_store: full_restore: replace what is there with an export that this device has not signed (default
+                False).
+
+        Returns:
+            Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
+                newest copy of the store that may hold it still. `device` is the fingerprint of the device that
+                signed what was imported, null when nobody did; `own`, that it is this one. `state_fingerprint` is
+                what the scope's export of the same sort has from now on. It is a digest of content, so it is in the
+                first answer alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.import", "snapshot", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_space(self, request: MemorySpaceExportRequest, /) -> MemorySpaceExportReport: ...
+        @overload
+        async def export_space(
+            self,
+            /,
+            *,
+            include_private: bool = False,
+            passphrase: str | None = None,
+            view: Literal["export"] = "export",
+            in_pieces: bool = False,
+        ) -> MemorySpaceExportReport: ...
+        @overload
+        async def export_space(
+            self,
+            include_private: bool,
+            /,
+            *,
+            passphrase: str | None = None,
+            view: Literal["export"] = "export",
+            in_pieces: bool = False,
+        ) -> MemorySpaceExportReport: ...
+
+    async def export_space(
+        self, request: MemorySpaceExportRequest | bool | None = None, /, **fields: Any
+    ) -> MemorySpaceExportReport:
+        """Export the memory space as an archive; without private material it has no transcripts, aliases or their
+        refs.
+
+        Args:
+            include_private: include private material; needs a passphrase, which encrypts the whole export (default
+                False).
+            passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
+                most 1,024 characters).
+            view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
+
+        Returns:
+            As of a chat's export.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.export_space", "include_private", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def import_space(self, request: MemorySpaceImportRequest, /) -> MemoryImportReport: ...
+        @overload
+        async def import_space(
+            self,
+            /,
+            *,
+            mode: Literal["bootstrap_import", "full_restore"],
+            archive: bytes | None = None,
+            transfer_id: str | None = None,
+            passphrase: str | None = None,
+            discard_withheld: bool = False,
+            other_store: bool = False,
+        ) -> MemoryImportReport: ...
+        @overload
+        async def import_space(
+            self,
+            archive: bytes | None,
+            /,
+            *,
+            mode: Literal["bootstrap_import", "full_restore"],
+            transfer_id: str | None = None,
+            passphrase: str | None = None,
+            discard_withheld: bool = False,
+            other_store: bool = False,
+        ) -> MemoryImportReport: ...
+
+    async def import_space(
+        self, request: MemorySpaceImportRequest | bytes | None | None = None, /, **fields: Any
+    ) -> MemoryImportReport:
+        """Import an archive as the memory space: all of it or nothing.
+
+        Args:
+            archive: the bytes as they were exported (default None; at least 1 character; at most the profile's
+                import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
+            mode: import into an empty scope (bootstrap_import), or replace its content (full_restore) (required).
+            passphrase: encrypts an export, and decrypts an encrypted one (default None; at least 8 characters; at
+                most 1,024 characters).
+            discard_withheld: full_restore: also delete material that such an export never contains and cannot
+                restore (default False).
+            other_store: full_restore: replace what is there with an export that this device has not signed (default
+                False).
+
+        Returns:
+            Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
+                newest copy of the store that may hold it still. `device` is the fingerprint of the device that
+                signed what was imported, null when nobody did; `own`, that it is this one. `state_fingerprint` is
+                what the scope's export of the same sort has from now on. It is a digest of content, so it is in the
+                first answer alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.import_space", "archive", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def begin_transfer(self, request: TransferBeginRequest, /) -> TransferBeginReport: ...
+        @overload
+        async def begin_transfer(
+            self,
+            /,
+            *,
+            total_bytes: int,
+        ) -> TransferBeginReport: ...
+        @overload
+        async def begin_transfer(
+            self,
+            total_bytes: int,
+            /,
+        ) -> TransferBeginReport: ...
+
+    async def begin_transfer(
+        self, request: TransferBeginRequest | int | None = None, /, **fields: Any
+    ) -> TransferBeginReport:
+        """Begin to send the bytes of an import in pieces.
+
+        Args:
+            total_bytes: how many bytes will be sent in all (required; at least 1; at most 9,007,199,254,740,992; at
+                most the profile's import_bytes).
+
+        Returns:
+            Where to send the pieces, each of at most `piece_bytes`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transfer.begin", "total_bytes", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def put_piece(self, request: TransferPutRequest, /) -> TransferPutReport: ...
+        @overload
+        async def put_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+        @overload
+        async def put_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            data: bytes,
+        ) -> TransferPutReport: ...
+
+    async def put_piece(self, request: TransferPutRequest | str | None = None, /, **fields: Any) -> TransferPutReport:
+        """Send the next piece of an import; the last one completes it.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: how many bytes were sent before this piece (required; at least 0; at most
+                9,007,199,254,740,992).
+            data: the piece (required; at least 1 character; at most the profile's piece_bytes).
+
+        Returns:
+            `received` of `total_bytes` are here; the import may be asked for when they are equal.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's piece_bytes.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transfer.put", "transfer_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_piece(self, request: TransferGetRequest, /) -> TransferGetReport: ...
+        @overload
+        async def get_piece(
+            self,
+            /,
+            *,
+            transfer_id: str,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+        @overload
+        async def get_piece(
+            self,
+            transfer_id: str,
+            /,
+            *,
+            offset: int,
+            view: Literal["export"] = "export",
+        ) -> TransferGetReport: ...
+
+    async def get_piece(self, request: TransferGetRequest | str | None = None, /, **fields: Any) -> TransferGetReport:
+        """Fetch a piece of an export; the one that ends the export ends the transfer.
+
+        Args:
+            transfer_id: handle of a transfer, as `transfer.begin` or an export answered it (required; at least 1
+                character; at most 256 characters; no control characters).
+            offset: where the piece begins; below the export's total_bytes (required; at least 0; at most
+                9,007,199,254,740,992).
+            view: view that filters the exported content (default export).
+
+        Returns:
+            The piece that begins at `offset`, of an export of `total_bytes`; `done` with the last one.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transfer.get", "transfer_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_runtime_skills(self, request: RuntimeSkillListRequest, /) -> RuntimeSkillListReport: ...
+        @overload
+        async def list_runtime_skills(
+            self,
+            /,
+            *,
+            query: str = "",
+            include_disabled: bool = True,
+            include_retired: bool = False,
+            sort: Literal["name", "updated", "revision"] = "name",
+            descending: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> RuntimeSkillListReport: ...
+        @overload
+        async def list_runtime_skills(
+            self,
+            query: str,
+            /,
+            *,
+            include_disabled: bool = True,
+            include_retired: bool = False,
+            sort: Literal["name", "updated", "revision"] = "name",
+            descending: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> RuntimeSkillListReport: ...
+
+    async def list_runtime_skills(
+        self, request: RuntimeSkillListRequest | str | None = None, /, **fields: Any
+    ) -> RuntimeSkillListReport:
+        """List runtime skills, with a filter over name, title, topic and summary.
+
+        Args:
+            query: words that must occur in name, title, topic or summary (default empty; at most 256 characters).
+            include_disabled: include disabled skills (default True).
+            include_retired: include skills that governance retired (default False).
+            sort: sort key; ties are sorted by name (default name).
+            descending: reverse the order: last name, latest change or highest revision first (default False).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total`, `active` and `disabled` count the whole space, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill.list", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_runtime_skill(self, request: RuntimeSkillDetailRequest, /) -> RuntimeSkillDetailReport: ...
+        @overload
+        async def get_runtime_skill(
+            self,
+            /,
+            *,
+            name: str,
+        ) -> RuntimeSkillDetailReport: ...
+        @overload
+        async def get_runtime_skill(
+            self,
+            name: str,
+            /,
+        ) -> RuntimeSkillDetailReport: ...
+
+    async def get_runtime_skill(
+        self, request: RuntimeSkillDetailRequest | str | None = None, /, **fields: Any
+    ) -> RuntimeSkillDetailReport:
+        """Show one runtime skill with its citations, its lineage and the changes of each revision.
+
+        Args:
+            name: the skill's name (required; at least 1 character; at most 256 characters; no control characters,
+                no slash).
+
+        Returns:
+            `procedure` is the text that write calls content; `raw_content` is the whole record as one Markdown
+                text.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill.detail", "name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def edit_runtime_skill(self, request: RuntimeSkillEditRequest, /) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def edit_runtime_skill(
+            self,
+            /,
+            *,
+            name: str,
+            edit_reason: str,
+            title: str | None = None,
+            topic: str | None = None,
+            summary: str | None = None,
+            procedure: str | None = None,
+            expected_revision: int | None = None,
+        ) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def edit_runtime_skill(
+            self,
+            name: str,
+            /,
+            *,
+            edit_reason: str,
+            title: str | None = None,
+            topic: str | None = None,
+            summary: str | None = None,
+            procedure: str | None = None,
+            expected_revision: int | None = None,
+        ) -> RuntimeSkillMutationReport: ...
+
+    async def edit_runtime_skill(
+        self, request: RuntimeSkillEditRequest | str | None = None, /, **fields: Any
+    ) -> RuntimeSkillMutationReport:
+        """Edit a runtime skill as a new revision; omitted fields stay unchanged.
+
+        Args:
+            name: the skill's name (required; at least 1 character; at most 256 characters; no control characters,
+                no slash).
+            title: title, one line (default None; at most 256 characters; not blank).
+            topic: topic (default None; at most 256 characters; not blank).
+            summary: when to use the skill, in one or two sentences (default None; at most 2,048 characters; not
+                blank).
+            procedure: the procedure, usually Markdown (default None; not blank; at most the profile's
+                skill_text_bytes).
+            edit_reason: reason for the edit (required; at least 1 character; at most 512 characters; not blank).
+            expected_revision: refuse unless this is the current revision (default None; at least 1).
+
+        Returns:
+            Of skill.edit, skill.set_enabled and skill.delete. `revision` is the current one, or the last one
+                deleted.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's skill_text_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill.edit", "name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def set_runtime_skill_enabled(
+            self, request: RuntimeSkillSetEnabledRequest, /
+        ) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def set_runtime_skill_enabled(
+            self,
+            /,
+            *,
+            name: str,
+            enabled: bool,
+        ) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def set_runtime_skill_enabled(
+            self,
+            name: str,
+            /,
+            *,
+            enabled: bool,
+        ) -> RuntimeSkillMutationReport: ...
+
+    async def set_runtime_skill_enabled(
+        self, request: RuntimeSkillSetEnabledRequest | str | None = None, /, **fields: Any
+    ) -> RuntimeSkillMutationReport:
+        """Enable or disable a runtime skill; its content stays as it is.
+
+        Args:
+            name: the skill's name (required; at least 1 character; at most 256 characters; no control characters,
+                no slash).
+            enabled: whether recall and projection may use it (required).
+
+        Returns:
+            Of skill.edit, skill.set_enabled and skill.delete. `revision` is the current one, or the last one
+                deleted.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill.set_enabled", "name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def delete_runtime_skill(self, request: RuntimeSkillDeleteRequest, /) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def delete_runtime_skill(
+            self,
+            /,
+            *,
+            name: str,
+        ) -> RuntimeSkillMutationReport: ...
+        @overload
+        async def delete_runtime_skill(
+            self,
+            name: str,
+            /,
+        ) -> RuntimeSkillMutationReport: ...
+
+    async def delete_runtime_skill(
+        self, request: RuntimeSkillDeleteRequest | str | None = None, /, **fields: Any
+    ) -> RuntimeSkillMutationReport:
+        """Delete a runtime skill with all revisions; the event log records the deletion.
+
+        Args:
+            name: the skill's name (required; at least 1 character; at most 256 characters; no control characters,
+                no slash).
+
+        Returns:
+            Of skill.edit, skill.set_enabled and skill.delete. `revision` is the current one, or the last one
+                deleted.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `skill`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("skill.delete", "name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_agent_skills(self, request: AgentSkillListRequest, /) -> AgentSkillListReport: ...
+        @overload
+        async def list_agent_skills(
+            self,
+            /,
+            *,
+            query: str = "",
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> AgentSkillListReport: ...
+        @overload
+        async def list_agent_skills(
+            self,
+            query: str,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> AgentSkillListReport: ...
+
+    async def list_agent_skills(
+        self, request: AgentSkillListRequest | str | None = None, /, **fields: Any
+    ) -> AgentSkillListReport:
+        """Scan the mounted Agent Skill folders and list the skills in them.
+
+        Args:
+            query: words that must occur in name or description (default empty; at most 256 characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts every skill that was found, whatever the query. Files are read for the page's skills
+                alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `agent_skill`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("agent_skill.list", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_agent_tool_registries(self, request: ToolRegistryListRequest, /) -> ToolRegistryListReport: ...
+        @overload
+        async def list_agent_tool_registries(
+            self,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ToolRegistryListReport: ...
+        @overload
+        async def list_agent_tool_registries(
+            self,
+            limit: int,
+            /,
+            *,
+            cursor: str | None = None,
+        ) -> ToolRegistryListReport: ...
+
+    async def list_agent_tool_registries(
+        self, request: ToolRegistryListRequest | int | None = None, /, **fields: Any
+    ) -> ToolRegistryListReport:
+        """List the tool registries of the space by their ids.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts the whole space, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `tool_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("tool_registry.list", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_agent_tool_registry(self, request: ToolRegistryGetRequest, /) -> ToolRegistryGetReport: ...
+        @overload
+        async def get_agent_tool_registry(
+            self,
+            /,
+            *,
+            registry_id: str,
+        ) -> ToolRegistryGetReport: ...
+        @overload
+        async def get_agent_tool_registry(
+            self,
+            registry_id: str,
+            /,
+        ) -> ToolRegistryGetReport: ...
+
+    async def get_agent_tool_registry(
+        self, request: ToolRegistryGetRequest | str | None = None, /, **fields: Any
+    ) -> ToolRegistryGetReport:
+        """Show one tool registry with its tools.
+
+        Args:
+            registry_id: the host's id of the registry (required; at least 1 character; at most 256 characters; no
+                control characters).
+
+        Returns:
+            One registry; its tools in the host's order.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `tool_registry`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("tool_registry.get", "registry_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def upsert_agent_tool_registry(
+            self, request: ToolRegistryUpsertRequest, /
+        ) -> ToolRegistryMutationReport: ...
+        @overload
+        async def upsert_agent_tool_registry(
+            self,
+            /,
+            *,
+            registry_id: str,
+            fingerprint: str,
+            tools: Sequence[ToolEntry | Mapping[str, Any]],
+            scope: str = "global",
+        ) -> ToolRegistryMutationReport: ...
+        @overload
+        async def upsert_agent_tool_registry(
+            self,
+            registry_id: str,
+            /,
+            *,
+            fingerprint: str,
+            tools: Sequence[ToolEntry | Mapping[str, Any]],
+            scope: str = "global",
+        ) -> ToolRegistryMutationReport: ...
+
+    async def upsert_agent_tool_registry(
+        self, request: ToolRegistryUpsertRequest | str | None = None, /, **fields: Any
+    ) -> ToolRegistryMutationReport:
+        """Register short descriptions of the host's tools, or replace the registry with the same id.
+
+        Args:
+            registry_id: the host's id of the registry (required; at least 1 character; at most 256 characters; no
+                control characters).
+            fingerprint: fingerprint of the whole registry as it is now (required; at most 256 characters; no
+                control characters; at least 1 character).
+            scope: scope of the registry; global applies everywhere (default global; at most 256 characters; no
+                control characters; at least 1 character).
+            tools: its tools, each id once (required; at most 512 items).
+
+        Returns:
+            Of tool_registry.upsert and tool_registry.delete. `revision` is the current one, or the last one
+                deleted. `drifted` are tools whose schema is another one now: what was observed of them gives no
+                hints any more.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `tool_registry`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("tool_registry.upsert", "registry_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def delete_agent_tool_registry(
+            self, request: ToolRegistryDeleteRequest, /
+        ) -> ToolRegistryMutationReport: ...
+        @overload
+        async def delete_agent_tool_registry(
+            self,
+            /,
+            *,
+            registry_id: str,
+        ) -> ToolRegistryMutationReport: ...
+        @overload
+        async def delete_agent_tool_registry(
+            self,
+            registry_id: str,
+            /,
+        ) -> ToolRegistryMutationReport: ...
+
+    async def delete_agent_tool_registry(
+        self, request: ToolRegistryDeleteRequest | str | None = None, /, **fields: Any
+    ) -> ToolRegistryMutationReport:
+        """Delete a tool registry. Observations of its tools stay, but give no hints without it.
+
+        Args:
+            registry_id: the host's id of the registry (required; at least 1 character; at most 256 characters; no
+                control characters).
+
+        Returns:
+            Of tool_registry.upsert and tool_registry.delete. `revision` is the current one, or the last one
+                deleted. `drifted` are tools whose schema is another one now: what was observed of them gives no
+                hints any more.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `tool_registry`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("tool_registry.delete", "registry_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_long_term(self, request: LongTermListRequest, /) -> LongTermListReport: ...
+        @overload
+        async def list_long_term(
+            self,
+            /,
+            *,
+            query: str | None = None,
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] | None = None,
+            state: Literal["current", "stale", "superseded", "deleted"] | Literal["all"] = "current",
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> LongTermListReport: ...
+        @overload
+        async def list_long_term(
+            self,
+            query: str | None,
+            /,
+            *,
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] | None = None,
+            state: Literal["current", "stale", "superseded", "deleted"] | Literal["all"] = "current",
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> LongTermListReport: ...
+
+    async def list_long_term(
+        self, request: LongTermListRequest | str | None | None = None, /, **fields: Any
+    ) -> LongTermListReport:
+        """List facts, the newest first, by state, kind and words.
+
+        Args:
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
+                most the profile's query_chars).
+            kind: only this sort of fact (default None).
+            state: only facts in this state (default current).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts every record that the request matches and the caller may see, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("long_term.list", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_long_term(self, request: LongTermDetailRequest, /) -> LongTermDetailReport: ...
+        @overload
+        async def get_long_term(
+            self,
+            /,
+            *,
+            ref: str,
+            history: bool = False,
+            view: ViewName | None = None,
+        ) -> LongTermDetailReport: ...
+        @overload
+        async def get_long_term(
+            self,
+            ref: str,
+            /,
+            *,
+            history: bool = False,
+            view: ViewName | None = None,
+        ) -> LongTermDetailReport: ...
+
+    async def get_long_term(
+        self, request: LongTermDetailRequest | str | None = None, /, **fields: Any
+    ) -> LongTermDetailReport:
+        """Show one fact with its revisions, its sources and its current state.
+
+        Args:
+            ref: the record's ref, as recall returns it (required; at least 1 character; at most 1,024 characters).
+            history: include the text of earlier revisions (default False).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            `policy` is what a write of this kind and topic would meet now: none, pause or suppress.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("long_term.detail", "ref", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def mutate_long_term(self, request: LongTermMutateRequest, /) -> LongTermMutateReport: ...
+        @overload
+        async def mutate_long_term(
+            self,
+            /,
+            *,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            ref: str | None = None,
+            content: str | None = None,
+            topic: str | None = None,
+            keywords: Sequence[str] | None = None,
+            privacy: Literal["public_runtime", "shared_with_subject", "subject_private"] | None = None,
+            query: str | None = None,
+            reason: str | None = None,
+            dry_run: bool = False,
+            confirm: str | None = None,
+            expected_revision: int | None = None,
+            view: ViewName | None = None,
+        ) -> LongTermMutateReport: ...
+        @overload
+        async def mutate_long_term(
+            self,
+            ref: str | None,
+            /,
+            *,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            content: str | None = None,
+            topic: str | None = None,
+            keywords: Sequence[str] | None = None,
+            privacy: Literal["public_runtime", "shared_with_subject", "subject_private"] | None = None,
+            query: str | None = None,
+            reason: str | None = None,
+            dry_run: bool = False,
+            confirm: str | None = None,
+            expected_revision: int | None = None,
+            view: ViewName | None = None,
+        ) -> LongTermMutateReport: ...
+
+    async def mutate_long_term(
+        self, request: LongTermMutateRequest | str | None | None = None, /, **fields: Any
+    ) -> LongTermMutateReport:
+        """Correct, supersede, delete or forget facts, mark one stale, or change its visibility.
+
+        Args:
+            action: action to take (required).
+            ref: the record's ref, as recall returns it (default None; at least 1 character; at most 1,024
+                characters).
+            content: the text to remember (default None; not blank; at most the profile's message_content_bytes).
+            topic: topic; a later fact of the same topic replaces this one (default None; at most 256 characters).
+            keywords: additional search words (default None; each: at least 1 character; each: at most 128
+                characters; at most 32 items).
+            privacy: new visibility of the fact (default None).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
+                most the profile's query_chars).
+            reason: reason; stored in the revision, but not for a deletion (default None; at least 1 character; at
+                most 512 characters; not blank).
+            dry_run: report what would change; change nothing (default False).
+            confirm: confirm_token of the dry run of forget_by_query (default None; at least 1 character; at most
+                256 characters).
+            expected_revision: refuse unless this is the current revision (default None; at least 1).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            `refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record
+                after it, of supersede the new one. `waiting` and `proposals` count the deferred candidates and the
+                open proposals that a forgotten query takes with it. A deletion is `erasure: done` when no byte of
+                it is left in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of
+                the store that may hold it still, None where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes, query_chars.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("long_term.mutate", "ref", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def long_term_policy(self, request: LongTermPolicyRequest, /) -> LongTermPolicyReport: ...
+        @overload
+        async def long_term_policy(
+            self,
+            /,
+            *,
+            action: Literal["pause", "resume", "suppress", "list"],
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] | None = None,
+            topic: str | None = None,
+            chat_id: str | None = None,
+            reason: str | None = None,
+        ) -> LongTermPolicyReport: ...
+        @overload
+        async def long_term_policy(
+            self,
+            action: Literal["pause", "resume", "suppress", "list"],
+            /,
+            *,
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] | None = None,
+            topic: str | None = None,
+            chat_id: str | None = None,
+            reason: str | None = None,
+        ) -> LongTermPolicyReport: ...
+
+    async def long_term_policy(
+        self,
+        request: LongTermPolicyRequest | Literal["pause", "resume", "suppress", "list"] | None = None,
+        /,
+        **fields: Any,
+    ) -> LongTermPolicyReport:
+        """Pause or suppress facts of a kind or topic, lift such a policy, or list the active policies.
+
+        Args:
+            action: pause puts off, suppress refuses, resume lifts what was named alike (required).
+            kind: only this sort of fact (default None).
+            topic: only this topic (default None; at most 256 characters; not blank).
+            chat_id: only this chat; every chat when left out (default None; at least 1 character; at most 256
+                characters; no control characters).
+            reason: reason, shown in the list (default None; at most 256 characters; no control characters).
+
+        Returns:
+            `policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("long_term.policy", "action", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_waiting(self, request: GovernanceListRequest, /) -> GovernanceListReport: ...
+        @overload
+        async def list_waiting(
+            self,
+            /,
+            *,
+            what: Literal["all", "candidates", "jobs"] = "all",
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+        @overload
+        async def list_waiting(
+            self,
+            what: Literal["all", "candidates", "jobs"],
+            /,
+            *,
+            reason: Literal["policy_paused", "needs_assertion", "evidence_does_not_bear", "weaker_authority"]
+            | None = None,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> GovernanceListReport: ...
+
+    async def list_waiting(
+        self, request: GovernanceListRequest | Literal["all", "candidates", "jobs"] | None = None, /, **fields: Any
+    ) -> GovernanceListReport:
+        """List the candidates that wait, the oldest first, then the jobs that wait, run or have failed.
+
+        Args:
+            what: only candidates, or only jobs (default all).
+            reason: only candidates that wait for this (default None).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts all that the request asks for and the caller may know of, not the page. Private
+                candidates are listed through a view that shows private facts; to an operator, also those that it
+                wrote itself. Sealed ones are listed only through raw_owner, to who holds private.read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("governance.list", "what", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def decide_waiting(self, request: GovernanceDecideRequest, /) -> GovernanceDecideReport: ...
+        @overload
+        async def decide_waiting(
+            self,
+            /,
+            *,
+            ids: Sequence[str],
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+        @overload
+        async def decide_waiting(
+            self,
+            ids: Sequence[str],
+            /,
+            *,
+            decision: Literal["accept", "reject", "retry"],
+            reason: str | None = None,
+            dry_run: bool = False,
+            view: ViewName | None = None,
+        ) -> GovernanceDecideReport: ...
+
+    async def decide_waiting(
+        self, request: GovernanceDecideRequest | Sequence[str] | None = None, /, **fields: Any
+    ) -> GovernanceDecideReport:
+        """Accept or reject waiting candidates under the caller's own authority, or retry jobs.
+
+        An error decides nothing: all of them are decided, or none.
+
+        Args:
+            ids: waiting_id of candidates to accept or reject, job_id of jobs to retry, as governance.list gives
+                them (required; each: at least 1 character; each: at most 256 characters; each: no control
+                characters; at least 1 item; at most the profile's batch_requests).
+            decision: accept judges a candidate as if the caller said it now; reject erases it; retry has a failed
+                or waiting job done at once (required).
+            reason: reason; needed to reject. Stored in the revision of an accepted fact, in nothing else (default
+                None; at least 1 character; at most 512 characters; not blank).
+            dry_run: report what would come of it; change nothing (default False).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
+                `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else
+                `pending`; `replica_horizon` tells until when snapshots hold them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `long_term`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("governance.decide", "ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def commit_transcript(
+            self, request: MemoryTranscriptCommitRequest, /
+        ) -> MemoryTranscriptCommitReport: ...
+        @overload
+        async def commit_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+        ) -> MemoryTranscriptCommitReport: ...
+        @overload
+        async def commit_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+        ) -> MemoryTranscriptCommitReport: ...
+
+    async def commit_transcript(
+        self, request: MemoryTranscriptCommitRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptCommitReport:
+        """Commit delivered turns as evidence: all of them or none.
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            turns: the delivered turns, oldest first (required; at least 1 item; at most the profile's
+                commit_turns).
+
+        Returns:
+            `turns` in the order of the request.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes, host_refs_per_turn, commit_turns.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.commit", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def replay_transcript(
+            self, request: MemoryTranscriptReplayRequest, /
+        ) -> MemoryTranscriptReplayReport: ...
+        @overload
+        async def replay_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            view: ViewName,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+        @overload
+        async def replay_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+
+    async def replay_transcript(
+        self, request: MemoryTranscriptReplayRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptReplayReport:
+        """Read a conversation's turns in sequence order through one view.
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            view: view that filters the report; one that the caller is allowed to use (required).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                transcript_page_turns).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of turns in sequence order.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.replay", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_transcript(
+            self, request: MemoryTranscriptExportRequest, /
+        ) -> MemoryTranscriptExportReport: ...
+        @overload
+        async def export_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+        @overload
+        async def export_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+
+    async def export_transcript(
+        self, request: MemoryTranscriptExportRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptExportReport:
+        """Read a conversation's exportable turns in sequence order.
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            view: the export view, which is the only one (default export).
+            include_private: include private and soul material; needs the view raw_owner and the capability
+                private.read (default False).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                transcript_page_turns).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of turns in sequence order, and whether private material was asked for.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.export", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_conversations(
+            self, request: MemoryTranscriptConversationsRequest, /
+        ) -> MemoryTranscriptConversationsReport: ...
+        @overload
+        async def list_conversations(
+            self,
+            /,
+            *,
+            query: str | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptConversationsReport: ...
+        @overload
+        async def list_conversations(
+            self,
+            query: str | None,
+            /,
+            *,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptConversationsReport: ...
+
+    async def list_conversations(
+        self, request: MemoryTranscriptConversationsRequest | str | None | None = None, /, **fields: Any
+    ) -> MemoryTranscriptConversationsReport:
+        """List the conversations of the space, the most recently begun first.
+
+        Args:
+            query: part of a conversation's or channel's id (default None; at least 1 character; at most 256
+                characters).
+            since: with a turn at or after this time (default None).
+            until: with a turn at or before this time (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of conversations, the most recently begun first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.conversations", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def transcript_timeline(
+            self, request: MemoryTranscriptTimelineRequest, /
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        async def transcript_timeline(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            view: ViewName,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        async def transcript_timeline(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+
+    async def transcript_timeline(
+        self,
+        request: MemoryTranscriptTimelineRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptTimelineReport:
+        """One page of a conversation, placed by sequence or time; turns come in sequence order.
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            view: view that filters the report; one that the caller is allowed to use (required).
+            anchor: latest, or {before|after|around: sequence}, {at: time}, {first_in: {from, to}}, {turn: its id}
+                (default latest).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                transcript_page_turns).
+
+        Returns:
+            `has_before` and `has_after` say whether turns stand on either side of this page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.timeline", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def search_transcript(
+            self, request: MemoryTranscriptSearchRequest, /
+        ) -> MemoryTranscriptSearchReport: ...
+        @overload
+        async def search_transcript(
+            self,
+            /,
+            *,
+            query: str,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 8,
+            neighbours: bool = False,
+        ) -> MemoryTranscriptSearchReport: ...
+        @overload
+        async def search_transcript(
+            self,
+            query: str,
+            /,
+            *,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int = 8,
+            neighbours: bool = False,
+        ) -> MemoryTranscriptSearchReport: ...
+
+    async def search_transcript(
+        self, request: MemoryTranscriptSearchRequest | str | None = None, /, **fields: Any
+    ) -> MemoryTranscriptSearchReport:
+        """Search messages by their words, through a view that may see them.
+
+        Every hit holds words of the query, unless `neighbours` asks for what stands beside one too.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            view: view that filters the report; one that the caller is allowed to use (required).
+            conversation: a conversation within the caller's memory space (default None).
+            since: not before (default None).
+            until: not after (default None).
+            limit: maximum number; clipped to the profile's limit (default 8; at least 1; clipped at the profile's
+                recall_limit).
+            neighbours: also messages that only stand beside one that holds the words (default False).
+
+        Returns:
+            Hits that the view may see, best first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.search", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def request_transcript_lifecycle(
+            self, request: MemoryTranscriptLifecycleRequest, /
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        async def request_transcript_lifecycle(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any],
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        async def request_transcript_lifecycle(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+
+    async def request_transcript_lifecycle(
+        self,
+        request: MemoryTranscriptLifecycleRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptLifecycleReport:
+        """Archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`).
+
+        Args:
+            conversation: a conversation within the caller's memory space (required).
+            action: action to take on the turns (required).
+            turn_ids: these turns (default None; each: at least 1 character; each: at most 256 characters; each: no
+                control characters; at least 1 item; at most the profile's commit_turns).
+            before: every turn that is older than this (default None).
+            reason: reason; stored in the lifecycle record (required; at least 1 character; at most 512 characters).
+            dry_run: report what would change; change nothing (default False).
+
+        Returns:
+            What a lifecycle step touched. `changed` false means that nothing matched or nothing was left to do. The
+                counts (`affected_…`) are of all of it; a list ends at its budget. `erasure` is `done` once no byte
+                of the content is left in database and WAL, `pending` while a reader holds an old snapshot, and None
+                where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
+                hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is
+                nowhere. None where there is no copy.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's commit_turns.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.lifecycle", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def repair_transcript(
+            self, request: MemoryTranscriptRepairRequest, /
+        ) -> MemoryTranscriptRepairReport: ...
+        @overload
+        async def repair_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptRepairReport: ...
+        @overload
+        async def repair_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any] | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptRepairReport: ...
+
+    async def repair_transcript(
+        self,
+        request: MemoryTranscriptRepairRequest | Conversation | Mapping[str, Any] | None | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptRepairReport:
+        """Report broken links and records of transcripts, by their ids; changes nothing.
+
+        Args:
+            conversation: a conversation within the caller's memory space (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                repair_issues).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of issues. `counts` has every kind, over all pages; `clean` when all of them are 0.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.repair", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def repair_transcript_safe(
+            self, request: MemoryTranscriptRepairSafeRequest, /
+        ) -> MemoryTranscriptRepairSafeReport: ...
+        @overload
+        async def repair_transcript_safe(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptRepairSafeReport: ...
+        @overload
+        async def repair_transcript_safe(
+            self,
+            conversation: Conversation | Mapping[str, Any] | None,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptRepairSafeReport: ...
+
+    async def repair_transcript_safe(
+        self,
+        request: MemoryTranscriptRepairSafeRequest | Conversation | Mapping[str, Any] | None | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptRepairSafeReport:
+        """Repair dead links, counts and index rows without losing data; report the damage that cannot be repaired.
+
+        Args:
+            conversation: a conversation within the caller's memory space (default None).
+            dry_run: report what would be repaired; change nothing (default False).
+
+        Returns:
+            `mended` in the order of transcript.repair; `counts` by outcome; `left` is what no safe step mends, by
+                kind. At most the profile's `repair_issues` are mended at a time: with `has_more`, ask again.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transcript`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transcript.repair_safe", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_private(self, request: PrivateListRequest, /) -> PrivateListReport: ...
+        @overload
+        async def list_private(
+            self,
+            /,
+            *,
+            plane: Literal["private_garden", "soul_candidate"] | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> PrivateListReport: ...
+        @overload
+        async def list_private(
+            self,
+            plane: Literal["private_garden", "soul_candidate"] | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> PrivateListReport: ...
+
+    async def list_private(
+        self,
+        request: PrivateListRequest | Literal["private_garden", "soul_candidate"] | None | None = None,
+        /,
+        **fields: Any,
+    ) -> PrivateListReport:
+        """List the private records in the order in which they were stored, without their content.
+
+        Args:
+            plane: only this part of it (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts what the request asked for, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("private.list", "plane", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_private(self, request: PrivateGetRequest, /) -> PrivateGetReport: ...
+        @overload
+        async def get_private(
+            self,
+            /,
+            *,
+            record_id: str,
+        ) -> PrivateGetReport: ...
+        @overload
+        async def get_private(
+            self,
+            record_id: str,
+            /,
+        ) -> PrivateGetReport: ...
+
+    async def get_private(self, request: PrivateGetRequest | str | None = None, /, **fields: Any) -> PrivateGetReport:
+        """Read one private record, with its content.
+
+        Args:
+            record_id: the record's id, as private.list gives it (required; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            One private record. `content` is for the view raw_owner, and for no other.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("private.get", "record_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def delete_private(self, request: PrivateDeleteRequest, /) -> PrivateDeleteReport: ...
+        @overload
+        async def delete_private(
+            self,
+            /,
+            *,
+            record_id: str,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+        @overload
+        async def delete_private(
+            self,
+            record_id: str,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> PrivateDeleteReport: ...
+
+    async def delete_private(
+        self, request: PrivateDeleteRequest | str | None = None, /, **fields: Any
+    ) -> PrivateDeleteReport:
+        """Delete one private record, with the candidates that wait for it and its links to evidence.
+
+        Args:
+            record_id: the record's id, as private.list gives it (required; at least 1 character; at most 256
+                characters; no control characters).
+            dry_run: report what would be deleted; change nothing (default False).
+
+        Returns:
+            `waiting` counts the candidates that go with the record. `erasure` is `done` when no byte of it is left
+                in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store
+                that may hold it still, None where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `private.read`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("private.delete", "record_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def propose(self, request: EvolveProposeRequest, /) -> EvolveProposeReport: ...
+        @overload
+        async def propose(
+            self,
+            /,
+            *,
+            proposals: Sequence[Proposal | Mapping[str, Any]],
+            view: ViewName | None = None,
+        ) -> EvolveProposeReport: ...
+        @overload
+        async def propose(
+            self,
+            proposals: Sequence[Proposal | Mapping[str, Any]],
+            /,
+            *,
+            view: ViewName | None = None,
+        ) -> EvolveProposeReport: ...
+
+    async def propose(
+        self, request: EvolveProposeRequest | Sequence[Proposal | Mapping[str, Any]] | None = None, /, **fields: Any
+    ) -> EvolveProposeReport:
+        """Propose changes to skills and facts: all of them are stored, or none; nothing else changes.
+
+        Args:
+            proposals: the proposed changes (required; at least 1 item; at most the profile's batch_requests).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request. `expired` counts older proposals that nobody decided in the profile's time.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `evolve`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's skill_text_bytes, message_content_bytes, batch_requests.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("evolve.propose", "proposals", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_proposals(self, request: EvolveListRequest, /) -> EvolveListReport: ...
+        @overload
+        async def list_proposals(
+            self,
+            /,
+            *,
+            state: Literal["open", "submitted", "refused", "dropped"] | Literal["all"] = "open",
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EvolveListReport: ...
+        @overload
+        async def list_proposals(
+            self,
+            state: Literal["open", "submitted", "refused", "dropped"] | Literal["all"],
+            /,
+            *,
+            view: ViewName | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EvolveListReport: ...
+
+    async def list_proposals(
+        self,
+        request: EvolveListRequest | Literal["open", "submitted", "refused", "dropped"] | Literal["all"] | None = None,
+        /,
+        **fields: Any,
+    ) -> EvolveListReport:
+        """List proposals, the newest first, by state.
+
+        Args:
+            state: only proposals in this state (default open).
+            view: view that filters the report; default: the caller's first view (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts every proposal in the state that the caller may see, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `evolve`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("evolve.list", "state", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def preview_proposal(self, request: EvolvePreviewRequest, /) -> EvolvePreviewReport: ...
+        @overload
+        async def preview_proposal(
+            self,
+            /,
+            *,
+            proposal_id: str,
+            view: ViewName | None = None,
+        ) -> EvolvePreviewReport: ...
+        @overload
+        async def preview_proposal(
+            self,
+            proposal_id: str,
+            /,
+            *,
+            view: ViewName | None = None,
+        ) -> EvolvePreviewReport: ...
+
+    async def preview_proposal(
+        self, request: EvolvePreviewRequest | str | None = None, /, **fields: Any
+    ) -> EvolvePreviewReport:
+        """Show what a proposal would change in the caller's view, and the current verdict of governance.
+
+        Args:
+            proposal_id: the proposal's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            `moved` says that the target is no more what the proposal was made for: submitting it is a conflict. A
+                closed proposal has no verdict and no text left.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `evolve`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("evolve.preview", "proposal_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def submit_proposals(self, request: EvolveSubmitRequest, /) -> EvolveSubmitReport: ...
+        @overload
+        async def submit_proposals(
+            self,
+            /,
+            *,
+            proposal_ids: Sequence[str],
+            decision: Literal["submit", "withdraw"] = "submit",
+            view: ViewName | None = None,
+        ) -> EvolveSubmitReport: ...
+        @overload
+        async def submit_proposals(
+            self,
+            proposal_ids: Sequence[str],
+            /,
+            *,
+            decision: Literal["submit", "withdraw"] = "submit",
+            view: ViewName | None = None,
+        ) -> EvolveSubmitReport: ...
+
+    async def submit_proposals(
+        self, request: EvolveSubmitRequest | Sequence[str] | None = None, /, **fields: Any
+    ) -> EvolveSubmitReport:
+        """Apply proposals through the normal write path with the caller's capabilities, or withdraw them.
+
+        All of them or none.
+
+        Args:
+            proposal_ids: ids of the proposals, in the order to apply them (required; each: at least 1 character;
+                each: at most 256 characters; each: no control characters; at least 1 item; at most the profile's
+                batch_requests).
+            decision: apply them, or withdraw them without a change (default submit).
+            view: view that filters the report; default: the caller's first view (default None).
+
+        Returns:
+            In the order of the request. `submitted` counts those that were carried out. `erasure` is `done` when no
+                byte of the closed proposals' text is left in the store's files, else `pending`; `replica_horizon`
+                tells until when snapshots hold it.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `evolve`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("evolve.submit", "proposal_ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def console_overview(self, request: ConsoleOverviewRequest, /) -> ConsoleOverviewReport: ...
+        @overload
+        async def console_overview(
+            self,
+            /,
+            *,
+            steps: int = 0,
+        ) -> ConsoleOverviewReport: ...
+        @overload
+        async def console_overview(
+            self,
+            steps: int,
+            /,
+        ) -> ConsoleOverviewReport: ...
+
+    async def console_overview(
+        self, request: ConsoleOverviewRequest | int | None = None, /, **fields: Any
+    ) -> ConsoleOverviewReport:
+        """Show the machine, the runtime, its memory, metrics and sessions.
+
+        Args:
+            steps: steps of recent activity to report, of 5 seconds each, for an operator (default 0; at least 0; at
+                most 240).
+
+        Returns:
+            `system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's.
+                `activity` is null unless `steps` of it were asked for.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `console`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("console.overview", "steps", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def console_session(self, request: ConsoleSessionRequest, /) -> ConsoleSessionReport: ...
+        @overload
+        async def console_session(self, /) -> ConsoleSessionReport: ...
+
+    async def console_session(
+        self, request: ConsoleSessionRequest | None = None, /, **fields: Any
+    ) -> ConsoleSessionReport:
+        """Show the caller, its capabilities, and the owner of the memory it uses.
+
+        Returns:
+            `device` is there when the caller is one. `capabilities` are those that it may use here and now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `console`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("console.session", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_devices(self, request: DeviceListRequest, /) -> DeviceListReport: ...
+        @overload
+        async def list_devices(
+            self,
+            /,
+            *,
+            state: Literal["active", "suspended", "revoked"] | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> DeviceListReport: ...
+        @overload
+        async def list_devices(
+            self,
+            state: Literal["active", "suspended", "revoked"] | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> DeviceListReport: ...
+
+    async def list_devices(
+        self,
+        request: DeviceListRequest | Literal["active", "suspended", "revoked"] | None | None = None,
+        /,
+        **fields: Any,
+    ) -> DeviceListReport:
+        """List devices in the order in which they were added, by the fingerprints of their keys.
+
+        Args:
+            state: only devices in this state (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` counts what the request asked for, not the page.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `device`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("device.list", "state", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def add_device(self, request: DeviceAddRequest, /) -> DeviceKeyReport: ...
+        @overload
+        async def add_device(
+            self,
+            /,
+            *,
+            label: str,
+            capabilities: Sequence[str],
+            owner_id: str | None = None,
+            agent_id: str | None = None,
+            device_id: str | None = None,
+        ) -> DeviceKeyReport: ...
+        @overload
+        async def add_device(
+            self,
+            label: str,
+            /,
+            *,
+            capabilities: Sequence[str],
+            owner_id: str | None = None,
+            agent_id: str | None = None,
+            device_id: str | None = None,
+        ) -> DeviceKeyReport: ...
+
+    async def add_device(self, request: DeviceAddRequest | str | None = None, /, **fields: Any) -> DeviceKeyReport:
+        """Add a device, and create the key with which it authenticates.
+
+        Args:
+            label: display name of the device (required; at least 1 character; at most 256 characters; no control
+                characters).
+            capabilities: capabilities to grant: names that `memory.capabilities` lists (required; each: at least 1
+                character; each: at most 64 characters; at most 64 items).
+            owner_id: owner of the memory that the device uses; default: the scope's owner (default None; at least 1
+                character; at most 256 characters; no control characters).
+            agent_id: the device's agent; default: the scope's agent (default None; at least 1 character; at most
+                256 characters; no control characters).
+            device_id: the device's id; default: generated (default None; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            A device and, in this one answer, its key: a repeated report has it absent, and nothing shows it again.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `device`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("device.add", "label", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def update_device(self, request: DeviceUpdateRequest, /) -> DeviceReport: ...
+        @overload
+        async def update_device(
+            self,
+            /,
+            *,
+            device_id: str,
+            label: str | None = None,
+            state: Literal["active", "suspended", "revoked"] | None = None,
+            capabilities: Sequence[str] | None = None,
+        ) -> DeviceReport: ...
+        @overload
+        async def update_device(
+            self,
+            device_id: str,
+            /,
+            *,
+            label: str | None = None,
+            state: Literal["active", "suspended", "revoked"] | None = None,
+            capabilities: Sequence[str] | None = None,
+        ) -> DeviceReport: ...
+
+    async def update_device(self, request: DeviceUpdateRequest | str | None = None, /, **fields: Any) -> DeviceReport:
+        """Change a device's label, state or capabilities; omitted fields stay. Applies from its next request.
+
+        Args:
+            device_id: the device's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+            label: display name of the device (default None; at least 1 character; at most 256 characters; no
+                control characters).
+            state: suspended can be undone; revoked is permanent (default None).
+            capabilities: capabilities to grant: names that `memory.capabilities` lists (default None; each: at
+                least 1 character; each: at most 64 characters; at most 64 items).
+
+        Returns:
+            The device as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `device`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("device.update", "device_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def rotate_device_key(self, request: DeviceRotateKeyRequest, /) -> DeviceKeyReport: ...
+        @overload
+        async def rotate_device_key(
+            self,
+            /,
+            *,
+            device_id: str,
+        ) -> DeviceKeyReport: ...
+        @overload
+        async def rotate_device_key(
+            self,
+            device_id: str,
+            /,
+        ) -> DeviceKeyReport: ...
+
+    async def rotate_device_key(
+        self, request: DeviceRotateKeyRequest | str | None = None, /, **fields: Any
+    ) -> DeviceKeyReport:
+        """Replace a device's key; the old key is invalid at once.
+
+        Args:
+            device_id: the device's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+
+        Returns:
+            A device and, in this one answer, its key: a repeated report has it absent, and nothing shows it again.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `device`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("device.rotate_key", "device_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def remove_device(self, request: DeviceRemoveRequest, /) -> DeviceRemovedReport: ...
+        @overload
+        async def remove_device(
+            self,
+            /,
+            *,
+            device_id: str,
+        ) -> DeviceRemovedReport: ...
+        @overload
+        async def remove_device(
+            self,
+            device_id: str,
+            /,
+        ) -> DeviceRemovedReport: ...
+
+    async def remove_device(
+        self, request: DeviceRemoveRequest | str | None = None, /, **fields: Any
+    ) -> DeviceRemovedReport:
+        """Remove a device; the records that it wrote stay.
+
+        Args:
+            device_id: the device's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+
+        Returns:
+            The device that is no longer known.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `device`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("device.remove", "device_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_transports(self, request: TransportListRequest, /) -> TransportListReport: ...
+        @overload
+        async def list_transports(self, /) -> TransportListReport: ...
+
+    async def list_transports(
+        self, request: TransportListRequest | None = None, /, **fields: Any
+    ) -> TransportListReport:
+        """List the transports and their state.
+
+        Returns:
+            Every transport, in a fixed order.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transport`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transport.list", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def update_transport(self, request: TransportUpdateRequest, /) -> TransportReport: ...
+        @overload
+        async def update_transport(
+            self,
+            /,
+            *,
+            name: TransportName,
+            enabled: bool | None = None,
+            endpoint: str | None = None,
+        ) -> TransportReport: ...
+        @overload
+        async def update_transport(
+            self,
+            name: TransportName,
+            /,
+            *,
+            enabled: bool | None = None,
+            endpoint: str | None = None,
+        ) -> TransportReport: ...
+
+    async def update_transport(
+        self, request: TransportUpdateRequest | TransportName | None = None, /, **fields: Any
+    ) -> TransportReport:
+        """Open or close a transport, or set its endpoint.
+
+        Args:
+            name: the transport (required).
+            enabled: whether callers other than operators may use it (default None).
+            endpoint: address to listen on: HOST:PORT (default None; at least 1 character; at most 261 characters;
+                no control characters).
+
+        Returns:
+            The current state of the transport.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `transport`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("transport.update", "name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def read_event_log(self, request: EventLogReadRequest, /) -> EventLogReadReport: ...
+        @overload
+        async def read_event_log(
+            self,
+            /,
+            *,
+            after: int | None = None,
+            before: int | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            topics: Sequence[str] | None = None,
+            operation: str | None = None,
+            principal: str | None = None,
+            newest_first: bool = False,
+            chain: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventLogReadReport: ...
+        @overload
+        async def read_event_log(
+            self,
+            after: int | None,
+            /,
+            *,
+            before: int | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            topics: Sequence[str] | None = None,
+            operation: str | None = None,
+            principal: str | None = None,
+            newest_first: bool = False,
+            chain: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventLogReadReport: ...
+
+    async def read_event_log(
+        self, request: EventLogReadRequest | int | None | None = None, /, **fields: Any
+    ) -> EventLogReadReport:
+        """Read the event log of this space; an operator reads the daemon's own rows with it.
+
+        Args:
+            after: rows after this sequence number (default None; at least 0; at most 4,611,686,018,427,387,904).
+            before: rows before this sequence number (default None; at least 0; at most 4,611,686,018,427,387,904).
+            since: not before this time (default None).
+            until: not after this time (default None).
+            topics: only these topics (default None; each: at least 1 character; each: at most 64 characters; at
+                least 1 item; at most 32 items).
+            operation: only rows of this operation (default None; at least 1 character; at most 128 characters).
+            principal: only rows of this principal (default None; at least 1 character; at most 256 characters; no
+                control characters).
+            newest_first: read from the end of the log backwards (default False).
+            chain: read what proves the whole log: each row's encoding, the hashes of other spaces' rows, the signed
+                head; operators only (default False).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `chain` and `signed_head` answer a request for the chain: the rows behind `after`, of all spaces, in
+                their order. `verified` says that every row of the page follows from the row before it in the log;
+                `broken` names those that do not. `scanned` counts the rows that were looked at: a page may be empty
+                and `has_more` all the same. `head` is the number of the last row. An operator sees the whole log's
+                numbers and hashes; for others only the events that they may know of are counted, and a hash is a
+                keyed digest of its row.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event_log`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("event_log.read", "after", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def run_harness(self, request: HarnessRunRequest, /) -> HarnessRunReport: ...
+        @overload
+        async def run_harness(
+            self,
+            /,
+            *,
+            suite: Literal["all", "memory", "replay", "benchmark"] = "all",
+            fixtures: Sequence[str] = ...,
+            folder: str | None = None,
+            backends: Sequence[BackendName] = ...,
+        ) -> HarnessRunReport: ...
+        @overload
+        async def run_harness(
+            self,
+            suite: Literal["all", "memory", "replay", "benchmark"],
+            /,
+            *,
+            fixtures: Sequence[str] = ...,
+            folder: str | None = None,
+            backends: Sequence[BackendName] = ...,
+        ) -> HarnessRunReport: ...
+
+    async def run_harness(
+        self,
+        request: HarnessRunRequest | Literal["all", "memory", "replay", "benchmark"] | None = None,
+        /,
+        **fields: Any,
+    ) -> HarnessRunReport:
+        """Run fixtures in temporary stores and check the results against the gates; the caller's store is not used.
+
+        Args:
+            suite: gates to run: all, or one (default all).
+            fixtures: only these fixtures, by their names (default (); each: at least 1 character; each: at most 64
+                characters; each: small letters, digits, dashes; at most 256 items).
+            folder: absolute folder of the fixtures; default: the source checkout's own. Operators only (default
+                None; at least 1 character; at most 4,096 characters; an absolute path).
+            backends: on these backends (default [in-memory, sqlite, file, embedded]; at least 1 item; at most 4
+                items).
+
+        Returns:
+            `passed` when every gate of the suite is. `not_compared` names the fields of which a replay compares
+                only whether they are there: times, sizes, and what is made with a store's own keys.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `harness`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("harness.run", "suite", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def recover(self, request: MemoryRecoverRequest, /) -> MemoryRecoverReport: ...
+        @overload
+        async def recover(
+            self,
+            /,
+            *,
+            trigger: Literal["operator_requested", "scheduled", "after_crash", "after_restore"] = "operator_requested",
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+        ) -> MemoryRecoverReport: ...
+        @overload
+        async def recover(
+            self,
+            trigger: Literal["operator_requested", "scheduled", "after_crash", "after_restore"],
+            /,
+            *,
+            mode_input: ModeInput | Mapping[str, Any] = ...,
+        ) -> MemoryRecoverReport: ...
+
+    async def recover(
+        self,
+        request: MemoryRecoverRequest
+        | Literal["operator_requested", "scheduled", "after_crash", "after_restore"]
+        | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryRecoverReport:
+        """Run the recovery steps over the whole store; a failed step is reported, and the others still run.
+
+        Args:
+            trigger: what triggers the recovery (default operator_requested).
+            mode_input: the lifecycle mode that a caller asks an operation to run under; read_only and safe refuse
+                writes (default {mode: normal}).
+
+        Returns:
+            The steps in the order they ran. `recovered` when none failed and none left anything behind.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recover`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.recover", "trigger", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def close_runtime(self, request: MemoryCloseRequest, /) -> MemoryCloseReport: ...
+        @overload
+        async def close_runtime(
+            self,
+            /,
+            *,
+            reason: str = "operator_requested",
+        ) -> MemoryCloseReport: ...
+        @overload
+        async def close_runtime(
+            self,
+            reason: str,
+            /,
+        ) -> MemoryCloseReport: ...
+
+    async def close_runtime(
+        self, request: MemoryCloseRequest | str | None = None, /, **fields: Any
+    ) -> MemoryCloseReport:
+        """Finish the queued writes, checkpoint the write-ahead log, answer, and stop the daemon or runtime.
+
+        Args:
+            reason: reason for closing, for the log (default operator_requested; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            `already` when it was closing or closed before: nothing was done again. `drained` counts the writes that
+                were waiting, `wal_bytes` what is left in the write-ahead log, `pending_erasures` what the next
+                opening finishes.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `close`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.close", "reason", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def create_snapshot(self, request: SnapshotCreateRequest, /) -> SnapshotCreateReport: ...
+        @overload
+        async def create_snapshot(
+            self,
+            /,
+            *,
+            label: str | None = None,
+        ) -> SnapshotCreateReport: ...
+        @overload
+        async def create_snapshot(
+            self,
+            label: str | None,
+            /,
+        ) -> SnapshotCreateReport: ...
+
+    async def create_snapshot(
+        self, request: SnapshotCreateRequest | str | None | None = None, /, **fields: Any
+    ) -> SnapshotCreateReport:
+        """Create a snapshot of the whole store while it is in use, with every write acknowledged before it.
+
+        Args:
+            label: display name (default None; at most 256 characters; no control characters; at least 1 character).
+
+        Returns:
+            `restarts` counts how often the copy began again: because something was erased meanwhile or, without a
+                write-ahead log, because of any write. `ms` is how long it took.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `snapshot`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("snapshot.create", "label", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_snapshots(self, request: SnapshotListRequest, /) -> SnapshotListReport: ...
+        @overload
+        async def list_snapshots(
+            self,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> SnapshotListReport: ...
+        @overload
+        async def list_snapshots(
+            self,
+            limit: int,
+            /,
+            *,
+            cursor: str | None = None,
+        ) -> SnapshotListReport: ...
+
+    async def list_snapshots(
+        self, request: SnapshotListRequest | int | None = None, /, **fields: Any
+    ) -> SnapshotListReport:
+        """List the snapshots of this store, newest first, and the stores that a restore replaced.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `snapshot`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("snapshot.list", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def verify_snapshot(self, request: SnapshotVerifyRequest, /) -> SnapshotVerifyReport: ...
+        @overload
+        async def verify_snapshot(
+            self,
+            /,
+            *,
+            snapshot_id: str,
+        ) -> SnapshotVerifyReport: ...
+        @overload
+        async def verify_snapshot(
+            self,
+            snapshot_id: str,
+            /,
+        ) -> SnapshotVerifyReport: ...
+
+    async def verify_snapshot(
+        self, request: SnapshotVerifyRequest | str | None = None, /, **fields: Any
+    ) -> SnapshotVerifyReport:
+        """Unpack a snapshot and check its digests, pages, event log, counts and identity.
+
+        Args:
+            snapshot_id: the snapshot's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+
+        Returns:
+            `valid` when there are no `reasons`; `checked` counts what was looked at. `snapshot` is its header, None
+                where that cannot be read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `snapshot`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("snapshot.verify", "snapshot_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def restore_snapshot(self, request: SnapshotRestoreRequest, /) -> SnapshotRestoreReport: ...
+        @overload
+        async def restore_snapshot(
+            self,
+            /,
+            *,
+            snapshot_id: str,
+            dry_run: bool = False,
+            other_store: bool = False,
+            keep_erased: bool = False,
+        ) -> SnapshotRestoreReport: ...
+        @overload
+        async def restore_snapshot(
+            self,
+            snapshot_id: str,
+            /,
+            *,
+            dry_run: bool = False,
+            other_store: bool = False,
+            keep_erased: bool = False,
+        ) -> SnapshotRestoreReport: ...
+
+    async def restore_snapshot(
+        self, request: SnapshotRestoreRequest | str | None = None, /, **fields: Any
+    ) -> SnapshotRestoreReport:
+        """Replace the store with a snapshot; the replaced store is kept beside it with all later writes.
+
+        Everything is checked first, and a snapshot that is not whole changes nothing.
+
+        Args:
+            snapshot_id: the snapshot's id (required; at least 1 character; at most 256 characters; no control
+                characters).
+            dry_run: check the snapshot and report what a restore would do; change nothing (default False).
+            other_store: allow a snapshot of another store or device, or an unsigned one (default False).
+            keep_erased: bring back what was erased since the snapshot was made, instead of erasing it again
+                (default False).
+
+        Returns:
+            `events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as`
+                is where the store is that was there before. `identity` tells whether the device identity fits what
+                is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
+                after the restore, since the store that was there before does not have them, or has them suspended.
+                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its
+                turns, facts and skills. It is erased again before the snapshot takes the store's place, unless
+                `keep_erased` was given, which `kept_erased` repeats. The event log goes on from where it was:
+                receipts of that time stay valid.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `snapshot`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("snapshot.restore", "snapshot_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def prune_snapshots(self, request: SnapshotPruneRequest, /) -> SnapshotPruneReport: ...
+        @overload
+        async def prune_snapshots(
+            self,
+            /,
+            *,
+            keep: int,
+            replaced: bool = False,
+            dry_run: bool = False,
+        ) -> SnapshotPruneReport: ...
+        @overload
+        async def prune_snapshots(
+            self,
+            keep: int,
+            /,
+            *,
+            replaced: bool = False,
+            dry_run: bool = False,
+        ) -> SnapshotPruneReport: ...
+
+    async def prune_snapshots(
+        self, request: SnapshotPruneRequest | int | None = None, /, **fields: Any
+    ) -> SnapshotPruneReport:
+        """Remove all but the newest snapshots, with content in them that was erased from the store since.
+
+        Args:
+            keep: how many of the newest to keep (required; at least 0; at most 100,000).
+            replaced: also remove the stores that a restore has set aside (default False).
+            dry_run: report what would be removed; remove nothing (default False).
+
+        Returns:
+            What went, or in a dry run would; files that are no whole snapshot go with it. `freed_bytes` is their
+                size.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `snapshot`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("snapshot.prune", "keep", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def verify_store(self, request: StoreVerifyRequest, /) -> StoreVerifyReport: ...
+        @overload
+        async def verify_store(
+            self,
+            /,
+            *,
+            pages: bool = True,
+            receipt: str | None = None,
+        ) -> StoreVerifyReport: ...
+        @overload
+        async def verify_store(
+            self,
+            pages: bool,
+            /,
+            *,
+            receipt: str | None = None,
+        ) -> StoreVerifyReport: ...
+
+    async def verify_store(
+        self, request: StoreVerifyRequest | bool | None = None, /, **fields: Any
+    ) -> StoreVerifyReport:
+        """Walk the event-log chain, the derived refs, the recall index and the pages of the store.
+
+        Args:
+            pages: also read every page (SQLite's integrity_check) (default True).
+            receipt: also check this receipt against the store (default None; at most 4,096 characters).
+
+        Returns:
+            `clean` when no check found anything; `checked` counts what each check looked at. `receipt` answers the
+                request's receipt, and has no say in `clean`. `unsigned_events` counts the event log's last rows,
+                which the device identity has not signed yet; null where no signature can be relied on.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("store.verify", "pages", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def hello(self, request: HelloRequest, /) -> HelloReport: ...
+        @overload
+        async def hello(self, /) -> HelloReport: ...
+
+    async def hello(self, request: HelloRequest | None = None, /, **fields: Any) -> HelloReport:
+        """Report the server, the caller and the available operations.
+
+        Returns:
+            `limits` maps a budget's name to its value (WIRE: limits).
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("hello", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def batch(self, request: BatchRequest, /) -> BatchReport: ...
+        @overload
+        async def batch(
+            self,
+            /,
+            *,
+            requests: Sequence[BatchItem | Mapping[str, Any]],
+        ) -> BatchReport: ...
+        @overload
+        async def batch(
+            self,
+            requests: Sequence[BatchItem | Mapping[str, Any]],
+            /,
+        ) -> BatchReport: ...
+
+    async def batch(
+        self, request: BatchRequest | Sequence[BatchItem | Mapping[str, Any]] | None = None, /, **fields: Any
+    ) -> BatchReport:
+        """Run several operations in order in one transaction: all of them or none.
+
+        Args:
+            requests: the operations, in the order they run (required; at least 1 item; at most the profile's
+                batch_requests).
+
+        Returns:
+            The reports in the order of the requests, each already shaped by the caller's view.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            PayloadTooLarge: over the profile's batch_requests.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("batch", "requests", request, fields)
+
+
+class AsyncSessionMethods(AsyncOperationMethods, ABC):
+    """The methods of one conversation: it may be left out where a request needs one."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def finalize_turn_and_maintain(
+            self, request: MemoryFinalizeTurnRequest, /
+        ) -> MemoryFinalizeTurnReport: ...
+        @overload
+        async def finalize_turn_and_maintain(
+            self,
+            /,
+            *,
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            conversation: Conversation | Mapping[str, Any] = ...,
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+        @overload
+        async def finalize_turn_and_maintain(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turn: CanonicalTurnDelta | Mapping[str, Any],
+            maintain: bool = True,
+            mode_input: ModeInput | Mapping[str, Any] | None = None,
+        ) -> MemoryFinalizeTurnReport: ...
+
+    async def finalize_turn_and_maintain(
+        self, request: MemoryFinalizeTurnRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryFinalizeTurnReport:
+        """Commit one delivered turn as evidence, then maintain its conversation or queue a job for it;
+        `conversation` is the session's when left out."""
+        return await self._ask("memory.finalize_turn", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def commit_transcript(
+            self, request: MemoryTranscriptCommitRequest, /
+        ) -> MemoryTranscriptCommitReport: ...
+        @overload
+        async def commit_transcript(
+            self,
+            /,
+            *,
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+            conversation: Conversation | Mapping[str, Any] = ...,
+        ) -> MemoryTranscriptCommitReport: ...
+        @overload
+        async def commit_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            turns: Sequence[CanonicalTurnDelta | Mapping[str, Any]],
+        ) -> MemoryTranscriptCommitReport: ...
+
+    async def commit_transcript(
+        self, request: MemoryTranscriptCommitRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptCommitReport:
+        """Commit delivered turns as evidence: all of them or none; `conversation` is the session's when left
+        out."""
+        return await self._ask("transcript.commit", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def replay_transcript(
+            self, request: MemoryTranscriptReplayRequest, /
+        ) -> MemoryTranscriptReplayReport: ...
+        @overload
+        async def replay_transcript(
+            self,
+            /,
+            *,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+        @overload
+        async def replay_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptReplayReport: ...
+
+    async def replay_transcript(
+        self, request: MemoryTranscriptReplayRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptReplayReport:
+        """Read a conversation's turns in sequence order through one view; `conversation` is the session's when left
+        out."""
+        return await self._ask("transcript.replay", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_transcript(
+            self, request: MemoryTranscriptExportRequest, /
+        ) -> MemoryTranscriptExportReport: ...
+        @overload
+        async def export_transcript(
+            self,
+            /,
+            *,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+        @overload
+        async def export_transcript(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: Literal["export"] = "export",
+            include_private: bool = False,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> MemoryTranscriptExportReport: ...
+
+    async def export_transcript(
+        self, request: MemoryTranscriptExportRequest | Conversation | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> MemoryTranscriptExportReport:
+        """Read a conversation's exportable turns in sequence order; `conversation` is the session's when left
+        out."""
+        return await self._ask("transcript.export", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def transcript_timeline(
+            self, request: MemoryTranscriptTimelineRequest, /
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        async def transcript_timeline(
+            self,
+            /,
+            *,
+            view: ViewName,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+        @overload
+        async def transcript_timeline(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            view: ViewName,
+            anchor: Literal["latest"] | TimelineAnchor | Mapping[str, Any] = "latest",
+            limit: int = 50,
+        ) -> MemoryTranscriptTimelineReport: ...
+
+    async def transcript_timeline(
+        self,
+        request: MemoryTranscriptTimelineRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptTimelineReport:
+        """One page of a conversation, placed by sequence or time; turns come in sequence order; `conversation` is
+        the session's when left out."""
+        return await self._ask("transcript.timeline", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def request_transcript_lifecycle(
+            self, request: MemoryTranscriptLifecycleRequest, /
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        async def request_transcript_lifecycle(
+            self,
+            /,
+            *,
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            conversation: Conversation | Mapping[str, Any] = ...,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+        @overload
+        async def request_transcript_lifecycle(
+            self,
+            conversation: Conversation | Mapping[str, Any],
+            /,
+            *,
+            action: Literal["archive", "mask", "unmask", "delete_raw", "review"],
+            reason: str,
+            turn_ids: Sequence[str] | None = None,
+            before: datetime | str | None = None,
+            dry_run: bool = False,
+        ) -> MemoryTranscriptLifecycleReport: ...
+
+    async def request_transcript_lifecycle(
+        self,
+        request: MemoryTranscriptLifecycleRequest | Conversation | Mapping[str, Any] | None = None,
+        /,
+        **fields: Any,
+    ) -> MemoryTranscriptLifecycleReport:
+        """Archive, mask, unmask or raw-delete turns, or report what that would change (`dry_run`); `conversation`
+        is the session's when left out."""
+        return await self._ask("transcript.lifecycle", "conversation", request, fields)

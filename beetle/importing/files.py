@@ -1,0 +1,131 @@
+"""The files of an import: regular ones alone, opened so that no name leads elsewhere, and folders of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from beetle.contracts.errors import InvalidRequest
+from beetle.importing.formats import LINE_ENDINGS, MARKDOWN, head_of
+from beetle.importing.items import Format, Problem, Source
+
+ENDINGS = {True: (".md", ".markdown"), False: (".json", *LINE_ENDINGS)}
+"""Names of the files that are taken out of a folder, for Markdown formats and for the others."""
+MOST_DEPTH = 32
+
+
+class NoFile(InvalidRequest):
+    """Something else than a regular file, or one that cannot be read."""
+
+    template = "{path}: {reason}"
+    hint_template = "give a regular file, or a folder; copy what stands behind a link or a pipe"
+
+
+class Found(NamedTuple):
+    """One file to be read. `named` says that it was given itself, and is not out of a folder."""
+
+    path: str
+    stem: str
+    named: bool
+
+
+class Opened(NamedTuple):
+    """A file that is open: its source, its format, its size in bytes and the time of its last change."""
+
+    source: Source
+    format: Format
+    size: int
+    changed: datetime
+
+
+def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[Found | Problem]:
+    """The files that paths name, those of a folder in the order of their names. Links in a folder are passed over.
+
+    Raises:
+        NoFile: a path that names neither a regular file nor a folder.
+    """
+    for path in paths:
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
+            top = os.path.basename(os.path.abspath(path))
+            yield from _walk(path, top, ENDINGS[forced is None or forced in MARKDOWN], 0)
+        elif stat.S_ISREG(mode):
+            yield Found(path, _stem(path), True)
+        else:
+            raise NoFile(path=path, reason=_sort(mode))
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except (OSError, ValueError) as error:
+        raise NoFile(path=path, reason=_words(error)) from None
+
+
+def _words(error: OSError | ValueError) -> str:
+    return (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "a path has no NUL"
+
+
+def _sort(mode: int) -> str:
+    for test, name in ((stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket")):
+        if test(mode):
+            return f"it is {name}, and no regular file"
+    return "it is a device, and no regular file"
+
+
+def _stem(path: str) -> str:
+    """The name without its ending; a page's with its folder, since many are called MEMORY.md."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return f"{os.path.basename(folder)}/{name}" if name.endswith(ENDINGS[True]) else os.path.splitext(name)[0]
+
+
+def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Iterator[Found | Problem]:
+    if depth > MOST_DEPTH:
+        yield Problem(None, f"{folder}: folders are nested deeper than {MOST_DEPTH}")
+        return
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda each: each.name)
+    except OSError as error:
+        yield Problem(None, f"{folder}: {_words(error)}")
+        return
+    for entry in inside:
+        if entry.name.startswith(".") or entry.is_symlink():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path, f"{name}/{entry.name}", endings, depth + 1)
+        elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(endings):
+            stem = f"{name}/{entry.name}" if endings == ENDINGS[True] else os.path.splitext(entry.name)[0]
+            yield Found(entry.path, stem, False)
+
+
+@contextmanager
+def opened(found: Found, forced: Format | None) -> Iterator[Opened]:
+    """A file from its start.
+
+    Raises:
+        NoFile: it is no regular file, or cannot be read.
+        UnknownFormat: its content tells no format, and none is forced.
+    """
+    try:
+        # A pipe is opened to be refused; nobody waits for its other end.
+        descriptor = os.open(found.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        raise NoFile(path=found.path, reason=_words(error)) from None
+    with open(descriptor, "rb", buffering=256 * 1024) as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NoFile(path=found.path, reason=_sort(status.st_mode))
+        head = head_of(stream, found.path, forced)
+        source = Source(found.path, found.stem, stream, head.layout)
+        yield Opened(source, head.format, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+
+
+def check(found: Found, forced: Format | None) -> None:
+    """Raises NoFile or UnknownFormat, before anything of any file is taken in, for a file that was named itself."""
+    with opened(found, forced):
+        pass

@@ -1,0 +1,126 @@
+"""An import from its files to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.progress import OnProgress, ProgressStep
+from beetle.importing.files import Found, NoFile, Opened, check, found_files, opened
+from beetle.importing.formats import READERS, UnknownFormat
+from beetle.importing.items import Fact, Format, Item, LeftOut, Place, Problem
+from beetle.importing.prepare import Options, Prepared, Preparer
+from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
+from beetle.importing.sending import Ask, Sender
+
+READING = "reading"
+PROGRESS_ITEMS = 200
+
+
+class Watch(NamedTuple):
+    """Who is told while an import runs: of each thing that failed, and of how far it is, in bytes of a file."""
+
+    on_problem: Callable[[Failed], None] | None = None
+    on_progress: OnProgress | None = None
+
+
+def import_files(
+    ask: Ask | None, paths: Sequence[str], forced: Format | None, options: Options, watch: Watch
+) -> ImportReport:
+    """Take in files, in their order. The same again changes nothing, so an import that ended early is run again.
+
+    Args:
+        ask: runs an operation; None only says what would be taken in.
+
+    Raises:
+        NoFile, UnknownFormat: of a path that was given, before anything is taken in.
+        BeetleError: the store or the daemon cannot go on; what was taken in stays.
+    """
+    files = list(found_files(paths, forced))
+    for each in files:
+        if isinstance(each, Found) and each.named:
+            check(each, forced)
+    run = _Import(ask, options, watch, len(files))
+    for each in files:
+        run.file(each, forced)
+    return run.report
+
+
+class _Import:
+    def __init__(self, ask: Ask | None, options: Options, watch: Watch, files: int) -> None:
+        self.report = ImportReport(dry_run=ask is None)
+        self._options = options
+        self._watch = watch
+        self._files = files
+        self._now = FileReport(path="", format="")
+        self._sender = None if ask is None else Sender(ask, self._failed)
+        self._named: set[tuple[str, str]] = set()
+
+    def file(self, found: Found | Problem, forced: Format | None) -> None:
+        """Take in one file, or tell why a folder's is passed over."""
+        self._now = FileReport(path=found.path if isinstance(found, Found) else "", format=forced or "")
+        self.report.files.append(self._now)
+        if isinstance(found, Problem):
+            self._failed(None, found.reason)
+            return
+        try:
+            with opened(found, forced) as file:
+                self._now.format = file.format
+                self._now.bytes = file.size
+                self._read(file)
+        except (NoFile, UnknownFormat) as error:
+            self._failed(None, error.message)
+
+    def _read(self, file: Opened) -> None:
+        self._named.clear()
+        if self._sender is not None:
+            self._sender.begin(self._now)
+        preparer = Preparer(self._options, file.format, file.source.stem, file.changed, self._derived)
+        for number, item in enumerate(READERS[file.format](file.source)):
+            if number % PROGRESS_ITEMS == 0 and self._watch.on_progress is not None:
+                done = min(file.source.stream.tell(), file.size)
+                step = ProgressStep(READING, len(self.report.files), self._files, done, file.size)
+                self._watch.on_progress(step)
+            self._item(preparer, item)
+        if self._sender is not None:
+            self._sender.flush()
+
+    def _item(self, preparer: Preparer, item: Item) -> None:
+        if isinstance(item, Problem):
+            self._failed(item.place, item.reason)
+        elif isinstance(item, LeftOut):
+            self._now.left_out[item.what] = self._now.left_out.get(item.what, 0) + 1
+        else:
+            try:
+                prepared = preparer.prepared(item)
+            except InvalidRequest as error:
+                self._failed(item.place, error.message)
+                return
+            self._count(prepared, isinstance(item, Fact))
+            if self._sender is not None:
+                self._sender.add(prepared)
+
+    def _count(self, prepared: Prepared, is_fact: bool) -> None:
+        self._now.turns += 1
+        self._now.facts += is_fact and prepared.claim is not None
+        where = prepared.conversation
+        name = (where.channel_id, where.conversation_id)
+        if name in self._named or self._now.more_conversations:
+            return
+        if len(self._named) == MOST_CONVERSATIONS:
+            self._now.more_conversations = True
+            return
+        self._named.add(name)
+        self._now.conversations.append("/".join(name))
+
+    def _derived(self, what: str, source: str) -> None:
+        self._now.derived.setdefault(what, source)
+
+    def _failed(self, place: Place | None, reason: str) -> None:
+        self._now.failed += 1
+        failed = Failed(path=self._now.path, place=None if place is None else str(place), reason=reason)
+        if len(self.report.problems) < MOST_PROBLEMS:
+            self.report.problems.append(failed)
+        if self._watch.on_problem is not None:
+            self._watch.on_problem(failed)

@@ -1,0 +1,187 @@
+"""Sends what was prepared: batches of turns, then the candidates that rest on them, as any client would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+from beetle.contracts.common import Conversation, Report
+from beetle.contracts.control import HelloReport
+from beetle.contracts.errors import BeetleError, Conflict, InvalidRequest, PayloadTooLarge, PrivacyDenied
+from beetle.contracts.memory import MemoryCapabilityCatalog, MemoryWriteReport
+from beetle.contracts.transcript import MemoryTranscriptCommitReport, MemoryTranscriptTimelineReport
+from beetle.importing.items import Place
+from beetle.importing.prepare import Prepared
+from beetle.importing.report import FileReport
+
+BATCH_TURNS = 250
+BATCH_BYTES = 512 * 1024
+"""A batch ends at either: larger ones gain little, and who asks meanwhile waits for one to be written."""
+BUFFERED_BATCHES = 4
+"""So many batches may be collected, over all conversations, before they are sent as they are."""
+FRAME_SHARE = 2
+"""A frame may be so many times what a batch's texts are."""
+WAITS: dict[str, str] = {"accepted": "accepted", "deferred": "waiting", "rejected": "rejected"}
+OF_CLAIM = re.compile(r"\$\.args\.candidates\[(\d+)\]")
+
+Where = tuple[str, str]
+
+
+class Ask(Protocol):
+    """Runs one operation: `call` of a client or of a runtime."""
+
+    def __call__(self, operation: str, arguments: Any, /) -> Report: ...
+
+
+class Sender:
+    """Collects turns by conversation and sends them; what is refused of them is told one by one."""
+
+    def __init__(self, ask: Ask, told: Callable[[Place | None, str], None]) -> None:
+        hello = cast(HelloReport, ask("hello", {}))
+        limits = hello.limits
+        self._ask = ask
+        self._told = told
+        self._turns = min(BATCH_TURNS, limits["commit_turns"])
+        self._bytes = min(BATCH_BYTES, limits["frame_bytes"] // FRAME_SHARE)
+        self._claims_at_once = min(BATCH_TURNS, limits["batch_requests"])
+        self._most_content = limits["message_content_bytes"]
+        self._view: str | None = None
+        self._report = FileReport(path="", format="")
+        self._waiting: dict[Where, list[Prepared]] = {}
+        self._sizes: dict[Where, int] = {}
+        self._claims: list[Prepared] = []
+
+    def begin(self, report: FileReport) -> None:
+        """What comes now is of another file, which this report is about."""
+        self._report = report
+
+    def add(self, prepared: Prepared) -> None:
+        """Take one turn; it is sent with the next batch of its conversation.
+
+        Raises:
+            BeetleError: the store or the daemon cannot go on; what was sent before stays.
+        """
+        # Of a turn that is smaller as a whole no message can be too large.
+        if prepared.size > self._most_content and _largest(prepared) > self._most_content:
+            self._told(prepared.place, f"a message is larger than {self._most_content:,} bytes")
+            return
+        where = (prepared.conversation.channel_id, prepared.conversation.conversation_id)
+        size = self._sizes.get(where, 0)
+        if where in self._waiting and size + prepared.size > self._bytes:
+            self._send(where)
+            size = 0
+        self._waiting.setdefault(where, []).append(prepared)
+        self._sizes[where] = size + prepared.size
+        if len(self._waiting[where]) >= self._turns:
+            self._send(where)
+        elif (
+            sum(self._sizes.values()) > BUFFERED_BATCHES * self._bytes
+            or sum(map(len, self._waiting.values())) > BUFFERED_BATCHES * self._turns
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Send all that was collected."""
+        for where in list(self._waiting):
+            self._send(where)
+        while self._claims:
+            claims, self._claims = self._claims[: self._claims_at_once], self._claims[self._claims_at_once :]
+            self._judge(claims)
+
+    def _send(self, where: Where) -> None:
+        batch = self._waiting.pop(where)
+        del self._sizes[where]
+        self._commit(batch[0].conversation, batch)
+        while len(self._claims) >= self._claims_at_once:
+            claims, self._claims = self._claims[: self._claims_at_once], self._claims[self._claims_at_once :]
+            self._judge(claims)
+
+    def _commit(self, where: Conversation, batch: Sequence[Prepared]) -> None:
+        arguments = {"conversation": where, "turns": [each.turn for each in batch]}
+        try:
+            report = cast(MemoryTranscriptCommitReport, self._ask("transcript.commit", arguments))
+        except Conflict as error:
+            self._conflict(where, batch, error)
+            return
+        except (InvalidRequest, PayloadTooLarge, PrivacyDenied) as error:
+            self._one_by_one(where, batch, error)
+            return
+        self._report.committed += report.committed
+        self._report.unchanged += report.unchanged
+        self._claims += [each for each in batch if each.claim is not None]
+
+    def _conflict(self, where: Conversation, batch: Sequence[Prepared], error: Conflict) -> None:
+        """Turns that are there with another time take the time that they have; others are told, and passed over."""
+        turn_id = error.details.get("turn_id")
+        first = next((each for each in batch if each.turn["turn_id"] == turn_id), None)
+        if first is None:
+            # A message's id is taken, which the error names without its turn.
+            self._one_by_one(where, batch, error)
+            return
+        if first.made_id:
+            known = self._times(where, str(turn_id))
+            adopted = [_at(each, known) for each in batch]
+            if any(new is not old for new, old in zip(adopted, batch, strict=True)):
+                self._commit(where, adopted)
+                return
+        self._told(first.place, error.message)
+        rest = [each for each in batch if each is not first]
+        # In halves: of many that are refused each would have all the others sent again.
+        for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+            if part:
+                self._commit(where, part)
+
+    def _one_by_one(self, where: Conversation, batch: Sequence[Prepared], error: BeetleError) -> None:
+        """Find what is refused of a batch: half of it at a time, until it stands alone."""
+        if len(batch) == 1:
+            self._told(batch[0].place, error.message)
+            return
+        self._commit(where, batch[: len(batch) // 2])
+        self._commit(where, batch[len(batch) // 2 :])
+
+    def _times(self, where: Conversation, turn_id: str) -> dict[str, str]:
+        """When the turns around one are, as the store has them."""
+        if self._view is None:
+            self._view = cast(MemoryCapabilityCatalog, self._ask("memory.capabilities", {})).views[0]
+        asked = {"conversation": where, "view": self._view, "anchor": {"turn": turn_id}, "limit": self._turns}
+        page = cast(MemoryTranscriptTimelineReport, self._ask("transcript.timeline", asked))
+        return {turn.turn_id: turn.at for turn in page.turns}
+
+    def _judge(self, claims: Sequence[Prepared]) -> None:
+        arguments = {"kind": "candidates", "candidates": [each.claim for each in claims]}
+        try:
+            report = cast(MemoryWriteReport, self._ask("memory.write", arguments))
+        except (InvalidRequest, PayloadTooLarge, PrivacyDenied) as error:
+            self._refused(claims, error)
+            return
+        for outcome in report.outcomes:
+            field = WAITS[outcome.outcome]
+            setattr(self._report, field, getattr(self._report, field) + 1)
+            if outcome.outcome != "accepted":
+                self._report.reasons[outcome.reason] = self._report.reasons.get(outcome.reason, 0) + 1
+
+    def _refused(self, claims: Sequence[Prepared], error: BeetleError) -> None:
+        """A candidate that is refused before it is judged, as a secret is; its words stay as evidence."""
+        named = OF_CLAIM.match(str(error.details.get("path", "")))
+        index = 0 if len(claims) == 1 else None if named is None else int(named[1])
+        if index is not None and index < len(claims):
+            self._told(claims[index].place, f"kept as evidence, and no fact: {error.message}")
+            parts = (claims[:index], claims[index + 1 :])
+        else:
+            parts = (claims[: len(claims) // 2], claims[len(claims) // 2 :])
+        for part in parts:
+            if part:
+                self._judge(part)
+
+
+def _largest(prepared: Prepared) -> int:
+    return max(len(each["content"].encode()) for each in prepared.turn["messages"])
+
+
+def _at(prepared: Prepared, known: dict[str, str]) -> Prepared:
+    at = known.get(prepared.turn["turn_id"]) if prepared.made_id else None
+    given = prepared.turn["at"]
+    if at is None or at == given:
+        return prepared
+    return prepared._replace(turn={**prepared.turn, "at": at})

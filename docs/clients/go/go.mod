@@ -1,0 +1,3 @@
+module example.org/beetle
+
+go 1.21
