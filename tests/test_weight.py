@@ -78,24 +78,24 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 98),
     Case("tui --help", HELP, 98),
-    Case("completion bash", f"{LEAN} {TALKS}", 126),
+    Case("completion bash", f"{LEAN} {TALKS}", 129),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 121),
-    Case("--socket {none} status", LEAN, 140, 3),
-    Case("--socket {socket} status", LEAN, 140),
-    Case("--socket {socket} memory recall key", LEAN, 140),
-    Case("--socket {socket} --json memory recall key", LEAN, 140),
+    Case("--socket {none} status", LEAN, 142, 3),
+    Case("--socket {socket} status", LEAN, 142),
+    Case("--socket {socket} memory recall key", LEAN, 142),
+    Case("--socket {socket} --json memory recall key", LEAN, 142),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
-    Case("--socket {socket} call hello", CLIENT, 146),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 117),
-    Case("--socket {socket} doctor", HEAVY, 420),
+    Case("--socket {socket} call hello", CLIENT, 148),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 118),
+    Case("--socket {socket} doctor", HEAVY, 425),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 142)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 118)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 143)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 119)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    369,
+    376,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 115),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 117),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 103),
-    Case("import beetle.open", IN_PROCESS, 340),
-    Case("import beetle.daemon", IN_PROCESS, 353),
+    Case("import beetle.open", IN_PROCESS, 344),
+    Case("import beetle.daemon", IN_PROCESS, 360),
 )
 
 

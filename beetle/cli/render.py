@@ -35,6 +35,7 @@ from beetle.contracts.memory import (
     RecallHit,
 )
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
+from beetle.contracts.remembering import MemoryRememberReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
@@ -394,6 +395,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     MemoryInspectionReport: inspect,
     MemoryCapabilityCatalog: capabilities,
     MemoryWriteReport: write,
+    MemoryRememberReport: render_governance.remembered,
     RuntimeSkillListReport: skill_list,
     RuntimeSkillDetailReport: skill_detail,
     RuntimeSkillMutationReport: skill_mutation,

@@ -6,7 +6,7 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.arguments import given_arguments
 
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.fields import Visibility
     from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
         PrivateListRequest,
     )
     from beetle.contracts.progress import OnProgress
+    from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
     from beetle.contracts.skill_registry import (
         SkillRegistryDeprecateRequest,
         SkillRegistryListReport,
@@ -193,6 +195,7 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
+        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -218,8 +221,8 @@ if TYPE_CHECKING:
 
 
 class AsyncOperationMethods(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -246,6 +249,36 @@ class AsyncOperationMethods(ABC):
 
     async def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
         return await self.call(operation, given_arguments(first, given, fields))
+
+    async def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        from beetle.contracts.noting import note_request
+
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", await self.call("transcript.commit", arguments))
 
     if TYPE_CHECKING:
 
@@ -658,6 +691,71 @@ class AsyncOperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        async def remember(self, request: MemoryRememberRequest, /) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            /,
+            *,
+            text: str,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            text: str,
+            /,
+            *,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+
+    async def remember(
+        self, request: MemoryRememberRequest | str | None = None, /, **fields: Any
+    ) -> MemoryRememberReport:
+        """Remember one fact in plain words: store the words as evidence, then judge the fact by them.
+
+        With `said`, these words are stored as the user's, and the fact is judged as asserted by the user. Without it,
+        `text` is stored as the assistant's, and the fact waits for a user's word.
+
+        Args:
+            text: the fact, one whole sentence such as: Mara prefers tea (required; not blank; at most the profile's
+                message_content_bytes).
+            said: the user's own words that say it, unchanged (default None; not blank; at most the profile's
+                message_content_bytes).
+            speaker: display name of the user who said it (default None; at most 256 characters; no control
+                characters).
+            topic: topic; a later fact of the same topic replaces this one (default empty; at most 256 characters).
+            kind: kind of the fact (default fact).
+            conversation: conversation in which the words are stored; default: the scope's, else one for each caller
+                and day (UTC) (default None).
+
+        Returns:
+            What became of it. `accepted`: the fact `ref` is current. `waiting`: governance.list shows it as
+                `waiting_id`. `refused`: only the evidence was stored. `evidence_ref` names the words, which recall
+                finds in any case. `authority` is whose word the fact was judged as. `superseded_ref` is the fact
+                that it replaced.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.remember", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         async def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
         @overload
         async def forget(
@@ -674,18 +772,18 @@ class AsyncOperationMethods(ABC):
         @overload
         async def forget(
             self,
-            conversation: Conversation | Mapping[str, Any] | None,
+            query: str | None,
             /,
             *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
             subject: str | None = None,
-            query: str | None = None,
             whole_space: bool = False,
             dry_run: bool = False,
             token: str | None = None,
         ) -> MemoryForgetReport: ...
 
     async def forget(
-        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
+        self, request: MemoryForgetRequest | str | None | None = None, /, **fields: Any
     ) -> MemoryForgetReport:
         """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
 
@@ -712,7 +810,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("memory.forget", "conversation", request, fields)
+        return await self._ask("memory.forget", "query", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1524,10 +1622,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def search_uploaded_skills(
             self,
-            chain_key: str | None,
+            text: str | None,
             /,
             *,
-            text: str | None = None,
+            chain_key: str | None = None,
             skill_ids: Sequence[str] = ...,
             names: Sequence[str] = ...,
             tags_any: Sequence[str] = ...,
@@ -1586,7 +1684,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.search", "chain_key", request, fields)
+        return await self._ask("skill_registry.search", "text", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1605,16 +1703,16 @@ class AsyncOperationMethods(ABC):
         @overload
         async def read_uploaded_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             version_id: str | None = None,
             format: str = "markdown",
         ) -> SkillRegistryReadReport: ...
 
     async def read_uploaded_skill(
-        self, request: SkillRegistryReadRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryReadRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryReadReport:
         """Read one version of an uploaded skill with its safety warnings; in its own format byte for byte.
 
@@ -1637,7 +1735,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.read", "chain_key", request, fields)
+        return await self._ask("skill_registry.read", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1658,16 +1756,16 @@ class AsyncOperationMethods(ABC):
         @overload
         async def list_skill_versions(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             limit: int = 50,
             cursor: str | None = None,
         ) -> SkillRegistryVersionsReport: ...
 
     async def list_skill_versions(
-        self, request: SkillRegistryVersionsRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryVersionsRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryVersionsReport:
         """List the versions of an uploaded skill, the oldest first.
 
@@ -1688,7 +1786,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.versions", "chain_key", request, fields)
+        return await self._ask("skill_registry.versions", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1769,15 +1867,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def deprecate_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     async def deprecate_skill(
-        self, request: SkillRegistryDeprecateRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryDeprecateRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Mark an uploaded skill as deprecated; its versions stay, and a new one makes it active again.
 
@@ -1798,7 +1896,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.deprecate", "chain_key", request, fields)
+        return await self._ask("skill_registry.deprecate", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1816,15 +1914,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def revoke_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     async def revoke_skill(
-        self, request: SkillRegistryRevokeRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryRevokeRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Revoke an uploaded skill for good; its versions stay readable, with a warning.
 
@@ -1845,7 +1943,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.revoke", "chain_key", request, fields)
+        return await self._ask("skill_registry.revoke", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2145,10 +2243,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def mutate_long_term(
             self,
-            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            ref: str | None,
             /,
             *,
-            ref: str | None = None,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
             content: str | None = None,
             topic: str | None = None,
             keywords: Sequence[str] | None = None,
@@ -2162,12 +2260,7 @@ class AsyncOperationMethods(ABC):
         ) -> LongTermMutateReport: ...
 
     async def mutate_long_term(
-        self,
-        request: LongTermMutateRequest
-        | Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
-        | None = None,
-        /,
-        **fields: Any,
+        self, request: LongTermMutateRequest | str | None | None = None, /, **fields: Any
     ) -> LongTermMutateReport:
         """Correct, supersede, delete or forget facts, mark one stale, or change its visibility.
 
@@ -2204,7 +2297,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("long_term.mutate", "action", request, fields)
+        return await self._ask("long_term.mutate", "ref", request, fields)
 
     if TYPE_CHECKING:
 
