@@ -34,7 +34,7 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.arguments import given_arguments
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 {count}
 
 class {name}(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -75,6 +75,36 @@ class {name}(ABC):
 
     {async_}def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
         return {await_}self.call(operation, given_arguments(first, given, fields))
+
+    {async_}def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        from beetle.contracts.noting import note_request
+
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", {await_}self.call("transcript.commit", arguments))
 '''
 SESSION_HEAD = '''
 
@@ -110,7 +140,8 @@ class _Types:
     def __init__(self) -> None:
         self.used: dict[str, str] = {
             "Report": "beetle.contracts.common", "WireScope": "beetle.contracts.common",
-            "OnProgress": "beetle.contracts.progress",
+            "OnProgress": "beetle.contracts.progress", "Conversation": "beetle.contracts.common",
+            "Visibility": "beetle.contracts.fields", "Role": "beetle.contracts.transcript",
         }  # fmt: skip
 
     def of(self, hint: Any) -> str:
@@ -226,9 +257,11 @@ def _method(row: Operation, known: _Types, which: _Kind, *, of_session: bool = F
 
 
 def _first(row: Operation) -> FieldInfo | None:
-    """The field that may be given without its name: the first one of a request that has no kinds."""
+    """The field that may be given without its name, of a request without kinds: the command's word, or the first."""
     fields = struct_fields(row.kinds[0])
-    return fields[0] if len(row.kinds) == 1 and not _tag(row.kinds[0]) and fields else None
+    if len(row.kinds) > 1 or _tag(row.kinds[0]) or not fields:
+        return None
+    return next((each for each in fields if each.encode_name == row.word), fields[0])
 
 
 def _fields(kind: type[Struct], known: _Types, first: FieldInfo | None = None, optional: str = "") -> str:

@@ -314,6 +314,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "replica": config.Replica,
         "principals": config.Principal,
         "console": config.Console,
+        "skill_registry": config.SkillRegistry,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
     prefix = "principals.NAME" if name == "principals" else name

@@ -33,6 +33,8 @@ def _own(name: str) -> Code:
         from beetle.cli import installing as found
     elif name == "forget":
         from beetle.cli import forgetting as found
+    elif name in ("remember", "note"):
+        from beetle.cli import remembering as found
     elif name in ("import", "export"):
         from beetle.cli import importing as found
     elif name == "doctor":
@@ -57,6 +59,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import continuity as found
     elif row.name == "memory.forget":
         from beetle.cli import forgetting as found
+    elif row.name == "memory.remember":
+        from beetle.cli import remembering as found
     else:
         from beetle.cli import data as found
     return partial(found.fill_operation, row), partial(found.run_operation, row)
@@ -113,6 +117,18 @@ OWN: tuple[Command, ...] = (
     _named("call", ANY, "run any operation with JSON arguments; the report is JSON", "OP [JSON|@FILE|-] [OPTION]…",
            ("beetle call memory.recall '{\"query\": \"spare key\"}'", "beetle call transcript.commit @request.json",
             "echo '{\"conversation\": …}' | beetle call transcript.commit -")),
+    _named("remember", SHORT, BY_NAME["memory.remember"].help, "TEXT [OPTION]…",
+           ("beetle remember 'The spare key hangs by the door.'",
+            "beetle remember 'Mara prefers tea.' --said 'I prefer tea.' --speaker Mara --topic drink",
+            "beetle remember - < fact.txt"),
+           description="Remember one fact in plain words, and say in a line what became of it. What you type at a\n"
+           "terminal is taken as your own word. From a script or a pipe give the user's own words in --said:\n"
+           "without them the fact is a claim of the assistant, and waits. TEXT - reads stdin."),
+    _named("note", SHORT, "store one message as evidence; nothing is judged", "TEXT [OPTION]…",
+           ("beetle note 'The pump on line 2 is loud.' --conversation workshop",
+            "beetle note 'Clean the strainer first.' --conversation workshop --role assistant"),
+           description="Store one message as evidence: `beetle transcript commit` of one turn, with an id and a time\n"
+           "made here. No fact is made of it. TEXT - reads stdin."),
     _named("forget", SHORT, BY_NAME["memory.forget"].help, "[QUERY] [OPTION]…",
            ("beetle forget 'spare key'", "beetle forget --conversation telegram/42 --yes"),
            description="The same as `beetle memory forget`: shows what would go and what stays, asks, and forgets it."),

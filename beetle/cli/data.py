@@ -7,7 +7,6 @@ import stat
 import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
 
@@ -231,18 +230,9 @@ def _new_turn(typed: Namespace) -> dict[str, Any] | None:
         raise InvalidRequest(
             reason="transcript commit: --text is missing", hint="see `beetle transcript commit --help`"
         )
-    now = datetime.now(UTC)
-    stamp = f"{now:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}"
-    message = {
-        "message_id": found.get("message_id", f"m-{stamp}"),
-        "role": found.get("role", "user"),
-        "content": found["text"],
-        "visibility": found.get("visibility", "shared"),
-    }
-    if "speaker" in found:
-        message["actor"] = {"speaker": found["speaker"]}
-    turn_id = found.get("turn_id", f"t-{stamp}")
-    return {"turn_id": turn_id, "at": found.get("at", now.isoformat()), "messages": [message]}
+    from beetle.contracts.noting import new_turn
+
+    return new_turn(found["text"], found)
 
 
 def _new_skill(typed: Namespace) -> dict[str, Any] | None:

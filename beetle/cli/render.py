@@ -36,6 +36,7 @@ from beetle.contracts.memory import (
     RecallHit,
 )
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
+from beetle.contracts.remembering import MemoryRememberReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
@@ -395,6 +396,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     MemoryInspectionReport: inspect,
     MemoryCapabilityCatalog: capabilities,
     MemoryWriteReport: write,
+    MemoryRememberReport: render_governance.remembered,
     RuntimeSkillListReport: skill_list,
     RuntimeSkillDetailReport: skill_detail,
     RuntimeSkillMutationReport: skill_mutation,

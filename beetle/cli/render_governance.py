@@ -5,6 +5,7 @@ from __future__ import annotations
 from beetle.cli.text import count, neutral, table, when
 from beetle.contracts.governance import GovernanceOutcome, LongTermPolicyReport, PolicyView
 from beetle.contracts.memory import MemoryWriteReport
+from beetle.contracts.remembering import REASONS, MemoryRememberReport
 
 
 def outcomes(report: MemoryWriteReport, width: int | None) -> str:
@@ -20,6 +21,19 @@ def outcomes(report: MemoryWriteReport, width: int | None) -> str:
 
 def _where(each: GovernanceOutcome) -> str:
     return each.ref or each.record_id or ""
+
+
+def remembered(report: MemoryRememberReport, width: int | None) -> str:
+    """One line: what became of the fact, and why."""
+    why = f"{REASONS[report.reason]} ({report.reason})"
+    if report.outcome == "accepted":
+        said = "Known already" if report.reason == "unchanged" else "Remembered"
+        instead = f", in place of {neutral(report.superseded_ref)}" if report.superseded_ref else ""
+        return f"{said}: {neutral(report.ref or report.evidence_ref)}{instead}"
+    if report.outcome == "waiting":
+        name = f" as {neutral(report.waiting_id)}" if report.waiting_id else ""
+        return f"Waiting{name}: {why}. Recall finds the words."
+    return f"Not remembered: {why}. Recall finds the words."
 
 
 def policy(report: LongTermPolicyReport, width: int | None) -> str:

@@ -6,7 +6,7 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.arguments import given_arguments
 
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.fields import Visibility
     from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
@@ -174,6 +175,7 @@ if TYPE_CHECKING:
         PrivateListRequest,
     )
     from beetle.contracts.progress import OnProgress
+    from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
     from beetle.contracts.skill_registry import (
         SkillRegistryDeprecateRequest,
         SkillRegistryListReport,
@@ -241,6 +243,7 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
+        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -266,8 +269,8 @@ if TYPE_CHECKING:
 
 
 class AsyncOperationMethods(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -294,6 +297,36 @@ class AsyncOperationMethods(ABC):
 
     async def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
         return await self.call(operation, given_arguments(first, given, fields))
+
+    async def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        from beetle.contracts.noting import note_request
+
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", await self.call("transcript.commit", arguments))
 
     if TYPE_CHECKING:
 
@@ -706,6 +739,71 @@ class AsyncOperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        async def remember(self, request: MemoryRememberRequest, /) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            /,
+            *,
+            text: str,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+        @overload
+        async def remember(
+            self,
+            text: str,
+            /,
+            *,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+
+    async def remember(
+        self, request: MemoryRememberRequest | str | None = None, /, **fields: Any
+    ) -> MemoryRememberReport:
+        """Remember one fact in plain words: store the words as evidence, then judge the fact by them.
+
+        With `said`, these words are stored as the user's, and the fact is judged as asserted by the user. Without it,
+        `text` is stored as the assistant's, and the fact waits for a user's word.
+
+        Args:
+            text: the fact, one whole sentence such as: Mara prefers tea (required; not blank; at most the profile's
+                message_content_bytes).
+            said: the user's own words that say it, unchanged (default None; not blank; at most the profile's
+                message_content_bytes).
+            speaker: display name of the user who said it (default None; at most 256 characters; no control
+                characters).
+            topic: topic; a later fact of the same topic replaces this one (default empty; at most 256 characters).
+            kind: kind of the fact (default fact).
+            conversation: conversation in which the words are stored; default: the scope's, else one for each caller
+                and day (UTC) (default None).
+
+        Returns:
+            What became of it. `accepted`: the fact `ref` is current. `waiting`: governance.list shows it as
+                `waiting_id`. `refused`: only the evidence was stored. `evidence_ref` names the words, which recall
+                finds in any case. `authority` is whose word the fact was judged as. `superseded_ref` is the fact
+                that it replaced.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("memory.remember", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         async def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
         @overload
         async def forget(
@@ -722,18 +820,18 @@ class AsyncOperationMethods(ABC):
         @overload
         async def forget(
             self,
-            conversation: Conversation | Mapping[str, Any] | None,
+            query: str | None,
             /,
             *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
             subject: str | None = None,
-            query: str | None = None,
             whole_space: bool = False,
             dry_run: bool = False,
             token: str | None = None,
         ) -> MemoryForgetReport: ...
 
     async def forget(
-        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
+        self, request: MemoryForgetRequest | str | None | None = None, /, **fields: Any
     ) -> MemoryForgetReport:
         """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
 
@@ -760,7 +858,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("memory.forget", "conversation", request, fields)
+        return await self._ask("memory.forget", "query", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1572,10 +1670,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def search_uploaded_skills(
             self,
-            chain_key: str | None,
+            text: str | None,
             /,
             *,
-            text: str | None = None,
+            chain_key: str | None = None,
             skill_ids: Sequence[str] = ...,
             names: Sequence[str] = ...,
             tags_any: Sequence[str] = ...,
@@ -1634,7 +1732,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.search", "chain_key", request, fields)
+        return await self._ask("skill_registry.search", "text", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1653,16 +1751,16 @@ class AsyncOperationMethods(ABC):
         @overload
         async def read_uploaded_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             version_id: str | None = None,
             format: str = "markdown",
         ) -> SkillRegistryReadReport: ...
 
     async def read_uploaded_skill(
-        self, request: SkillRegistryReadRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryReadRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryReadReport:
         """Read one version of an uploaded skill with its safety warnings; in its own format byte for byte.
 
@@ -1685,7 +1783,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.read", "chain_key", request, fields)
+        return await self._ask("skill_registry.read", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1706,16 +1804,16 @@ class AsyncOperationMethods(ABC):
         @overload
         async def list_skill_versions(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             limit: int = 50,
             cursor: str | None = None,
         ) -> SkillRegistryVersionsReport: ...
 
     async def list_skill_versions(
-        self, request: SkillRegistryVersionsRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryVersionsRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryVersionsReport:
         """List the versions of an uploaded skill, the oldest first.
 
@@ -1736,7 +1834,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.versions", "chain_key", request, fields)
+        return await self._ask("skill_registry.versions", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1817,15 +1915,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def deprecate_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     async def deprecate_skill(
-        self, request: SkillRegistryDeprecateRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryDeprecateRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Mark an uploaded skill as deprecated; its versions stay, and a new one makes it active again.
 
@@ -1846,7 +1944,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.deprecate", "chain_key", request, fields)
+        return await self._ask("skill_registry.deprecate", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1864,15 +1962,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def revoke_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     async def revoke_skill(
-        self, request: SkillRegistryRevokeRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryRevokeRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Revoke an uploaded skill for good; its versions stay readable, with a warning.
 
@@ -1893,7 +1991,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("skill_registry.revoke", "chain_key", request, fields)
+        return await self._ask("skill_registry.revoke", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2193,10 +2291,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def mutate_long_term(
             self,
-            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            ref: str | None,
             /,
             *,
-            ref: str | None = None,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
             content: str | None = None,
             topic: str | None = None,
             keywords: Sequence[str] | None = None,
@@ -2210,12 +2308,7 @@ class AsyncOperationMethods(ABC):
         ) -> LongTermMutateReport: ...
 
     async def mutate_long_term(
-        self,
-        request: LongTermMutateRequest
-        | Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
-        | None = None,
-        /,
-        **fields: Any,
+        self, request: LongTermMutateRequest | str | None | None = None, /, **fields: Any
     ) -> LongTermMutateReport:
         """Correct, supersede, delete or forget facts, mark one stale, or change its visibility.
 
@@ -2252,7 +2345,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("long_term.mutate", "action", request, fields)
+        return await self._ask("long_term.mutate", "ref", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2444,10 +2537,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def bootstrap_chain(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2458,7 +2551,7 @@ class AsyncOperationMethods(ABC):
         ) -> ChainBootstrapReport: ...
 
     async def bootstrap_chain(
-        self, request: ChainBootstrapRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainBootstrapRequest | str | None = None, /, **fields: Any
     ) -> ChainBootstrapReport:
         """Create a chain if needed, and write its first thought only when it is empty.
 
@@ -2487,7 +2580,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.bootstrap", "chain_key", request, fields)
+        return await self._ask("chain.bootstrap", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2518,11 +2611,11 @@ class AsyncOperationMethods(ABC):
         @overload
         async def append_thought(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
             thought_type: str,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2539,7 +2632,7 @@ class AsyncOperationMethods(ABC):
         ) -> ChainAppendReport: ...
 
     async def append_thought(
-        self, request: ChainAppendRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAppendRequest | str | None = None, /, **fields: Any
     ) -> ChainAppendReport:
         """Append a thought to a chain; its timestamp, place and hash are given by the store.
 
@@ -2579,7 +2672,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.append", "chain_key", request, fields)
+        return await self._ask("chain.append", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2609,10 +2702,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def append_retrospective(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2629,7 +2722,7 @@ class AsyncOperationMethods(ABC):
         ) -> ChainAppendReport: ...
 
     async def append_retrospective(
-        self, request: ChainAppendRetrospectiveRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAppendRetrospectiveRequest | str | None = None, /, **fields: Any
     ) -> ChainAppendReport:
         """Append a lesson after a failure or a long search, with the role Retrospective.
 
@@ -2668,7 +2761,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.append_retrospective", "chain_key", request, fields)
+        return await self._ask("chain.append_retrospective", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2688,17 +2781,17 @@ class AsyncOperationMethods(ABC):
         @overload
         async def branch_chain(
             self,
-            chain_key: str | None,
+            new_chain_key: str,
             /,
             *,
-            new_chain_key: str,
+            chain_key: str | None = None,
             anchor_id: str | None = None,
             anchor_hash: str | None = None,
             anchor_index: int | None = None,
         ) -> ChainBranchReport: ...
 
     async def branch_chain(
-        self, request: ChainBranchRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainBranchRequest | str | None = None, /, **fields: Any
     ) -> ChainBranchReport:
         """Make a new chain that shares the thoughts of another up to one of them, and goes on by itself.
 
@@ -2723,7 +2816,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.branch", "chain_key", request, fields)
+        return await self._ask("chain.branch", "new_chain_key", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2806,10 +2899,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def search_thoughts(
             self,
-            chain_key: str | None,
+            text: str | None,
             /,
             *,
-            text: str | None = None,
+            chain_key: str | None = None,
             thought_types: Sequence[str] = ...,
             roles: Sequence[str] = ...,
             tags_any: Sequence[str] = ...,
@@ -2864,7 +2957,7 @@ class AsyncOperationMethods(ABC):
             PayloadTooLarge: over the profile's query_chars.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.search", "chain_key", request, fields)
+        return await self._ask("chain.search", "text", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3416,14 +3509,14 @@ class AsyncOperationMethods(ABC):
         @overload
         async def get_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def get_chain_agent(
-        self, request: ChainGetAgentRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainGetAgentRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Show the registry's record of one agent.
 
@@ -3441,7 +3534,7 @@ class AsyncOperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.get_agent", "chain_key", request, fields)
+        return await self._ask("chain.get_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3509,10 +3602,10 @@ class AsyncOperationMethods(ABC):
         @overload
         async def upsert_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
             display_name: str | None = None,
             agent_owner: str | None = None,
             description: str | None = None,
@@ -3520,7 +3613,7 @@ class AsyncOperationMethods(ABC):
         ) -> ChainAgentReport: ...
 
     async def upsert_chain_agent(
-        self, request: ChainUpsertAgentRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainUpsertAgentRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Create or change the registry's record of an agent; omitted fields stay, a name that changes becomes an
         alias.
@@ -3546,7 +3639,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.upsert_agent", "chain_key", request, fields)
+        return await self._ask("chain.upsert_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3566,15 +3659,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def set_chain_agent_description(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
             description: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def set_chain_agent_description(
-        self, request: ChainSetAgentDescriptionRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainSetAgentDescriptionRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Set the description of an agent, or clear it.
 
@@ -3595,7 +3688,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.set_agent_description", "chain_key", request, fields)
+        return await self._ask("chain.set_agent_description", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3613,15 +3706,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def add_chain_agent_alias(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             alias: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def add_chain_agent_alias(
-        self, request: ChainAddAgentAliasRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAddAgentAliasRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Add a name by which an agent is known too.
 
@@ -3642,7 +3735,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.add_agent_alias", "chain_key", request, fields)
+        return await self._ask("chain.add_agent_alias", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3662,17 +3755,17 @@ class AsyncOperationMethods(ABC):
         @overload
         async def add_chain_agent_key(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             key_id: str,
             algorithm: str,
             public_key_bytes: Sequence[int],
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def add_chain_agent_key(
-        self, request: ChainAddAgentKeyRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAddAgentKeyRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Add a public key of an agent, or replace the key of that id.
 
@@ -3696,7 +3789,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.add_agent_key", "chain_key", request, fields)
+        return await self._ask("chain.add_agent_key", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3714,15 +3807,15 @@ class AsyncOperationMethods(ABC):
         @overload
         async def revoke_chain_agent_key(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             key_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def revoke_chain_agent_key(
-        self, request: ChainRevokeAgentKeyRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainRevokeAgentKeyRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Revoke a public key of an agent; its record stays.
 
@@ -3742,7 +3835,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.revoke_agent_key", "chain_key", request, fields)
+        return await self._ask("chain.revoke_agent_key", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3759,14 +3852,14 @@ class AsyncOperationMethods(ABC):
         @overload
         async def disable_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     async def disable_chain_agent(
-        self, request: ChainDisableAgentRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainDisableAgentRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Disable an agent: its thoughts stay, and it can append and upload no more.
 
@@ -3785,7 +3878,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("chain.disable_agent", "chain_key", request, fields)
+        return await self._ask("chain.disable_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 

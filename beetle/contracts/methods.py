@@ -6,7 +6,7 @@ Written by packaging/gen_reference.py from the table. Change the table, then run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.contracts.arguments import given_arguments
 
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         EvolveSubmitRequest,
         Proposal,
     )
+    from beetle.contracts.fields import Visibility
     from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest
     from beetle.contracts.governance import (
         Candidate,
@@ -174,6 +175,7 @@ if TYPE_CHECKING:
         PrivateListRequest,
     )
     from beetle.contracts.progress import OnProgress
+    from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
     from beetle.contracts.skill_registry import (
         SkillRegistryDeprecateRequest,
         SkillRegistryListReport,
@@ -241,6 +243,7 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
+        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -264,13 +267,13 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 105
+OPERATION_COUNT = 106
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
 class OperationMethods(ABC):
-    """Each method takes a request struct, or the request's fields as keyword arguments, of which the first may be given
-    without its name; a struct in a field may be a mapping of its own fields.
+    """Each method takes a request struct, or the request's fields as keyword arguments, of which one, mostly the
+    first, may be given without its name; a struct in a field may be a mapping of its own fields.
 
     Every method raises the errors of `beetle.contracts.errors`.
     """
@@ -297,6 +300,36 @@ class OperationMethods(ABC):
 
     def _ask(self, operation: str, first: str, given: Any, fields: dict[str, Any]) -> Any:
         return self.call(operation, given_arguments(first, given, fields))
+
+    def note(
+        self,
+        text: str,
+        *,
+        conversation: Conversation | str | None = None,
+        role: Role = "user",
+        speaker: str | None = None,
+        visibility: Visibility = "shared",
+    ) -> MemoryTranscriptCommitReport:
+        """Commit one turn with one message as evidence: `commit_transcript` with ids and a time made here.
+
+        Args:
+            text: the message, stored unchanged.
+            conversation: the conversation or its id; one for each day (UTC) when left out.
+            role: role of the sender in the conversation.
+            speaker: display name of the speaker.
+            visibility: visibility of the content.
+
+        Returns:
+            The one turn under `turns`, with its id and sequence.
+
+        Raises:
+            As `commit_transcript`.
+        """
+        from beetle.contracts.noting import note_request
+
+        given = {"role": role, "visibility": visibility, "speaker": speaker}
+        arguments = note_request(text, conversation, given)
+        return cast("MemoryTranscriptCommitReport", self.call("transcript.commit", arguments))
 
     if TYPE_CHECKING:
 
@@ -703,6 +736,69 @@ class OperationMethods(ABC):
     if TYPE_CHECKING:
 
         @overload
+        def remember(self, request: MemoryRememberRequest, /) -> MemoryRememberReport: ...
+        @overload
+        def remember(
+            self,
+            /,
+            *,
+            text: str,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+        @overload
+        def remember(
+            self,
+            text: str,
+            /,
+            *,
+            said: str | None = None,
+            speaker: str | None = None,
+            topic: str = "",
+            kind: Literal["profile", "preference", "fact", "event", "relationship", "constraint", "goal"] = "fact",
+            conversation: Conversation | Mapping[str, Any] | None = None,
+        ) -> MemoryRememberReport: ...
+
+    def remember(self, request: MemoryRememberRequest | str | None = None, /, **fields: Any) -> MemoryRememberReport:
+        """Remember one fact in plain words: store the words as evidence, then judge the fact by them.
+
+        With `said`, these words are stored as the user's, and the fact is judged as asserted by the user. Without it,
+        `text` is stored as the assistant's, and the fact waits for a user's word.
+
+        Args:
+            text: the fact, one whole sentence such as: Mara prefers tea (required; not blank; at most the profile's
+                message_content_bytes).
+            said: the user's own words that say it, unchanged (default None; not blank; at most the profile's
+                message_content_bytes).
+            speaker: display name of the user who said it (default None; at most 256 characters; no control
+                characters).
+            topic: topic; a later fact of the same topic replaces this one (default empty; at most 256 characters).
+            kind: kind of the fact (default fact).
+            conversation: conversation in which the words are stored; default: the scope's, else one for each caller
+                and day (UTC) (default None).
+
+        Returns:
+            What became of it. `accepted`: the fact `ref` is current. `waiting`: governance.list shows it as
+                `waiting_id`. `refused`: only the evidence was stored. `evidence_ref` names the words, which recall
+                finds in any case. `authority` is whose word the fact was judged as. `superseded_ref` is the fact
+                that it replaced.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `write`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("memory.remember", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
         def forget(self, request: MemoryForgetRequest, /) -> MemoryForgetReport: ...
         @overload
         def forget(
@@ -719,19 +815,17 @@ class OperationMethods(ABC):
         @overload
         def forget(
             self,
-            conversation: Conversation | Mapping[str, Any] | None,
+            query: str | None,
             /,
             *,
+            conversation: Conversation | Mapping[str, Any] | None = None,
             subject: str | None = None,
-            query: str | None = None,
             whole_space: bool = False,
             dry_run: bool = False,
             token: str | None = None,
         ) -> MemoryForgetReport: ...
 
-    def forget(
-        self, request: MemoryForgetRequest | Conversation | Mapping[str, Any] | None | None = None, /, **fields: Any
-    ) -> MemoryForgetReport:
+    def forget(self, request: MemoryForgetRequest | str | None | None = None, /, **fields: Any) -> MemoryForgetReport:
         """Forget a conversation, a subject, a query or the whole space: a dry run first, then its token.
 
         Args:
@@ -757,7 +851,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("memory.forget", "conversation", request, fields)
+        return self._ask("memory.forget", "query", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1563,10 +1657,10 @@ class OperationMethods(ABC):
         @overload
         def search_uploaded_skills(
             self,
-            chain_key: str | None,
+            text: str | None,
             /,
             *,
-            text: str | None = None,
+            chain_key: str | None = None,
             skill_ids: Sequence[str] = ...,
             names: Sequence[str] = ...,
             tags_any: Sequence[str] = ...,
@@ -1625,7 +1719,7 @@ class OperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("skill_registry.search", "chain_key", request, fields)
+        return self._ask("skill_registry.search", "text", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1644,16 +1738,16 @@ class OperationMethods(ABC):
         @overload
         def read_uploaded_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             version_id: str | None = None,
             format: str = "markdown",
         ) -> SkillRegistryReadReport: ...
 
     def read_uploaded_skill(
-        self, request: SkillRegistryReadRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryReadRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryReadReport:
         """Read one version of an uploaded skill with its safety warnings; in its own format byte for byte.
 
@@ -1676,7 +1770,7 @@ class OperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("skill_registry.read", "chain_key", request, fields)
+        return self._ask("skill_registry.read", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1695,16 +1789,16 @@ class OperationMethods(ABC):
         @overload
         def list_skill_versions(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             limit: int = 50,
             cursor: str | None = None,
         ) -> SkillRegistryVersionsReport: ...
 
     def list_skill_versions(
-        self, request: SkillRegistryVersionsRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryVersionsRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryVersionsReport:
         """List the versions of an uploaded skill, the oldest first.
 
@@ -1725,7 +1819,7 @@ class OperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `skill_registry`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("skill_registry.versions", "chain_key", request, fields)
+        return self._ask("skill_registry.versions", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1806,15 +1900,15 @@ class OperationMethods(ABC):
         @overload
         def deprecate_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     def deprecate_skill(
-        self, request: SkillRegistryDeprecateRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryDeprecateRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Mark an uploaded skill as deprecated; its versions stay, and a new one makes it active again.
 
@@ -1835,7 +1929,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("skill_registry.deprecate", "chain_key", request, fields)
+        return self._ask("skill_registry.deprecate", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -1853,15 +1947,15 @@ class OperationMethods(ABC):
         @overload
         def revoke_skill(
             self,
-            chain_key: str | None,
+            skill_id: str,
             /,
             *,
-            skill_id: str,
+            chain_key: str | None = None,
             reason: str | None = None,
         ) -> SkillRegistryMutationReport: ...
 
     def revoke_skill(
-        self, request: SkillRegistryRevokeRequest | str | None | None = None, /, **fields: Any
+        self, request: SkillRegistryRevokeRequest | str | None = None, /, **fields: Any
     ) -> SkillRegistryMutationReport:
         """Revoke an uploaded skill for good; its versions stay readable, with a warning.
 
@@ -1882,7 +1976,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("skill_registry.revoke", "chain_key", request, fields)
+        return self._ask("skill_registry.revoke", "skill_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2178,10 +2272,10 @@ class OperationMethods(ABC):
         @overload
         def mutate_long_term(
             self,
-            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
+            ref: str | None,
             /,
             *,
-            ref: str | None = None,
+            action: Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"],
             content: str | None = None,
             topic: str | None = None,
             keywords: Sequence[str] | None = None,
@@ -2195,12 +2289,7 @@ class OperationMethods(ABC):
         ) -> LongTermMutateReport: ...
 
     def mutate_long_term(
-        self,
-        request: LongTermMutateRequest
-        | Literal["correct", "supersede", "delete", "forget_by_query", "mark_stale", "change_scope"]
-        | None = None,
-        /,
-        **fields: Any,
+        self, request: LongTermMutateRequest | str | None | None = None, /, **fields: Any
     ) -> LongTermMutateReport:
         """Correct, supersede, delete or forget facts, mark one stale, or change its visibility.
 
@@ -2237,7 +2326,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("long_term.mutate", "action", request, fields)
+        return self._ask("long_term.mutate", "ref", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2429,10 +2518,10 @@ class OperationMethods(ABC):
         @overload
         def bootstrap_chain(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2443,7 +2532,7 @@ class OperationMethods(ABC):
         ) -> ChainBootstrapReport: ...
 
     def bootstrap_chain(
-        self, request: ChainBootstrapRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainBootstrapRequest | str | None = None, /, **fields: Any
     ) -> ChainBootstrapReport:
         """Create a chain if needed, and write its first thought only when it is empty.
 
@@ -2472,7 +2561,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.bootstrap", "chain_key", request, fields)
+        return self._ask("chain.bootstrap", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2503,11 +2592,11 @@ class OperationMethods(ABC):
         @overload
         def append_thought(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
             thought_type: str,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2523,9 +2612,7 @@ class OperationMethods(ABC):
             thought_signature: Sequence[int] | None = None,
         ) -> ChainAppendReport: ...
 
-    def append_thought(
-        self, request: ChainAppendRequest | str | None | None = None, /, **fields: Any
-    ) -> ChainAppendReport:
+    def append_thought(self, request: ChainAppendRequest | str | None = None, /, **fields: Any) -> ChainAppendReport:
         """Append a thought to a chain; its timestamp, place and hash are given by the store.
 
         Args:
@@ -2564,7 +2651,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.append", "chain_key", request, fields)
+        return self._ask("chain.append", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2594,10 +2681,10 @@ class OperationMethods(ABC):
         @overload
         def append_retrospective(
             self,
-            chain_key: str | None,
+            content: str,
             /,
             *,
-            content: str,
+            chain_key: str | None = None,
             agent_id: str | None = None,
             agent_name: str | None = None,
             agent_owner: str | None = None,
@@ -2614,7 +2701,7 @@ class OperationMethods(ABC):
         ) -> ChainAppendReport: ...
 
     def append_retrospective(
-        self, request: ChainAppendRetrospectiveRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAppendRetrospectiveRequest | str | None = None, /, **fields: Any
     ) -> ChainAppendReport:
         """Append a lesson after a failure or a long search, with the role Retrospective.
 
@@ -2653,7 +2740,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.append_retrospective", "chain_key", request, fields)
+        return self._ask("chain.append_retrospective", "content", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2673,18 +2760,16 @@ class OperationMethods(ABC):
         @overload
         def branch_chain(
             self,
-            chain_key: str | None,
+            new_chain_key: str,
             /,
             *,
-            new_chain_key: str,
+            chain_key: str | None = None,
             anchor_id: str | None = None,
             anchor_hash: str | None = None,
             anchor_index: int | None = None,
         ) -> ChainBranchReport: ...
 
-    def branch_chain(
-        self, request: ChainBranchRequest | str | None | None = None, /, **fields: Any
-    ) -> ChainBranchReport:
+    def branch_chain(self, request: ChainBranchRequest | str | None = None, /, **fields: Any) -> ChainBranchReport:
         """Make a new chain that shares the thoughts of another up to one of them, and goes on by itself.
 
         Args:
@@ -2708,7 +2793,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.branch", "chain_key", request, fields)
+        return self._ask("chain.branch", "new_chain_key", request, fields)
 
     if TYPE_CHECKING:
 
@@ -2791,10 +2876,10 @@ class OperationMethods(ABC):
         @overload
         def search_thoughts(
             self,
-            chain_key: str | None,
+            text: str | None,
             /,
             *,
-            text: str | None = None,
+            chain_key: str | None = None,
             thought_types: Sequence[str] = ...,
             roles: Sequence[str] = ...,
             tags_any: Sequence[str] = ...,
@@ -2849,7 +2934,7 @@ class OperationMethods(ABC):
             PayloadTooLarge: over the profile's query_chars.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.search", "chain_key", request, fields)
+        return self._ask("chain.search", "text", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3399,15 +3484,13 @@ class OperationMethods(ABC):
         @overload
         def get_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
-    def get_chain_agent(
-        self, request: ChainGetAgentRequest | str | None | None = None, /, **fields: Any
-    ) -> ChainAgentReport:
+    def get_chain_agent(self, request: ChainGetAgentRequest | str | None = None, /, **fields: Any) -> ChainAgentReport:
         """Show the registry's record of one agent.
 
         Args:
@@ -3424,7 +3507,7 @@ class OperationMethods(ABC):
             CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.get_agent", "chain_key", request, fields)
+        return self._ask("chain.get_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3490,10 +3573,10 @@ class OperationMethods(ABC):
         @overload
         def upsert_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
             display_name: str | None = None,
             agent_owner: str | None = None,
             description: str | None = None,
@@ -3501,7 +3584,7 @@ class OperationMethods(ABC):
         ) -> ChainAgentReport: ...
 
     def upsert_chain_agent(
-        self, request: ChainUpsertAgentRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainUpsertAgentRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Create or change the registry's record of an agent; omitted fields stay, a name that changes becomes an
         alias.
@@ -3527,7 +3610,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.upsert_agent", "chain_key", request, fields)
+        return self._ask("chain.upsert_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3545,15 +3628,15 @@ class OperationMethods(ABC):
         @overload
         def set_chain_agent_description(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
             description: str | None = None,
         ) -> ChainAgentReport: ...
 
     def set_chain_agent_description(
-        self, request: ChainSetAgentDescriptionRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainSetAgentDescriptionRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Set the description of an agent, or clear it.
 
@@ -3574,7 +3657,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.set_agent_description", "chain_key", request, fields)
+        return self._ask("chain.set_agent_description", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3592,15 +3675,15 @@ class OperationMethods(ABC):
         @overload
         def add_chain_agent_alias(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             alias: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     def add_chain_agent_alias(
-        self, request: ChainAddAgentAliasRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAddAgentAliasRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Add a name by which an agent is known too.
 
@@ -3621,7 +3704,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.add_agent_alias", "chain_key", request, fields)
+        return self._ask("chain.add_agent_alias", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3641,17 +3724,17 @@ class OperationMethods(ABC):
         @overload
         def add_chain_agent_key(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             key_id: str,
             algorithm: str,
             public_key_bytes: Sequence[int],
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     def add_chain_agent_key(
-        self, request: ChainAddAgentKeyRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainAddAgentKeyRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Add a public key of an agent, or replace the key of that id.
 
@@ -3675,7 +3758,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.add_agent_key", "chain_key", request, fields)
+        return self._ask("chain.add_agent_key", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3693,15 +3776,15 @@ class OperationMethods(ABC):
         @overload
         def revoke_chain_agent_key(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
             key_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     def revoke_chain_agent_key(
-        self, request: ChainRevokeAgentKeyRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainRevokeAgentKeyRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Revoke a public key of an agent; its record stays.
 
@@ -3721,7 +3804,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.revoke_agent_key", "chain_key", request, fields)
+        return self._ask("chain.revoke_agent_key", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 
@@ -3738,14 +3821,14 @@ class OperationMethods(ABC):
         @overload
         def disable_chain_agent(
             self,
-            chain_key: str | None,
+            agent_id: str,
             /,
             *,
-            agent_id: str,
+            chain_key: str | None = None,
         ) -> ChainAgentReport: ...
 
     def disable_chain_agent(
-        self, request: ChainDisableAgentRequest | str | None | None = None, /, **fields: Any
+        self, request: ChainDisableAgentRequest | str | None = None, /, **fields: Any
     ) -> ChainAgentReport:
         """Disable an agent: its thoughts stay, and it can append and upload no more.
 
@@ -3764,7 +3847,7 @@ class OperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return self._ask("chain.disable_agent", "chain_key", request, fields)
+        return self._ask("chain.disable_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 

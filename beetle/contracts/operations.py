@@ -23,6 +23,7 @@ from beetle.contracts import (
     maintain,
     memory,
     private,
+    remembering,
     skill_registry,
     skills,
     snapshots,
@@ -38,6 +39,7 @@ from beetle.contracts.operation import Operation as Operation
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
     *maintain.OPERATIONS,
+    *remembering.OPERATIONS,
     *forgetting.OPERATIONS,
     *continuity.OPERATIONS,
     *transfer.OPERATIONS,

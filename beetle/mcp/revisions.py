@@ -6,13 +6,16 @@ from typing import NamedTuple
 
 
 class Revision(NamedTuple):
-    """One revision: whether it has batches, hints on tools, structured results with titles, words of progress."""
+    """One revision: whether it has batches, hints on tools, structured results with titles, words of progress; and
+    whether each request names it, instead of a handshake.
+    """
 
     name: str
     batches: bool
     hints: bool
     structured: bool
     progress_message: bool
+    enveloped: bool = False
 
 
 REVISIONS: tuple[Revision, ...] = (
@@ -21,7 +24,11 @@ REVISIONS: tuple[Revision, ...] = (
     Revision("2025-06-18", batches=False, hints=True, structured=True, progress_message=True),
     Revision("2025-11-25", batches=False, hints=True, structured=True, progress_message=True),
 )
+"""Those that a handshake may agree on."""
 LATEST = REVISIONS[-1]
+ENVELOPED = Revision(
+    "2026-07-28", batches=False, hints=True, structured=True, progress_message=True, enveloped=True
+)  # fmt: skip
 
 
 def negotiated(asked: str) -> Revision:

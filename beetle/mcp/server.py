@@ -13,7 +13,7 @@ from beetle import __version__
 from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
-from beetle.mcp import messages
+from beetle.mcp import envelope, messages
 from beetle.mcp.calls import Calls, Ways
 from beetle.mcp.lines import bounded_lines
 from beetle.mcp.messages import Incoming, RpcError, RpcId, Wrong, text_of
@@ -30,6 +30,8 @@ BATCH_MOST = 64
 FINISH_SECONDS = 5.0
 """What runs when the host has closed stdin may take so long to end."""
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+SERVER_INFO = {"name": "beetle", "version": __version__, "title": "Beetle memory"}
 Reply = Callable[[Any], None]
 
 
@@ -83,11 +85,13 @@ class Server:
         self._revision = LATEST
         self._level = LEVELS.index("warning")
         self._ready = False
+        self._shaken = False
         self._workers = Workers()
         self._guard = threading.Lock()
         self._running: dict[RpcId, Running] = {}
         self._at_once: dict[str, Callable[[dict[str, Any]], Any]] = {
             "initialize": self._initialize,
+            envelope.DISCOVER: self._discover,
             "ping": lambda _: {},
             "logging/setLevel": self._set_level,
             "resources/list": self._resources,
@@ -148,28 +152,70 @@ class Server:
         elif message.id is None:
             self._note(message)
             reply(None)
-        elif message.method in self._at_once:
-            reply(self._answered(message.id, partial(self._at_once[message.method], message.params)))
+        else:
+            self._take_request(message, message.id, size, reply)
+
+    def _take_request(self, message: Incoming, request_id: RpcId, size: int, reply: Reply) -> None:
+        try:
+            self._settle_revision(message)
+        except RpcError as error:
+            reply(messages.refusal(request_id, error))
+            return
+        at_once = self._at_once.get(message.method) if self._has(message.method) else None
+        if at_once is not None:
+            reply(self._answered(message.method, request_id, partial(at_once, message.params)))
         elif message.method in self._worked:
-            self._begin(message, message.id, size, reply)
+            self._begin(message, request_id, size, reply)
         else:
             error = RpcError(messages.METHOD_NOT_FOUND, f"there is no method {message.method[:128]!r}")
-            reply(messages.refusal(message.id, error))
+            reply(messages.refusal(request_id, error))
 
-    def _answered(self, request_id: RpcId, work: Callable[[], Any]) -> Any:
+    def _settle_revision(self, message: Incoming) -> None:
+        """A session has a handshake, or it is one in which each request names its revision: the first one decides.
+
+        Raises:
+            RpcError: the request is of the other sort, or its revision is not known here.
+        """
+        if message.method == "initialize":
+            if self._revision.enveloped:
+                raise envelope.unsupported(message.params.get("protocolVersion"))
+        elif self._revision.enveloped:
+            envelope.revision_of(message.params)
+        elif envelope.is_enveloped(message.params):
+            if self._shaken:
+                why = f"this session began with initialize, and speaks the protocol {self._revision.name}"
+                raise RpcError(messages.INVALID_REQUEST, why)
+            self._revision = envelope.revision_of(message.params)
+
+    def _has(self, method: str) -> bool:
+        """Whether the session's revision has a method that is known here."""
+        if self._revision.enveloped:
+            return method not in envelope.HANDSHAKE_METHODS
+        return method != envelope.DISCOVER
+
+    def _answered(self, method: str, request_id: RpcId, work: Callable[[], Any]) -> Any:
         """The answer that a piece of work makes; None for one that was cancelled."""
         try:
-            return messages.answer(request_id, work())
+            result = work()
+            if self._revision.enveloped:
+                result = envelope.sealed(method, result, SERVER_INFO)
+            return messages.answer(request_id, result)
         except Cancelled:
             return None
         except RpcError as error:
-            return messages.refusal(request_id, error)
+            return messages.refusal(request_id, self._coded(error))
         except BeetleError as error:
-            return messages.refusal(request_id, _as_rpc(error))
+            return messages.refusal(request_id, self._coded(_as_rpc(error)))
         except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the session
             print_defect(defect)
             told = RpcError(messages.INTERNAL_ERROR, "an internal error was written to the server's stderr")
             return messages.refusal(request_id, told)
+
+    def _coded(self, error: RpcError) -> RpcError:
+        """The error as the session's revision has it: the last one gave up MCP's own code of resources."""
+        if self._revision.enveloped and error.code == messages.RESOURCE_NOT_FOUND:
+            return RpcError(messages.INVALID_PARAMS, error.message, error.data)
+        return error
 
     def _begin(self, message: Incoming, request_id: RpcId, size: int, reply: Reply) -> None:
         running = Running(request_id)
@@ -184,7 +230,7 @@ class Server:
 
         def job() -> None:
             work = partial(self._worked[message.method], message.params, running)
-            made = None if running.cancelled else self._answered(request_id, work)
+            made = None if running.cancelled else self._answered(message.method, request_id, work)
             with self._guard:
                 del self._running[request_id]
             reply(None if running.cancelled else made)
@@ -213,13 +259,21 @@ class Server:
         from beetle.mcp.guide import INSTRUCTIONS
 
         self._revision = negotiated(text_of(params, "protocolVersion"))
-        named: dict[str, Any] = {"name": "beetle", "version": __version__}
-        if self._revision.structured:
-            named["title"] = "Beetle memory"
+        self._shaken = True
+        named = {name: each for name, each in SERVER_INFO.items() if name != "title" or self._revision.structured}
         return {
             "protocolVersion": self._revision.name,
-            "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "logging": {}},
+            "capabilities": {**CAPABILITIES, "logging": {}},
             "serverInfo": named,
+            "instructions": INSTRUCTIONS,
+        }
+
+    def _discover(self, params: dict[str, Any]) -> dict[str, Any]:
+        from beetle.mcp.guide import INSTRUCTIONS
+
+        return {
+            "supportedVersions": [self._revision.name],
+            "capabilities": CAPABILITIES,
             "instructions": INSTRUCTIONS,
         }
 
@@ -232,7 +286,7 @@ class Server:
 
     def _log(self, level: str, text: str) -> None:
         """Into the host's log, where it wants so much."""
-        if self._ready and LEVELS.index(level) >= self._level:
+        if self._ready and not self._revision.enveloped and LEVELS.index(level) >= self._level:
             params = {"level": level, "logger": "beetle", "data": text}
             self._output.send(messages.notification("notifications/message", params))
 

@@ -115,9 +115,9 @@ DESCRIPTIONS: Mapping[str, str] = {
         "Call it once when a conversation begins or turns to another matter; use memory_recall for a single question."
     ),
     "memory_remember": (
-        "Remember one fact in plain words, such as 'Mara prefers tea'. Call it when the user asks for it, or tells you "
-        "something that will matter later. Give the user's own words in `said`: a claim of yours alone is kept as "
-        "evidence and does not become current."
+        "Remember one fact in plain words, such as 'Mara prefers tea.'. Call it when the user asks for it, or tells "
+        "you something that will matter later. Give the user's own words in `said`, unchanged: without them the fact "
+        "is your claim alone, and waits for the user's word. The result says accepted, waiting or refused, and why."
     ),
     "memory_write_candidate": (
         "Propose facts to be remembered, each resting on evidence. Every candidate is judged: accepted, deferred or "

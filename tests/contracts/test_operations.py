@@ -95,7 +95,7 @@ def public_methods(kind: type) -> set[str]:
 
 def test_the_methods_are_the_rows_and_nothing_else() -> None:
     methods = {row.method for row in OPERATIONS} - NO_METHOD
-    assert public_methods(OperationMethods) - {"call"} == methods
+    assert public_methods(OperationMethods) - {"call", "note"} == methods, "a note is a short word for a row's own"
     own = public_methods(MemoryRuntime) - public_methods(OperationMethods)
     assert own == {"builder", "close", "import_", "export_"}
     assert methods <= public_methods(MemoryRuntime)

@@ -323,6 +323,8 @@ def written_cells() -> Iterator[Cell]:
     yield Cell("evolve.propose", {"proposals": [change]}, None)
     refused = {**again, "candidate_id": "refused", "topic": canary("policy topic"), "content": canary("waiting")}
     yield Cell("memory.write", candidates(refused), set())
+    said_again = {"text": "It is so.", "said": "It is so.", "topic": canary("policy topic")}
+    yield Cell("memory.remember", said_again, set())
 
 
 def words_in(text: str) -> set[str]:

@@ -83,7 +83,25 @@ def test_every_tool_is_called_and_its_result_fits_its_schema(daemon: Daemon) -> 
     assert all(told[name].structured_content is not None for name in good)
 
 
-def test_a_client_of_a_later_revision_falls_back_to_one_that_is_known(daemon: Daemon) -> None:
+def test_the_tools_that_change_the_daemon_are_called_on_a_store_of_their_own(tmp_path: Path) -> None:
+    told: dict[str, Any] = {}
+
+    async def work(session: Session) -> None:
+        tools = Tools("all")
+        for name in tools.names():
+            row = tools.get(name).row
+            if row.effect == "admin" or row.name in ("memory.maintain", "memory.finalize_turn"):
+                arguments = {key: value for key, value in row.example.items() if key != "kind"}
+                told[name] = await session.call_tool(name, arguments)
+
+    drive(["--store", str(tmp_path / "b.db")], work, "--toolset", "all")
+    assert len(told) > 5
+    for name, each in told.items():
+        assert each.is_error or each.structured_content is not None, name
+    assert not told["snapshot_create"].is_error and not told["memory_recover"].is_error
+
+
+def test_a_client_of_the_revision_without_a_handshake_finds_out_and_drives_it(daemon: Daemon) -> None:
     import anyio
     from mcp import Client, StdioServerParameters, stdio_client
 
@@ -92,7 +110,15 @@ def test_a_client_of_a_later_revision_falls_back_to_one_that_is_known(daemon: Da
 
     async def run() -> None:
         async with Client(stdio_client(server)) as client:
+            assert client.session.protocol_version == "2026-07-28"
             assert (await client.call_tool("memory_recall", {"query": "spare key"})).structured_content["hits"]
+            assert (await client.call_tool("memory_recall", {"query": 7})).is_error
+            assert len((await client.list_tools()).tools) >= 5
+            for each in (await client.list_resources()).resources:
+                assert (await client.read_resource(each.uri)).contents[0].text
+            assert (await client.list_resource_templates()).resource_templates
+            (prompt,) = (await client.list_prompts()).prompts
+            assert (await client.get_prompt(prompt.name, {"topic": "key"})).messages
 
     anyio.run(run)
 

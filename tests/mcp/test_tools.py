@@ -163,3 +163,22 @@ def test_calls_run_side_by_side_and_lose_nothing(daemon: Daemon, whole: Host) ->
     with daemon.client() as client:
         listed = client.call("transcript.conversations", {"query": "many"}).conversations  # type: ignore[attr-defined]
         assert [each.turns for each in listed] == [24]
+
+
+def test_a_fact_is_remembered_by_the_users_words_and_forgotten_again(host: Host) -> None:
+    assert list(host.tools())[:5] == [
+        "memory_recall", "memory_project", "memory_remember", "memory_write_candidate", "memory_forget",
+    ]  # fmt: skip
+    claim = host.call("memory_remember", text="Ana plays the viola.")
+    assert claim["structuredContent"]["outcome"] == "waiting"
+    assert text_of(claim).startswith("waiting, it is the assistant's claim alone")
+    assert "`said`" in text_of(claim) and claim["structuredContent"]["evidence_ref"] in text_of(claim)
+    strange = host.call("memory_remember", text="Ana plays the viola.", said="I play football.", speaker="Ana")
+    assert "Call again with `text` that says no more than `said` does." in text_of(strange)
+    said = host.call("memory_remember", text="Ana plays the viola.", said="I play the viola.", speaker="Ana")
+    assert said["structuredContent"]["outcome"] == "accepted"
+    assert "Ana plays the viola." in text_of(host.call("memory_recall", query="viola", planes=["long_term"]))
+    shown = host.call("memory_forget", query="viola", dry_run=True)["structuredContent"]
+    assert shown["counts"]["facts"] == 1
+    assert host.call("memory_forget", query="viola", token=shown["token"])["structuredContent"]["changed"]
+    assert "nothing" in text_of(host.call("memory_recall", query="viola"))

@@ -70,6 +70,7 @@ DIFFERING: dict[str, str] = {
     "digest": "keyed with the store's own key",
     "receipt": "signed with the device's own key",
     "confirm_token": "keyed with the store's own key",
+    "token": "likewise",
     "next_cursor": "keyed with the store's own key",
     "archive": "sealed with random salt, or signed by its store",
     "snapshot": "likewise",

@@ -121,6 +121,18 @@ def _facts() -> Iterator[Request]:
     yield Request("private.list", {}, keep={"item": "items.0.record_id"})
     yield Request("private.get", {"record_id": Earlier("item")})
     yield Request("private.list", {}, who="agent")
+    hose = {"text": "The hose is green.", "said": "The hose is green.", "topic": "hose"}
+    yield Request("memory.remember", hose, key="hose")
+    yield Request("memory.remember", hose, key="hose")
+    yield Request("memory.remember", {**hose, "text": "The hose is red.", "speaker": "Mara"}, who="agent")
+    yield Request("memory.remember", {"text": "The hose is old.", "conversation": TALK}, who="worker")
+    yield Request("governance.list", {}, keep={"first": "candidates.0.waiting_id", "last": "candidates.1.waiting_id"})
+    yield Request("governance.list", {"what": "candidates", "reason": "needs_assertion"}, who="worker")
+    decide = {"ids": [Earlier("first")], "decision": "reject", "reason": "a test asks"}
+    yield Request("governance.decide", {**decide, "dry_run": True})
+    yield Request("governance.decide", decide)
+    yield Request("governance.decide", decide)
+    yield Request("governance.decide", {"ids": [Earlier("last")], "decision": "accept"}, who="worker")
 
 
 def _tools() -> Iterator[Request]:
@@ -206,6 +218,12 @@ def _erasing() -> Iterator[Request]:
     yield Request("long_term.mutate", {**forget, "dry_run": True}, keep={"token": "confirm_token"})
     yield Request("long_term.mutate", {**forget, "confirm": Earlier("token")})
     yield Request("long_term.mutate", {"action": "delete", "ref": "long_term:f-0"})
+    yield Request("private.delete", {"record_id": Earlier("item"), "dry_run": True})
+    yield Request("private.delete", {"record_id": Earlier("item")}, who="worker")
+    yield Request("private.delete", {"record_id": Earlier("item")})
+    yield Request("memory.forget", {"query": "hose", "dry_run": True}, keep={"all": "token"})
+    yield Request("memory.forget", {"query": "pump", "token": Earlier("all")})
+    yield Request("memory.forget", {"query": "hose", "token": Earlier("all")})
     yield Request("skill.delete", {"name": "two"}, after=100 * DAY_US)
 
 

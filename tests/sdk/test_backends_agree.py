@@ -24,13 +24,10 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     "snapshot.verify": "likewise",
     "snapshot.restore": "likewise",
     "snapshot.prune": "likewise",
-    "transfer.begin": "a handle of one caller, and no memory; tests/transports/test_transfers.py",
+    "transfer.begin": "a handle of one caller in the daemon's memory, which no backend holds: "
+    "tests/transports/test_transfers.py",
     "transfer.put": "likewise",
     "transfer.get": "likewise",
-    "memory.forget": "tests/governance/test_forget.py and tests/sdk/test_restore_erases.py",
-    "governance.list": "tests/governance/test_waiting.py",
-    "governance.decide": "likewise",
-    "private.delete": "tests/governance/test_own_private.py",
     "subscribe": "it needs a connection; tests/transports follows events",
     "unsubscribe": "likewise",
 }
@@ -44,10 +41,12 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "transfer.begin": NOT_IN_THE_SCRIPT["transfer.begin"],
     "transfer.put": "likewise",
     "transfer.get": "likewise",
-    "memory.forget": NOT_IN_THE_SCRIPT["memory.forget"],
-    "governance.list": NOT_IN_THE_SCRIPT["governance.list"],
-    "governance.decide": "likewise",
-    "private.delete": NOT_IN_THE_SCRIPT["private.delete"],
+    "memory.remember": "a commit and a candidate, both of which have rules; the script and "
+    "tests/governance/test_remember.py",
+    "memory.forget": "in the script; which records it selects, tests/governance/test_forget.py",
+    "governance.list": "in the script; whom it shows what, tests/governance/test_waiting.py",
+    "governance.decide": "in the script; the ladder of who may, tests/governance/test_waiting.py",
+    "private.delete": "in the script; whose it is, tests/governance/test_own_private.py",
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],
     "unsubscribe": NOT_IN_THE_SCRIPT["unsubscribe"],
 }

@@ -11,7 +11,7 @@ from beetle.runtime.areas.erasure import forget
 from beetle.runtime.areas.evidence import lifecycle, repair, transcript
 from beetle.runtime.areas.evolve import evolve
 from beetle.runtime.areas.facts import long_term, mutate, policy
-from beetle.runtime.areas.governance import decide, private_records, report, waiting, write
+from beetle.runtime.areas.governance import decide, private_records, remember, report, waiting, write
 from beetle.runtime.areas.recall import inspect, recall
 from beetle.runtime.areas.registry import skill_registry
 from beetle.runtime.areas.skills import agent_skills, runtime_skills
@@ -42,6 +42,7 @@ AREAS = (
     decide,
     private_records,
     write,
+    remember,
     maintain,
     sealed_items,
     inspect,

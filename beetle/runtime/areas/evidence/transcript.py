@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from beetle.contracts.codec import to_us
@@ -53,6 +53,13 @@ LAST = 2**62
 
 def commit(invocation: Invocation, request: MemoryTranscriptCommitRequest) -> Apply:
     """Digests and index fields are made here, on the caller's thread; the writer only writes."""
+    return committing(invocation, request)
+
+
+def committing(
+    invocation: Invocation, request: MemoryTranscriptCommitRequest, *, is_current: bool = True
+) -> Callable[[WriteTransaction], MemoryTranscriptCommitReport]:
+    """What commits turns; `is_current`: from then on the caller's chat id stands for this conversation."""
     most = invocation.shared.profile.budgets.message_content_bytes
     turns = [_prepare(invocation.key, turn, index, most) for index, turn in enumerate(request.turns)]
     where = request.conversation
@@ -73,7 +80,7 @@ def commit(invocation: Invocation, request: MemoryTranscriptCommitRequest) -> Ap
             sequence = conversation.last_sequence
             outcomes.append(CommittedTurn(turn_id=turn.turn_id, sequence=sequence, outcome="committed"))
         if fresh:
-            _count(tx, invocation, space, conversation, fresh, where)
+            _count(tx, invocation, space, conversation, fresh, where, is_current=is_current)
         return MemoryTranscriptCommitReport(
             committed=len(fresh), unchanged=len(outcomes) - len(fresh), turns=tuple(outcomes)
         )
@@ -88,12 +95,15 @@ def _count(
     conversation: ConversationRow,
     fresh: list[PreparedTurn],
     where: Conversation,
+    *,
+    is_current: bool,
 ) -> None:
     key, last, _ = conversation
     evidence.grow_conversation(tx, conversation, [turn.at for turn in fresh])
     spoke = {(m.visibility, m.actor[0]) for turn in fresh for m in turn.messages if m.actor[0] is not None}
     evidence.add_speakers(tx, key, sorted((visibility, name or "") for visibility, name in spoke))
-    remember(invocation, tx, space, key)
+    if is_current:
+        remember(invocation, tx, space, key)
     scope = invocation.scope
     # How feedback that came before a turn has named its conversation: by itself, or by the chat of who commits.
     names = [

@@ -46,13 +46,13 @@ def write(invocation: Invocation, request: MemoryWriteRequest) -> Apply:
             for index, each in enumerate(request.candidates):
                 secrets.refuse(secrets.fields(each, f"$.args.candidates[{index}]", "topic", "content"))
             made = [claim_of_candidate(invocation, each) for each in request.candidates]
-            return _considering(invocation, [lambda tx, space, claim=claim: claim for claim in made])
+            return considering(invocation, [given_claim(claim) for claim in made])
         case LongTermExtractionWrite():
             given = request.extraction
             for index, item in enumerate(given.items):
                 root = f"$.args.extraction.items[{index}]"
                 secrets.refuse(secrets.fields(item, root, "topic", "content", "keywords"))
-            return _considering(
+            return considering(
                 invocation,
                 [
                     lambda tx, space, item=item: _claim_of_item(invocation, tx, space, given, item)
@@ -110,7 +110,12 @@ def _claim_of_item(invocation: Invocation, tx: Reading, space: int, given: Extra
     return claim_of_item(invocation, item, item.evidence_refs, authority, privacy, chat_id, given.extractor)
 
 
-def _considering(invocation: Invocation, claims: list[ClaimOf]) -> Apply:
+def given_claim(claim: Claim) -> ClaimOf:
+    """A claim that the store's evidence does not change."""
+    return lambda tx, space: claim
+
+
+def considering(invocation: Invocation, claims: list[ClaimOf]) -> Callable[[WriteTransaction], MemoryWriteReport]:
     """Judge claims in their order, each against the state that those before it left."""
     judging.ready(invocation)
     most = invocation.shared.profile.budgets.derived_refs
