@@ -9,7 +9,17 @@ from tests.building import contents, replay, skill, step, talk, turn, write
 from tests.cases import CASES, SAID, SKILL, WORD, Prepared
 from tests.conformance.doors import Door, InProcess, Plain, Socket
 
-OWN = {"long_term.policy", "tool_registry.upsert", "transcript.commit", "memory.write", "memory.finalize_turn"}
+OWN = {
+    "long_term.policy",
+    "tool_registry.upsert",
+    "transcript.commit",
+    "memory.write",
+    "memory.finalize_turn",
+    "chain.bootstrap",
+    "chain.append",
+    "chain.append_retrospective",
+    "chain.upsert_agent",
+}
 """Of these the stranger has records of its own afterwards; they come last, for the others to find nothing."""
 
 
