@@ -50,7 +50,7 @@ def test_a_stranger_meets_nothing_of_another_owner(door: Door) -> None:
                 continue
             assert WORD not in str(report).replace(str(args), ""), case.op
             assert report.get("affected_turns", 0) == 0, case.op
-            assert set(report.get("counts", {}).values()) <= {0}, case.op
+            assert set(report.get("counts", {}).values()) <= {0}, (case.op, report["counts"])
     after = held()
     for old, new in zip(before, after, strict=True):
         assert {**old, "lifecycle": None} == {**new, "lifecycle": None}
