@@ -41,11 +41,12 @@ def test_a_principal_among_others_has_one_reader_and_the_rest_are_theirs(tmp_pat
         if restored:
             made = memory.create_snapshot().snapshot.snapshot_id
             memory.restore_snapshot(snapshot_id=made)
+        crowd = memory._opened._opened.dispatcher.crowd
+        until(lambda: not crowd.is_crowded("greedy"), "nobody has asked just now")
         alone = [Reading(store, "greedy") for _ in range(2)]
         assert all(each.begun.wait(PATIENCE_S) for each in alone)
         for each in alone:
             each.end()
-        crowd = memory._opened._opened.dispatcher.crowd
         for by in ("greedy", "quiet", "operator"):
             stack.enter_context(crowd.asking(by))
         first, second = Reading(store, "greedy"), None
