@@ -127,7 +127,9 @@ def wrong() -> list[Any]:
         for case in CASES
         for n, (args, path) in enumerate(case.wrong)
         if f"{case.op}-{n}" not in BY_CONTENT
-        and (path or not isinstance(args, dict)) and (args, path) != beyond and b"bytes" not in leaves(args)
+        and (path or not isinstance(args, dict))
+        and (args, path) != beyond
+        and b"bytes" not in leaves(args)
     ]
 
 
