@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number here")
+    raise ValueError(f"{name} is not a number here")
 
 
 def _broken(path: Path, reason: str, where: str) -> InvalidRequest:
