@@ -23,6 +23,7 @@ PATTERNS: Mapping[str, str] = {
     r"^[^\x00-\x1f\x7f-\x9f/]*\Z": "no control characters, no slash",
     r"^[a-z0-9][a-z0-9_-]*\Z": "small letters, digits, dashes",
     r"^/[^\x00]*\Z": "an absolute path",
+    r"^[0-9a-fA-F]{64}\Z": "64 hex digits",
 }
 """Patterns of the contracts, in words."""
 

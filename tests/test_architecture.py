@@ -17,6 +17,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle": ("sdk contracts", ""),  # names on demand
     "beetle.contracts": ("contracts", "msgspec"),
     "beetle.domain": ("domain contracts", ""),
+    "beetle.domain.chains": ("domain contracts", "rfc8785"),  # the canonical bytes that a thought's hash is over
     "beetle.store": ("store contracts", "apsw"),
     "beetle.runtime": ("", ""),
     "beetle.runtime.host": ("runtime.host contracts domain store", "msgspec"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beetle.mcp.tools import Toolset
     from beetle.open import Embedded
 
-TOOLSETS: tuple[Toolset, ...] = ("memory", "all")
+TOOLSETS: tuple[Toolset, ...] = ("memory", "chain", "all")
 HOST_NAMES = ("claude-code", "claude-desktop", "cursor", "vscode", "zed", "cline", "codex", "gemini")
 PATHS = ("socket", "store", "config", "auth_file")
 

@@ -16,6 +16,54 @@ if TYPE_CHECKING:
     from typing import Literal, overload
 
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
+    from beetle.contracts.chain_agents import (
+        ChainAddAgentAliasRequest,
+        ChainAddAgentKeyRequest,
+        ChainAgentRegistryReport,
+        ChainAgentRegistryRequest,
+        ChainAgentReport,
+        ChainAgentsReport,
+        ChainAgentsRequest,
+        ChainDisableAgentRequest,
+        ChainGetAgentRequest,
+        ChainRevokeAgentKeyRequest,
+        ChainSetAgentDescriptionRequest,
+        ChainUpsertAgentRequest,
+    )
+    from beetle.contracts.chain_writes import (
+        ChainAppendReport,
+        ChainAppendRequest,
+        ChainAppendRetrospectiveRequest,
+        ChainBootstrapReport,
+        ChainBootstrapRequest,
+        ChainBranchReport,
+        ChainBranchRequest,
+        ChainLifecycleReport,
+        ChainLifecycleRequest,
+        RelationInput,
+    )
+    from beetle.contracts.chains import (
+        ChainExportReport,
+        ChainExportRequest,
+        ChainGenesisRequest,
+        ChainGetThoughtRequest,
+        ChainHeadReport,
+        ChainHeadRequest,
+        ChainListReport,
+        ChainListRequest,
+        ChainMemoryMarkdownReport,
+        ChainMemoryMarkdownRequest,
+        ChainMergeReport,
+        ChainMergeReportRequest,
+        ChainRecentContextReport,
+        ChainRecentContextRequest,
+        ChainSearchReport,
+        ChainSearchRequest,
+        ChainThoughtReport,
+        ChainTraverseReport,
+        ChainTraverseRequest,
+        TimeWindow,
+    )
     from beetle.contracts.common import Conversation, ModeInput, RegistryRef, Report, WireScope
     from beetle.contracts.console import (
         ConsoleOverviewReport,
@@ -2466,6 +2514,1371 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("governance.decide", "ids", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def bootstrap_chain(self, request: ChainBootstrapRequest, /) -> ChainBootstrapReport: ...
+        @overload
+        async def bootstrap_chain(
+            self,
+            /,
+            *,
+            content: str,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            importance: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            storage_adapter: str | None = None,
+        ) -> ChainBootstrapReport: ...
+        @overload
+        async def bootstrap_chain(
+            self,
+            content: str,
+            /,
+            *,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            importance: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            storage_adapter: str | None = None,
+        ) -> ChainBootstrapReport: ...
+
+    async def bootstrap_chain(
+        self, request: ChainBootstrapRequest | str | None = None, /, **fields: Any
+    ) -> ChainBootstrapReport:
+        """Create a chain if needed, and write its first thought only when it is empty.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent that writes (default None; at most 256 characters; no control characters).
+            agent_name: display name of the agent (default None; at most 256 characters; no control characters).
+            agent_owner: owner or tenant of the agent (default None; at most 256 characters; no control characters).
+            content: what is thought, in words (required; at most the profile's message_content_bytes).
+            importance: how much it matters; clamped to 0..1 (default None).
+            tags: labels; blanks are dropped, each is kept once (default (); each: at most 256 characters; at most
+                64 items).
+            concepts: concepts that it is about; blanks are dropped, each is kept once (default (); each: at most
+                256 characters; at most 64 items).
+            storage_adapter: binary, or jsonl; both are kept in the store (default None; at most 64 characters).
+
+        Returns:
+            `bootstrapped` false: the chain had thoughts, and nothing was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.bootstrap", "content", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def append_thought(self, request: ChainAppendRequest, /) -> ChainAppendReport: ...
+        @overload
+        async def append_thought(
+            self,
+            /,
+            *,
+            thought_type: str,
+            content: str,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            role: str | None = None,
+            importance: float | None = None,
+            confidence: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            refs: Sequence[int] = ...,
+            relations: Sequence[RelationInput | Mapping[str, Any]] = ...,
+            session_id: str | None = None,
+            signing_key_id: str | None = None,
+            thought_signature: Sequence[int] | None = None,
+        ) -> ChainAppendReport: ...
+        @overload
+        async def append_thought(
+            self,
+            content: str,
+            /,
+            *,
+            thought_type: str,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            role: str | None = None,
+            importance: float | None = None,
+            confidence: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            refs: Sequence[int] = ...,
+            relations: Sequence[RelationInput | Mapping[str, Any]] = ...,
+            session_id: str | None = None,
+            signing_key_id: str | None = None,
+            thought_signature: Sequence[int] | None = None,
+        ) -> ChainAppendReport: ...
+
+    async def append_thought(
+        self, request: ChainAppendRequest | str | None = None, /, **fields: Any
+    ) -> ChainAppendReport:
+        """Append a thought to a chain; its timestamp, place and hash are given by the store.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent that writes (default None; at most 256 characters; no control characters).
+            agent_name: display name of the agent (default None; at most 256 characters; no control characters).
+            agent_owner: owner or tenant of the agent (default None; at most 256 characters; no control characters).
+            thought_type: thought type; case and punctuation do not matter (required; at most 64 characters).
+            content: what is thought, in words (required; at most the profile's message_content_bytes).
+            role: role; case and punctuation do not matter (default None; at most 64 characters).
+            importance: how much it matters; clamped to 0..1 (default None).
+            confidence: how sure the agent is; clamped to 0..1 (default None).
+            tags: labels; blanks are dropped, each is kept once (default (); each: at most 256 characters; at most
+                64 items).
+            concepts: concepts that it is about; blanks are dropped, each is kept once (default (); each: at most
+                256 characters; at most 64 items).
+            refs: indexes of earlier thoughts that it refers to (default (); each: at least 0; each: at most
+                9,007,199,254,740,991; at most 256 items).
+            relations: typed links: supports, contradicts, supersedes, caused_by (default (); at most 64 items).
+            session_id: id of the session that it is of (default None; at most 256 characters; no control
+                characters).
+            signing_key_id: id of the agent's key that signed it (default None; at most 256 characters; no control
+                characters).
+            thought_signature: Ed25519 signature, 64 bytes, by the key that signing_key_id names (default None;
+                each: at least 0; each: at most 255; at most 64 items).
+
+        Returns:
+            The thought as it was written; `head_hash` is its hash.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.append", "content", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def append_retrospective(self, request: ChainAppendRetrospectiveRequest, /) -> ChainAppendReport: ...
+        @overload
+        async def append_retrospective(
+            self,
+            /,
+            *,
+            content: str,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            thought_type: str | None = None,
+            importance: float | None = None,
+            confidence: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            refs: Sequence[int] = ...,
+            relations: Sequence[RelationInput | Mapping[str, Any]] = ...,
+            session_id: str | None = None,
+            signing_key_id: str | None = None,
+            thought_signature: Sequence[int] | None = None,
+        ) -> ChainAppendReport: ...
+        @overload
+        async def append_retrospective(
+            self,
+            content: str,
+            /,
+            *,
+            chain_key: str | None = None,
+            agent_id: str | None = None,
+            agent_name: str | None = None,
+            agent_owner: str | None = None,
+            thought_type: str | None = None,
+            importance: float | None = None,
+            confidence: float | None = None,
+            tags: Sequence[str] = ...,
+            concepts: Sequence[str] = ...,
+            refs: Sequence[int] = ...,
+            relations: Sequence[RelationInput | Mapping[str, Any]] = ...,
+            session_id: str | None = None,
+            signing_key_id: str | None = None,
+            thought_signature: Sequence[int] | None = None,
+        ) -> ChainAppendReport: ...
+
+    async def append_retrospective(
+        self, request: ChainAppendRetrospectiveRequest | str | None = None, /, **fields: Any
+    ) -> ChainAppendReport:
+        """Append a lesson after a failure or a long search, with the role Retrospective.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent that writes (default None; at most 256 characters; no control characters).
+            agent_name: display name of the agent (default None; at most 256 characters; no control characters).
+            agent_owner: owner or tenant of the agent (default None; at most 256 characters; no control characters).
+            thought_type: thought type; LessonLearned unless given (default None; at most 64 characters).
+            content: what is thought, in words (required; at most the profile's message_content_bytes).
+            importance: how much it matters; clamped to 0..1 (default None).
+            confidence: how sure the agent is; clamped to 0..1 (default None).
+            tags: labels; blanks are dropped, each is kept once (default (); each: at most 256 characters; at most
+                64 items).
+            concepts: concepts that it is about; blanks are dropped, each is kept once (default (); each: at most
+                256 characters; at most 64 items).
+            refs: indexes of earlier thoughts that it refers to (default (); each: at least 0; each: at most
+                9,007,199,254,740,991; at most 256 items).
+            relations: typed links: supports, contradicts, supersedes, caused_by (default (); at most 64 items).
+            session_id: id of the session that it is of (default None; at most 256 characters; no control
+                characters).
+            signing_key_id: id of the agent's key that signed it (default None; at most 256 characters; no control
+                characters).
+            thought_signature: Ed25519 signature, 64 bytes, by the key that signing_key_id names (default None;
+                each: at least 0; each: at most 255; at most 64 items).
+
+        Returns:
+            The thought as it was written; `head_hash` is its hash.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.append_retrospective", "content", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def branch_chain(self, request: ChainBranchRequest, /) -> ChainBranchReport: ...
+        @overload
+        async def branch_chain(
+            self,
+            /,
+            *,
+            new_chain_key: str,
+            chain_key: str | None = None,
+            anchor_id: str | None = None,
+            anchor_hash: str | None = None,
+            anchor_index: int | None = None,
+        ) -> ChainBranchReport: ...
+        @overload
+        async def branch_chain(
+            self,
+            new_chain_key: str,
+            /,
+            *,
+            chain_key: str | None = None,
+            anchor_id: str | None = None,
+            anchor_hash: str | None = None,
+            anchor_index: int | None = None,
+        ) -> ChainBranchReport: ...
+
+    async def branch_chain(
+        self, request: ChainBranchRequest | str | None = None, /, **fields: Any
+    ) -> ChainBranchReport:
+        """Make a new chain that shares the thoughts of another up to one of them, and goes on by itself.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            new_chain_key: key of the branch (required; at most 256 characters; no control characters; at least 1
+                character).
+            anchor_id: the last shared thought, by its id (default None; at least 1 character; at most 64
+                characters).
+            anchor_hash: the last shared thought, by its hash (default None; 64 hex digits).
+            anchor_index: the last shared thought, by its index; without any, the newest (default None; at least 0;
+                at most 9,007,199,254,740,991).
+
+        Returns:
+            The branch as it begins.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.branch", "new_chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def thought_lifecycle(self, request: ChainLifecycleRequest, /) -> ChainLifecycleReport: ...
+        @overload
+        async def thought_lifecycle(
+            self,
+            /,
+            *,
+            action: Literal["mask", "unmask", "erase"],
+            indexes: Sequence[int],
+            reason: str,
+            chain_key: str | None = None,
+            dry_run: bool = False,
+        ) -> ChainLifecycleReport: ...
+        @overload
+        async def thought_lifecycle(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            action: Literal["mask", "unmask", "erase"],
+            indexes: Sequence[int],
+            reason: str,
+            dry_run: bool = False,
+        ) -> ChainLifecycleReport: ...
+
+    async def thought_lifecycle(
+        self, request: ChainLifecycleRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainLifecycleReport:
+        """Mask, unmask or erase what thoughts say; the chain keeps their places and hashes, and still verifies.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            action: what to do with their content (required).
+            indexes: indexes of the thoughts (required; each: at least 0; each: at most 9,007,199,254,740,991; at
+                least 1 item; at most the profile's commit_turns).
+            reason: reason, for who reads the request (required; at least 1 character; at most 512 characters).
+            dry_run: report what would change; change nothing (default False).
+
+        Returns:
+            `indexes` are the thoughts that changed, or in a dry run would. `erasure` and `replica_horizon`: see
+                `transcript.lifecycle`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's commit_turns.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.lifecycle", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def search_thoughts(self, request: ChainSearchRequest, /) -> ChainSearchReport: ...
+        @overload
+        async def search_thoughts(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            text: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int | None = None,
+        ) -> ChainSearchReport: ...
+        @overload
+        async def search_thoughts(
+            self,
+            text: str | None,
+            /,
+            *,
+            chain_key: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int | None = None,
+        ) -> ChainSearchReport: ...
+
+    async def search_thoughts(
+        self, request: ChainSearchRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainSearchReport:
+        """Find the thoughts of a chain that fit all filters, in append order; limit keeps the newest.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            text: part of the content, a tag, a concept or the writer's id, name, owner, alias, description (default
+                None; at most the profile's query_chars).
+            thought_types: any of these types; case and punctuation do not matter (default (); each: at most 64
+                characters; at most 64 items).
+            roles: any of these roles; case and punctuation do not matter (default (); each: at most 64 characters;
+                at most 64 items).
+            tags_any: any of these is part of a tag, whatever the case (default (); each: at most 256 characters; at
+                most 256 items).
+            concepts_any: any of these is part of a concept, whatever the case (default (); each: at most 256
+                characters; at most 256 items).
+            agent_ids: written by any of these agents, by id (default (); each: at most 256 characters; at most 256
+                items).
+            agent_names: written by any of these, by display name or alias (default (); each: at most 256
+                characters; at most 256 items).
+            agent_owners: written by an agent of any of these owners (default (); each: at most 256 characters; at
+                most 256 items).
+            min_importance: at least this importance (default None).
+            min_confidence: with a confidence, at least this one (default None).
+            since: not before (default None).
+            until: not after (default None).
+            limit: keep this many, the newest; without one, as many as an answer holds (default None; at least 0).
+
+        Returns:
+            In append order, unranked. `profile_budget_applied`: older ones had no room; `chain.traverse` has all of
+                them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.search", "text", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_chains(self, request: ChainListRequest, /) -> ChainListReport: ...
+        @overload
+        async def list_chains(
+            self,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainListReport: ...
+        @overload
+        async def list_chains(
+            self,
+            limit: int,
+            /,
+            *,
+            cursor: str | None = None,
+        ) -> ChainListReport: ...
+
+    async def list_chains(self, request: ChainListRequest | int | None = None, /, **fields: Any) -> ChainListReport:
+        """List the chains of the space by their keys.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `chain_keys` are those of `chains`; the default chain need not be there.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.list", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def chain_head(self, request: ChainHeadRequest, /) -> ChainHeadReport: ...
+        @overload
+        async def chain_head(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+        ) -> ChainHeadReport: ...
+        @overload
+        async def chain_head(
+            self,
+            chain_key: str | None,
+            /,
+        ) -> ChainHeadReport: ...
+
+    async def chain_head(
+        self, request: ChainHeadRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainHeadReport:
+        """Show the newest thought of a chain, and whether the chain is whole.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+
+        Returns:
+            `integrity_ok` compares the head with the event log, and recomputes the thoughts from `verified_from`
+                on. `beetle verify` recomputes all of them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.head", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def genesis_thought(self, request: ChainGenesisRequest, /) -> ChainThoughtReport: ...
+        @overload
+        async def genesis_thought(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+        ) -> ChainThoughtReport: ...
+        @overload
+        async def genesis_thought(
+            self,
+            chain_key: str | None,
+            /,
+        ) -> ChainThoughtReport: ...
+
+    async def genesis_thought(
+        self, request: ChainGenesisRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainThoughtReport:
+        """Show the first thought of a chain.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+
+        Returns:
+            Of chain.genesis and chain.get_thought; `thought` is null where the chain is empty.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.genesis", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_thought(self, request: ChainGetThoughtRequest, /) -> ChainThoughtReport: ...
+        @overload
+        async def get_thought(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            thought_id: str | None = None,
+            thought_hash: str | None = None,
+            thought_index: int | None = None,
+        ) -> ChainThoughtReport: ...
+        @overload
+        async def get_thought(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            thought_id: str | None = None,
+            thought_hash: str | None = None,
+            thought_index: int | None = None,
+        ) -> ChainThoughtReport: ...
+
+    async def get_thought(
+        self, request: ChainGetThoughtRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainThoughtReport:
+        """Show one thought by exactly one of its id, its hash and its index.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            thought_id: id of a thought, a UUID (default None; at least 1 character; at most 64 characters).
+            thought_hash: hash of a thought, 64 hex digits (default None; 64 hex digits).
+            thought_index: its place in the chain, from 0 (default None; at least 0; at most 9,007,199,254,740,991).
+
+        Returns:
+            Of chain.genesis and chain.get_thought; `thought` is null where the chain is empty.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.get_thought", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def traverse_thoughts(self, request: ChainTraverseRequest, /) -> ChainTraverseReport: ...
+        @overload
+        async def traverse_thoughts(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            text: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            anchor_id: str | None = None,
+            anchor_hash: str | None = None,
+            anchor_index: int | None = None,
+            anchor_boundary: Literal["genesis", "head"] | None = None,
+            direction: Literal["forward", "backward"] = "forward",
+            include_anchor: bool = False,
+            chunk_size: int = 50,
+            time_window: TimeWindow | Mapping[str, Any] | None = None,
+        ) -> ChainTraverseReport: ...
+        @overload
+        async def traverse_thoughts(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            text: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            anchor_id: str | None = None,
+            anchor_hash: str | None = None,
+            anchor_index: int | None = None,
+            anchor_boundary: Literal["genesis", "head"] | None = None,
+            direction: Literal["forward", "backward"] = "forward",
+            include_anchor: bool = False,
+            chunk_size: int = 50,
+            time_window: TimeWindow | Mapping[str, Any] | None = None,
+        ) -> ChainTraverseReport: ...
+
+    async def traverse_thoughts(
+        self, request: ChainTraverseRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainTraverseReport:
+        """Walk a chain in append order, forward or backward, in chunks.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            text: part of the content, a tag, a concept or the writer's id, name, owner, alias, description (default
+                None; at most the profile's query_chars).
+            thought_types: any of these types; case and punctuation do not matter (default (); each: at most 64
+                characters; at most 64 items).
+            roles: any of these roles; case and punctuation do not matter (default (); each: at most 64 characters;
+                at most 64 items).
+            tags_any: any of these is part of a tag, whatever the case (default (); each: at most 256 characters; at
+                most 256 items).
+            concepts_any: any of these is part of a concept, whatever the case (default (); each: at most 256
+                characters; at most 256 items).
+            agent_ids: written by any of these agents, by id (default (); each: at most 256 characters; at most 256
+                items).
+            agent_names: written by any of these, by display name or alias (default (); each: at most 256
+                characters; at most 256 items).
+            agent_owners: written by an agent of any of these owners (default (); each: at most 256 characters; at
+                most 256 items).
+            min_importance: at least this importance (default None).
+            min_confidence: with a confidence, at least this one (default None).
+            since: not before (default None).
+            until: not after (default None).
+            anchor_id: begin at the thought of this id (default None; at least 1 character; at most 64 characters).
+            anchor_hash: begin at the thought of this hash (default None; 64 hex digits).
+            anchor_index: begin at this place (default None; at least 0; at most 9,007,199,254,740,991).
+            anchor_boundary: begin at this end of the chain (default None).
+            direction: way to walk (default forward).
+            include_anchor: return the anchor too, if it fits; a boundary is returned in any case (default False).
+            chunk_size: thoughts to return at most (default 50; at least 1; clipped at the profile's page_limit).
+            time_window: written in this window (default None).
+
+        Returns:
+            `thoughts` in the order of the walk. `next_cursor` is the last of them, the anchor of the next chunk in
+                the same direction; `previous_cursor` the first, for the other direction.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.traverse", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def recent_context(self, request: ChainRecentContextRequest, /) -> ChainRecentContextReport: ...
+        @overload
+        async def recent_context(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            last_n: int = 12,
+            agent_id: str | None = None,
+        ) -> ChainRecentContextReport: ...
+        @overload
+        async def recent_context(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            last_n: int = 12,
+            agent_id: str | None = None,
+        ) -> ChainRecentContextReport: ...
+
+    async def recent_context(
+        self, request: ChainRecentContextRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainRecentContextReport:
+        """Render the latest thoughts of a chain as a prompt to go on from.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            last_n: how many thoughts (default 12; at least 0; clipped at the profile's page_limit).
+            agent_id: only thoughts of this agent (default None; at most 256 characters; no control characters).
+
+        Returns:
+            One line for each thought, the oldest first; empty where there is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.recent_context", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def memory_markdown(self, request: ChainMemoryMarkdownRequest, /) -> ChainMemoryMarkdownReport: ...
+        @overload
+        async def memory_markdown(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            text: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int | None = None,
+        ) -> ChainMemoryMarkdownReport: ...
+        @overload
+        async def memory_markdown(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            text: str | None = None,
+            thought_types: Sequence[str] = ...,
+            roles: Sequence[str] = ...,
+            tags_any: Sequence[str] = ...,
+            concepts_any: Sequence[str] = ...,
+            agent_ids: Sequence[str] = ...,
+            agent_names: Sequence[str] = ...,
+            agent_owners: Sequence[str] = ...,
+            min_importance: float | None = None,
+            min_confidence: float | None = None,
+            since: datetime | str | None = None,
+            until: datetime | str | None = None,
+            limit: int | None = None,
+        ) -> ChainMemoryMarkdownReport: ...
+
+    async def memory_markdown(
+        self, request: ChainMemoryMarkdownRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainMemoryMarkdownReport:
+        """Render a chain, or the thoughts of it that fit all filters, as Markdown by sections.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            text: part of the content, a tag, a concept or the writer's id, name, owner, alias, description (default
+                None; at most the profile's query_chars).
+            thought_types: any of these types; case and punctuation do not matter (default (); each: at most 64
+                characters; at most 64 items).
+            roles: any of these roles; case and punctuation do not matter (default (); each: at most 64 characters;
+                at most 64 items).
+            tags_any: any of these is part of a tag, whatever the case (default (); each: at most 256 characters; at
+                most 256 items).
+            concepts_any: any of these is part of a concept, whatever the case (default (); each: at most 256
+                characters; at most 256 items).
+            agent_ids: written by any of these agents, by id (default (); each: at most 256 characters; at most 256
+                items).
+            agent_names: written by any of these, by display name or alias (default (); each: at most 256
+                characters; at most 256 items).
+            agent_owners: written by an agent of any of these owners (default (); each: at most 256 characters; at
+                most 256 items).
+            min_importance: at least this importance (default None).
+            min_confidence: with a confidence, at least this one (default None).
+            since: not before (default None).
+            until: not after (default None).
+            limit: keep this many, the newest; without one, as many as an answer holds (default None; at least 0).
+
+        Returns:
+            One list item for each thought.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.memory_markdown", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_chain(self, request: ChainExportRequest, /) -> ChainExportReport: ...
+        @overload
+        async def export_chain(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainExportReport: ...
+        @overload
+        async def export_chain(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainExportReport: ...
+
+    async def export_chain(
+        self, request: ChainExportRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainExportReport:
+        """Export a chain in append order with all that its hashes are over.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `format` is the version of docs/chain-format.md; `head_hash` that of the whole chain.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.export", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def chain_merge_report(self, request: ChainMergeReportRequest, /) -> ChainMergeReport: ...
+        @overload
+        async def chain_merge_report(
+            self,
+            /,
+            *,
+            other_chain_key: str,
+            chain_key: str | None = None,
+            limit: int = 50,
+        ) -> ChainMergeReport: ...
+        @overload
+        async def chain_merge_report(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            other_chain_key: str,
+            limit: int = 50,
+        ) -> ChainMergeReport: ...
+
+    async def chain_merge_report(
+        self, request: ChainMergeReportRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainMergeReport:
+        """Compare two chains: the thoughts that both share, those of one alone, what both say of the same thought.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            other_chain_key: the chain to compare with (required; at most 256 characters; no control characters; at
+                least 1 character).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+
+        Returns:
+            `only_in_chain` and `only_in_other` are the first thoughts of each behind the `shared` ones.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.merge_report", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_chain_agents(self, request: ChainAgentsRequest, /) -> ChainAgentsReport: ...
+        @overload
+        async def list_chain_agents(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainAgentsReport: ...
+        @overload
+        async def list_chain_agents(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainAgentsReport: ...
+
+    async def list_chain_agents(
+        self, request: ChainAgentsRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainAgentsReport:
+        """List the agents that have written to a chain.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            By id; agents that are registered and have written nothing are left out.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.agents", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def get_chain_agent(self, request: ChainGetAgentRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def get_chain_agent(
+            self,
+            /,
+            *,
+            agent_id: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def get_chain_agent(
+            self,
+            agent_id: str,
+            /,
+            *,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def get_chain_agent(
+        self, request: ChainGetAgentRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Show the registry's record of one agent.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.get_agent", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_chain_agent_registry(
+            self, request: ChainAgentRegistryRequest, /
+        ) -> ChainAgentRegistryReport: ...
+        @overload
+        async def list_chain_agent_registry(
+            self,
+            /,
+            *,
+            chain_key: str | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainAgentRegistryReport: ...
+        @overload
+        async def list_chain_agent_registry(
+            self,
+            chain_key: str | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChainAgentRegistryReport: ...
+
+    async def list_chain_agent_registry(
+        self, request: ChainAgentRegistryRequest | str | None | None = None, /, **fields: Any
+    ) -> ChainAgentRegistryReport:
+        """List the whole registry of a chain's agents, with aliases, keys and counts.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            By id.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.agent_registry", "chain_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def upsert_chain_agent(self, request: ChainUpsertAgentRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def upsert_chain_agent(
+            self,
+            /,
+            *,
+            agent_id: str,
+            chain_key: str | None = None,
+            display_name: str | None = None,
+            agent_owner: str | None = None,
+            description: str | None = None,
+            status: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def upsert_chain_agent(
+            self,
+            agent_id: str,
+            /,
+            *,
+            chain_key: str | None = None,
+            display_name: str | None = None,
+            agent_owner: str | None = None,
+            description: str | None = None,
+            status: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def upsert_chain_agent(
+        self, request: ChainUpsertAgentRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Create or change the registry's record of an agent; omitted fields stay, a name that changes becomes an
+        alias.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+            display_name: display name of the agent (default None; at most 256 characters; no control characters).
+            agent_owner: owner or tenant of the agent; empty clears it (default None; at most 256 characters; no
+                control characters).
+            description: what the agent is for; empty clears it (default None; at most 4,096 characters).
+            status: active or revoked (default None; at most 64 characters).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.upsert_agent", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def set_chain_agent_description(
+            self, request: ChainSetAgentDescriptionRequest, /
+        ) -> ChainAgentReport: ...
+        @overload
+        async def set_chain_agent_description(
+            self,
+            /,
+            *,
+            agent_id: str,
+            chain_key: str | None = None,
+            description: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def set_chain_agent_description(
+            self,
+            agent_id: str,
+            /,
+            *,
+            chain_key: str | None = None,
+            description: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def set_chain_agent_description(
+        self, request: ChainSetAgentDescriptionRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Set the description of an agent, or clear it.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+            description: what the agent is for; empty clears it (default None; at most 4,096 characters).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.set_agent_description", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def add_chain_agent_alias(self, request: ChainAddAgentAliasRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def add_chain_agent_alias(
+            self,
+            /,
+            *,
+            agent_id: str,
+            alias: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def add_chain_agent_alias(
+            self,
+            agent_id: str,
+            /,
+            *,
+            alias: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def add_chain_agent_alias(
+        self, request: ChainAddAgentAliasRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Add a name by which an agent is known too.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+            alias: the other name (required; at most 256 characters; not blank).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.add_agent_alias", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def add_chain_agent_key(self, request: ChainAddAgentKeyRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def add_chain_agent_key(
+            self,
+            /,
+            *,
+            agent_id: str,
+            key_id: str,
+            algorithm: str,
+            public_key_bytes: Sequence[int],
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def add_chain_agent_key(
+            self,
+            agent_id: str,
+            /,
+            *,
+            key_id: str,
+            algorithm: str,
+            public_key_bytes: Sequence[int],
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def add_chain_agent_key(
+        self, request: ChainAddAgentKeyRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Add a public key of an agent, or replace the key of that id.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+            key_id: id of the key (required; at least 1 character; at most 256 characters; no control characters).
+            algorithm: ed25519 (required; at most 64 characters).
+            public_key_bytes: the 32 bytes of the public key (required; each: at least 0; each: at most 255; at
+                least 32 items; at most 32 items).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.add_agent_key", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def revoke_chain_agent_key(self, request: ChainRevokeAgentKeyRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def revoke_chain_agent_key(
+            self,
+            /,
+            *,
+            agent_id: str,
+            key_id: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def revoke_chain_agent_key(
+            self,
+            agent_id: str,
+            /,
+            *,
+            key_id: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def revoke_chain_agent_key(
+        self, request: ChainRevokeAgentKeyRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Revoke a public key of an agent; its record stays.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+            key_id: id of the key (required; at least 1 character; at most 256 characters; no control characters).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.revoke_agent_key", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def disable_chain_agent(self, request: ChainDisableAgentRequest, /) -> ChainAgentReport: ...
+        @overload
+        async def disable_chain_agent(
+            self,
+            /,
+            *,
+            agent_id: str,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+        @overload
+        async def disable_chain_agent(
+            self,
+            agent_id: str,
+            /,
+            *,
+            chain_key: str | None = None,
+        ) -> ChainAgentReport: ...
+
+    async def disable_chain_agent(
+        self, request: ChainDisableAgentRequest | str | None = None, /, **fields: Any
+    ) -> ChainAgentReport:
+        """Disable an agent: its thoughts stay, and it can append and upload no more.
+
+        Args:
+            chain_key: key of the chain; without one, the default chain (default None; at most 256 characters; no
+                control characters).
+            agent_id: id of the agent, as it is registered (required; at least 1 character; at most 256 characters;
+                no control characters).
+
+        Returns:
+            The record as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chain`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chain.disable_agent", "agent_id", request, fields)
 
     if TYPE_CHECKING:
 

@@ -15,6 +15,7 @@ TOPIC_CAPABILITIES: dict[TopicName, str] = {
     "lifecycle": "inspect",
     "transcript": "transcript",
     "skill": "skill",
+    "chain": "chain",
     "job": "scheduler",
     "device": "device",
     "replication": "replication",

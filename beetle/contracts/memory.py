@@ -301,6 +301,8 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     waiting_candidates: Open[int]
     uploaded_skills: Open[int]
     uploaded_skill_versions: Open[int]
+    chains: Open[int]
+    thoughts: Open[int]
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 PlaneName = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
-"""What a request may name as a plane. `thoughts` and `chunks` are reserved: nothing is kept in them yet."""
+"""What a request may name as a plane. `chunks` is reserved: nothing is kept in it yet."""
 PLANE_NAMES: tuple[PlaneName, ...] = get_args(PlaneName)
 
-INDEX_CODES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3}
+INDEX_CODES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3, "thoughts": 4}
 """The last four bits of a row's number in the recall index: they stand in every store, and never change.
 
 `long_term` holds the text of each current fact by the fact's key; `long_term_past` the texts that are current no more,
@@ -26,13 +26,13 @@ ViewName = Literal["raw_owner", "model_context", "host_ui", "operator_audit", "e
 """Through what a report is seen; a caller's own order of them says which it gets without asking."""
 VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
 
-TopicName = Literal["lifecycle", "transcript", "skill", "job", "device", "replication"]
+TopicName = Literal["lifecycle", "transcript", "skill", "chain", "job", "device", "replication"]
 """What events can be followed by."""
 TOPIC_NAMES: tuple[TopicName, ...] = get_args(TopicName)
 
 SignalName = Literal[
     "lexical", "neighbour", "session", "phrase", "speaker", "date", "current_conversation", "title", "first_person",
-    "time_expression",
+    "time_expression", "importance", "confidence", "referenced",
 ]  # fmt: skip
 """What may rank a hit of recall, and stands in its `why`."""
 SIGNAL_NAMES: tuple[SignalName, ...] = get_args(SignalName)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from beetle.contracts import (
     agent_skills,
+    chain_agents,
+    chain_writes,
+    chains,
     console,
     continuity,
     control,
@@ -47,6 +50,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *long_term.OPERATIONS,
     *governance.OPERATIONS,
     *waiting.OPERATIONS,
+    *chain_writes.OPERATIONS,
+    *chains.OPERATIONS,
+    *chain_agents.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
     *private.OPERATIONS,

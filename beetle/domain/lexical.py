@@ -119,6 +119,14 @@ def skill_fields(
     return IndexFields(_indexed(text), _indexed(f"{name}\n{title}"), time_text(at_us))
 
 
+def thought_fields(
+    *, content: str, tags: Collection[str], concepts: Collection[str], agent_id: str, at_us: int
+) -> IndexFields:
+    """The index fields of a thought. Its labels stand in `names` too, beside who wrote it."""
+    labels = "\n".join((*tags, *concepts))
+    return IndexFields(_indexed(f"{content}\n{labels}"), _indexed(f"{labels}\n{agent_id}"), time_text(at_us))
+
+
 def fact_fields(*, topic: str, content: str, keywords: Collection[str], at_us: int) -> IndexFields:
     """The index fields of a long-term fact. Its topic stands in `names` too, as a skill's title does."""
     return IndexFields(_indexed("\n".join((topic, content, *keywords))), _indexed(topic), time_text(at_us))

@@ -74,6 +74,14 @@ class Weights(NamedTuple):
     """The conversation in progress: mild, never a filter."""
     archived: float = 0.5
     """Factor for what was put away."""
+    importance: float = 0.5
+    """A thought of the highest importance; one of the middle gets nothing, a lesser one loses as much."""
+    confidence: float = 0.25
+    """A thought that its agent was sure of; as importance."""
+    referenced: float = 0.1
+    """For each later thought that builds on it, up to three."""
+    superseded: float = 0.5
+    """Factor for a thought in whose place another stands."""
     alone: float = 2.0
     """Factor for a record of no conversation: about what neighbours and session add to the best turn of an answer."""
 
@@ -86,7 +94,8 @@ class Candidate(NamedTuple):
 
     `bm25`: the sum of its words' inverse document frequencies; 0 for a fetched neighbour that did not match.
     `sequence` counts the rows of a conversation one by one, hidden ones too. `conversation` None: not a turn. What is
-    not `dated` belongs to no day.
+    not `dated` belongs to no day. `importance` and `confidence` are between 0 and 1, `references` later ones that
+    build on it.
     """
 
     plane: str
@@ -100,6 +109,10 @@ class Candidate(NamedTuple):
     title: str = ""
     archived: bool = False
     dated: bool = True
+    importance: float | None = None
+    confidence: float | None = None
+    references: int = 0
+    superseded: bool = False
 
 
 class Ranked(NamedTuple):
@@ -170,7 +183,8 @@ def rank(
             why.append("phrase")
         for name, value in _attributes(parsed, candidate, heard, current_conversation, weights):
             bonus += value
-            why.append(name)
+            if value > 0:
+                why.append(name)
         scores[i] *= bonus * _damping(candidate, weights)
         whys.append(why)
     order = sorted(range(len(pool)), key=lambda i: -scores[i])
@@ -326,7 +340,24 @@ def _attributes(
         shared = sum(stem_of(term) in title for term in parsed.terms)
         if shared:
             signals.append(("title", weights.title * shared / len(parsed.terms)))
+    return [*signals, *_weighed(candidate, weights)]
+
+
+def _weighed(candidate: Candidate, weights: Weights) -> list[tuple[SignalName, float]]:
+    """What its writer and later records say of its worth. What is below the middle has no name: nothing rises by it."""
+    signals: list[tuple[SignalName, float]] = []
+    if candidate.importance is not None:
+        signals.append(("importance", weights.importance * _around_middle(candidate.importance)))
+    if candidate.confidence is not None:
+        signals.append(("confidence", weights.confidence * _around_middle(candidate.confidence)))
+    if candidate.references > 0:
+        signals.append(("referenced", weights.referenced * min(3, candidate.references)))
     return signals
+
+
+def _around_middle(value: float) -> float:
+    """-1 to 1 of a value from 0 to 1."""
+    return 2 * min(1.0, max(0.0, value)) - 1
 
 
 def _date_bonus(date: DatePart, at_us: int, weights: Weights) -> float:
@@ -350,7 +381,8 @@ def _date_bonus(date: DatePart, at_us: int, weights: Weights) -> float:
 
 def _damping(candidate: Candidate, weights: Weights) -> float:
     question = weights.question if candidate.conversation is not None and _asks(candidate.text) else 1.0
-    return question * (weights.archived if candidate.archived else 1.0)
+    superseded = weights.superseded if candidate.superseded else 1.0
+    return question * superseded * (weights.archived if candidate.archived else 1.0)
 
 
 def _asks(text: str) -> bool:

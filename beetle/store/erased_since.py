@@ -62,6 +62,14 @@ FROM tool_registry g JOIN space s ON s.space = g.space ORDER BY g.tool_registry
 HAS_REGISTRY_SQL = """
 SELECT 1 FROM tool_registry g JOIN space s ON s.space = g.space WHERE s.memory_space_id = ? AND g.registry_id = ?
 """
+THOUGHTS_SQL = """
+SELECT s.memory_space_id, t.hash, t.thought_id FROM thought_mark k JOIN thought t ON t.thought = k.thought
+JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE k.state = 'erased' ORDER BY t.thought
+"""
+HELD_THOUGHT_SQL = """
+SELECT t.thought, c.space FROM thought t JOIN thought_body b ON b.thought = t.thought
+JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE s.memory_space_id = ? AND t.hash = ?
+"""
 TOLD_SQL = """
 SELECT space, subject ->> ?1 FROM event_log
 WHERE seq > ?2 AND topic = ?3 AND event = ?4 AND space IS NOT NULL
@@ -147,6 +155,9 @@ def records(store: Reading, copy: Reading, since: int | None) -> Iterator[HeldRe
     for key, number, space, registry_id in copy.rows(REGISTRIES_SQL):
         if store.row(HAS_REGISTRY_SQL, space, registry_id) is None:
             yield HeldRecord("registry", key, number, space, registry_id)
+    for space, digest, thought_id in store.rows(THOUGHTS_SQL):
+        if (row := copy.row(HELD_THOUGHT_SQL, space, digest)) is not None:
+            yield HeldRecord("thought", row[0], row[1], space, thought_id)
     if since is not None:
         yield from _told(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
         forgotten = ("uploaded", "$.skill_id", "skill", "registry_forgotten", None)

@@ -41,7 +41,7 @@ class BodyRow(NamedTuple):
     learned_at: int
     visibility: str
     whole: bool = True
-    """Whether its keywords are what was stored."""
+    """Whether its keywords are what was stored, and a revision has it."""
 
 
 class RevisionRow(NamedTuple):
@@ -363,4 +363,5 @@ def facts_of_bodies(tx: Reading, bodies: Iterable[int]) -> list[tuple[int, bool]
 
 def _body(row: Row) -> BodyRow:
     body, fact, topic, content, keywords, learned_at, visibility = row
-    return BodyRow(body, fact, topic, content, texts(keywords), learned_at, visibility, is_array(keywords))
+    whole = is_array(keywords) and learned_at is not None
+    return BodyRow(body, fact, topic, content, texts(keywords), learned_at or 0, visibility, whole)

@@ -68,7 +68,7 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
         if any(each.after < seq < each.before for each in undone):
             # A snapshot from before it was put in the store's place; the log went on.
             continue
-        subject = _subject(text)
+        subject = subject_of(text)
         if topic == "memory":
             fresh = imported.pop(space, {})
             if subject.get("kind") == "space":
@@ -92,7 +92,8 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
                 yield space, named, f"holds turns up to {held}, and the event log tells of {last}"
 
 
-def _subject(text: Any) -> dict[str, Any]:
+def subject_of(text: Any) -> dict[str, Any]:
+    """The subject of an event; empty where it is damaged."""
     try:
         found = json.loads(text)
     except (ValueError, TypeError, RecursionError):

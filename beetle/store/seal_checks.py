@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from beetle.store import turn_seals
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.seals import PUT_SQL, STRONG, SUM_SQL, Sealer, Shape, all_rows, put_sum, shapes
+from beetle.store.seals import PUT_SQL, SEAL_SQL, STRONG, SUM_SQL, Sealer, Shape, all_rows, put_sum, shape_of, shapes
 from beetle.store.seals import WITHOUT_IDENTITY as NEVER_STRONG
 
 ADDED = "was not written by the runtime"
@@ -237,3 +237,10 @@ def forget(tx: Writing, table: str) -> None:
     """Take away the seals of a table, which is sealed anew at the next opening."""
     for sql in CLEAR_SQLS:
         tx.run(sql, table)
+
+
+def row_problem(tx: Reading, sealer: Sealer, table: str, values: tuple[Any, ...]) -> str | None:
+    """As `problem_of`, of one row of a table, whose columns are given in their order; a weak seal is none."""
+    known = shape_of(tx, table)
+    problem = problem_of(sealer, known, values, tx.value(SEAL_SQL, table, known.row(sealer, values)))
+    return None if problem == WITHOUT_IDENTITY else problem

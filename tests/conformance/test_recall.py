@@ -87,7 +87,7 @@ def test_the_fused_list_holds_the_hits_of_every_plane_best_first(door: Door) -> 
         (["evidence"], {"evidence"}),
         (["procedural"], {"procedural"}),
         (["procedural", "evidence"], {"evidence", "procedural"}),
-        (["thoughts", "chunks"], set()),
+        (["chunks"], set()),
         (["long_term", "chunks"], {"long_term"}),
         (["long_term", "evidence"], {"evidence", "long_term"}),
     ],

@@ -91,6 +91,7 @@ class Store:
         self._say()
         self._learn()
         self._keep()
+        self._think()
         steps = {"live": (), "masked": ("mask",), "unmasked": ("mask", "unmask"), "deleted": ("delete_raw",)}[stage]
         for action in steps:
             self.ask("transcript.lifecycle", self.step(action))
@@ -180,6 +181,15 @@ class Store:
             {"action": "suppress", "topic": canary("policy topic"), "reason": canary("policy reason")},
         )
 
+    def _think(self) -> None:
+        """Thoughts of a chain: live, masked, erased."""
+        for name in ("thought", "thought masked", "thought gone"):
+            said = {"chain_key": "told", "thought_type": "Plan", "content": canary(name), "agent_id": "writer"}
+            self.ask("chain.append", {**said, "agent_name": canary("thought agent")})
+        for action, index in (("mask", 1), ("erase", 2)):
+            step = {"chain_key": "told", "action": action, "indexes": [index], "reason": "because"}
+            self.ask("chain.lifecycle", step)
+
     def judge(
         self, target: str, privacy: str, content: str, authority: str = "user_asserted", topic: str = ""
     ) -> Plain:
@@ -206,6 +216,7 @@ ALL = tuple(
         "fact shared", "fact private", "fact old", "fact new", "fact stale", "fact superseded", "fact successor",
         "fact gone", "fact reason", "skill live", "skill off", "skill gone", "garden", "soul candidate", "waiting",
         "policy topic", "policy reason", "agent skill", "agent file", "registry title", "registry summary",
+        "thought", "thought masked", "thought gone", "thought agent",
         "uploaded name", "uploaded text",
     )
 )  # fmt: skip

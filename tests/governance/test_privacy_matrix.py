@@ -102,7 +102,7 @@ def current_facts(view: str, own: bool) -> set[str]:
 
 def recalled(stage: str, view: str, own: bool) -> set[str]:
     """Recall, and what stands on it: evidence, current facts, enabled skills."""
-    skills = {canary("skill live"), canary("agent skill")} if sees_words(view) else set()
+    skills = {canary("skill live"), canary("agent skill"), canary("thought")} if sees_words(view) else set()
     return found_by_words(stage, view, own) | current_facts(view, own) | skills
 
 
@@ -131,6 +131,7 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from model_cells(store, asker)
     yield from private_cells(store, asker)
     yield from host_cells(asker)
+    yield from chain_cells(asker)
     yield from written_cells()
     yield from wordless_cells(asker)
 
@@ -277,6 +278,34 @@ def host_cells(asker: Asker) -> Iterator[Cell]:
     yield Cell("skill_registry.upload", {**UPLOAD, "format": "yaml"}, None)
     yield Cell("skill_registry.deprecate", {"skill_id": "gone"}, None)
     yield Cell("skill_registry.revoke", {"skill_id": "gone"}, None)
+
+
+def chain_cells(asker: Asker) -> Iterator[Cell]:
+    """A masked thought is shown in the raw_owner view alone, which no operation on chains has."""
+    agent = {canary("thought agent")} if sees_words(asker.view) else set[str]()
+    shown = {canary("thought"), *agent} if agent else set[str]()
+    modelled = {canary("thought"), canary("thought agent")} if sees_words(_model_view(asker)) else set[str]()
+    chain = {"chain_key": "told"}
+    for op in ("chain.search", "chain.traverse", "chain.export"):
+        yield Cell(op, chain, shown)
+    yield Cell("chain.search", {**chain, "text": canary("thought masked")}, set())
+    yield Cell("chain.merge_report", {**chain, "other_chain_key": "told"}, set())
+    yield Cell("chain.genesis", chain, shown)
+    yield Cell("chain.head", chain, agent)
+    for index, said in enumerate((shown, agent, agent)):
+        yield Cell("chain.get_thought", {**chain, "thought_index": index}, said)
+    for op in ("chain.recent_context", "chain.memory_markdown"):
+        yield Cell(op, chain, modelled)
+    for op in ("chain.agents", "chain.agent_registry"):
+        yield Cell(op, chain, agent)
+    yield Cell("chain.get_agent", {**chain, "agent_id": "writer"}, agent)
+    bad = {**chain, "content": canary("waiting"), "refs": [99]}
+    yield Cell("chain.append", {**bad, "thought_type": "Plan"}, None)
+    yield Cell("chain.append_retrospective", bad, None)
+
+
+def _model_view(asker: Asker) -> str:
+    return "model_context" if "model_context" in asker.caller.views else asker.view
 
 
 def written_cells() -> Iterator[Cell]:

@@ -83,7 +83,7 @@ def test_a_listing_cannot_drive_a_terminal(do: Do, tmp_path: Path) -> None:
 
 def test_mcp_has_the_names_of_the_seed() -> None:
     assert set(Tools("chain").names()) >= OF_THE_SEED
-    assert all(name.startswith("mentisdb_") for name in Tools("chain").names())
+    assert all(name.startswith(("mentisdb_", "chain_")) for name in Tools("chain").names())
     assert not OF_THE_SEED & set(Tools("memory").names())
     assert set(Tools("all").names()) >= OF_THE_SEED
 

@@ -427,8 +427,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0009_erasures",
         "0010_seals",
         "0011_skill_registry",
+        "0012_chains",
     )
-    assert memory.inspect().store.schema == 11
+    assert memory.inspect().store.schema == 12
     assert_clean(memory)
 
 

@@ -35,6 +35,11 @@ CHECKS: tuple[Check, ...] = (
     Check("derived_refs", "each link and citation leads to the record and the turn that it names", REPAIR),
     Check("procedural", "skills have their revisions; columns can be read", NOTHING),
     Check("long_term", "facts, revisions and texts go together; texts are what was written", NOTHING),
+    Check(
+        "thoughts",
+        "each thought follows from the one before; each chain ends where the event log tells; agents' counts",
+        NOTHING,
+    ),
     Check("candidates", "texts are what was proposed; columns can be read", NOTHING),
     Check("proposals", "columns can be read", NOTHING),
     Check("tool_registries", "columns can be read", NOTHING),

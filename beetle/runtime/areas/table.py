@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
+from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
 from beetle.runtime.areas.continuity import transfer
 from beetle.runtime.areas.erasure import forget
 from beetle.runtime.areas.evidence import lifecycle, repair, transcript
@@ -18,6 +19,11 @@ from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS = (
+    agents,
+    ending,
+    reading,
+    walking,
+    writing,
     console,
     event_log,
     transfer,

@@ -112,7 +112,8 @@ def _rows(key: bytes, tx: Reading, skill: int) -> list[IndexRow] | None:
     found = skills.skills_by_key(tx, [skill])
     if space is None or not found:
         return []
-    return [index_row(space, found[0], skills.revision_of(tx, skill, found[0].revision))]
+    current = [each for each in skills.revisions(tx, skill) if each.revision == found[0].revision]
+    return [index_row(space, found[0], each) for each in current] or None
 
 
 # Refs.

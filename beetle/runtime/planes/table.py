@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from beetle.contracts.memory import PlaneCounts
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import agent_skill, evidence, long_term, private, procedural, skill_registry, tool_experience
+from beetle.runtime.planes import (
+    agent_skill,
+    evidence,
+    long_term,
+    private,
+    procedural,
+    skill_registry,
+    thoughts,
+    tool_experience,
+)
 from beetle.runtime.planes.plane import Named, Plane, Projected
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Matter
@@ -14,6 +23,7 @@ PLANES: tuple[Plane, ...] = (
     evidence.PLANE,
     procedural.PLANE,
     long_term.PLANE,
+    thoughts.PLANE,
     agent_skill.PLANE,
     tool_experience.PLANE,
     skill_registry.PLANE,

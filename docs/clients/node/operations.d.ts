@@ -379,7 +379,7 @@ export interface SubscribeReport {
 
 export interface SubscribeRequest {
   /** topics to follow */
-  topics: Array<"device" | "job" | "lifecycle" | "replication" | "skill" | "transcript">;
+  topics: Array<"chain" | "device" | "job" | "lifecycle" | "replication" | "skill" | "transcript">;
 }
 
 export interface ToolCall {

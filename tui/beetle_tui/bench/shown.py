@@ -23,6 +23,9 @@ MEANS = {
     "title": "its title holds a term",
     "first_person": "its speaker was asked for, and says I",
     "time_expression": "a time was asked for, and it names one",
+    "importance": "its writer gave it weight",
+    "confidence": "its writer was sure of it",
+    "referenced": "later thoughts build on it",
 }
 """What each signal says; one that is not known here is shown by its name."""
 FOUND_BY = {

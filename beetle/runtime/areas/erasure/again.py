@@ -22,7 +22,7 @@ TURNS_AT_ONCE = 100
 AUTHORITY = "operator"
 COUNTED_AS = {"fact": "facts", "skill": "skills", "private": "private_items", "proposal": "proposals",
               "brief": "tool_briefs", "registry": "tool_registries", "uploaded": "uploaded_skills",
-              "candidate": "candidates"}  # fmt: skip
+              "candidate": "candidates", "thought": "thoughts"}  # fmt: skip
 REF_PLANES = {"fact": "long_term", "skill": "procedural"}
 
 

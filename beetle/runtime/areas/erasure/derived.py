@@ -1,9 +1,10 @@
-"""Erasing single records that are no turns: facts, skills, candidates, proposals, private items, tool briefs."""
+"""Erasing single records that are no turns: facts, skills, candidates, proposals, briefs, thoughts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from beetle.runtime.areas.chains import erasing as erasing_thoughts
 from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.governance import judging, queue
@@ -15,9 +16,11 @@ from beetle.store import (
     continuity_write,
     forgetting,
     long_term,
+    plane_thoughts,
     proposals,
     skill_registry,
     skills,
+    thoughts,
     tool_registries,
 )
 from beetle.store.engine.writer import WriteTransaction
@@ -106,6 +109,25 @@ def _registry(
     return "tool_registries", []
 
 
+def _thought(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
+) -> tuple[str, Digests | None]:
+    del authority
+    rows = [row for row in thoughts.by_keys(tx, [key]) if row.body is not None]
+    for row in rows:
+        chain_key = plane_thoughts.names_of(tx, [key])[key][0]
+        erasing_thoughts.erase(tx, space, chain_key, row)
+        tx.log(invocation.event("chain", "erased", chain_key=chain_key, indexes=[row.position]))
+    return "thoughts", [row.digest for row in rows] or None
+
+
+def _chain_agent(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
+) -> tuple[str, Digests | None]:
+    del invocation, space, authority
+    return "chain_agents", [] if plane_thoughts.forget_agent(tx, key) else None
+
+
 def _uploaded(
     invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
 ) -> tuple[str, Digests | None]:
@@ -122,6 +144,8 @@ ERASE: Mapping[str, Erase] = {
     "private": _private,
     "brief": _brief,
     "registry": _registry,
+    "thought": _thought,
+    "chain_agent": _chain_agent,
     "uploaded": _uploaded,
 }
 """By the plane that a part of an erasure names."""

@@ -24,7 +24,9 @@ from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
 
 STEPS = ("look", "erase", "cut_log")
-ORDER = ("candidate", "proposal", "brief", "registry", "uploaded", "fact", "skill", "private")
+ORDER = (
+    "candidate", "proposal", "brief", "registry", "uploaded", "fact", "skill", "private", "thought", "chain_agent",
+)  # fmt: skip
 """What waits goes first, so that nothing of it is judged again when what it waits for is gone."""
 TOKEN_BYTES = 24
 

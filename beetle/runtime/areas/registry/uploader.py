@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from beetle.contracts.errors import Forbidden, SignatureInvalid
+from beetle.runtime.areas.chains.places import key_of
 from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store import chain_agents
 from beetle.store.engine.transaction import Reading
 
 BOUND = ("principal", "device")
@@ -56,9 +58,12 @@ def may_upload(invocation: Invocation, agent: Agent) -> None:
 
 
 def find_agent(tx: Reading, space: int, chain_key: str | None, agent_id: str) -> Agent:
-    """The agent of that id on a chain. No chain keeps agents yet: an agent is what it calls itself, without keys."""
-    del tx, space, chain_key
-    return Agent(agent_id, agent_id)
+    """The agent of that id on a chain; one that the chain does not know is what it calls itself, without keys."""
+    found = chain_agents.standing(tx, space, key_of(chain_key), agent_id)
+    if found is None:
+        return Agent(agent_id, agent_id)
+    keys = {each.key_id: each.public_key for each in found.keys}
+    return Agent(found.agent_id, found.display_name, found.owner, found.is_active, keys)
 
 
 def verified(agent: Agent, key_id: str | None, signature: tuple[int, ...] | None, content: bytes) -> Signature | None:

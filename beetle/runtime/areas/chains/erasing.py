@@ -1,0 +1,33 @@
+"""Taking away what a thought says: its body and salt, and its row of the recall index."""
+
+from __future__ import annotations
+
+from beetle.contracts.errors import IntegrityViolation
+from beetle.domain.chains import ledger
+from beetle.runtime.planes.thoughts import body_of, index_row, ref_of
+from beetle.store import recall_index, thoughts
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.thoughts import ThoughtRow
+
+
+def unindex(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
+    """Take a live thought out of the recall index.
+
+    Raises:
+        IntegrityViolation: it was changed by another program, so that nobody knows what the index holds of it.
+    """
+    body = body_of(row)
+    if row.mark is not None or body is None:
+        return
+    if ledger.body_digest(body) != row.digest.hex():
+        raise IntegrityViolation(
+            reason=f"the content of {ref_of(chain_key, row.position)} is not what was written; nothing was changed",
+            hint="`beetle memory recover` makes the index anew without it; then try again",
+        )
+    recall_index.remove(tx, *index_row(space, row))
+
+
+def erase(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
+    """Erase what a thought says, also one that is masked."""
+    unindex(tx, space, chain_key, row)
+    thoughts.erase(tx, row.thought, tx.now)

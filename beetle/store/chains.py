@@ -1,0 +1,97 @@
+"""Chains: their rows, and which thoughts a chain is made of: a branch shares its first ones with its parent."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beetle.store.engine.transaction import Reading, Writing
+
+
+class ChainRow(NamedTuple):
+    """A chain as it stands. Times in microseconds; `head` has 32 bytes, none while it is empty."""
+
+    chain: int
+    space: int
+    chain_key: str
+    adapter: str
+    parent: int | None
+    shared: int
+    created_at: int
+    updated_at: int
+    length: int
+    head: bytes
+    pinned: int
+
+
+class Segment(NamedTuple):
+    """The thoughts from `first` up to, without, `until` of a chain, by the rows of that chain."""
+
+    chain: int
+    first: int
+    until: int
+
+
+COLUMNS = """
+SELECT chain, space, chain_key, adapter, parent, shared, created_at, updated_at, length, head, pinned
+FROM chain
+"""
+FIND_SQL = COLUMNS + "WHERE space = ? AND chain_key = ?"
+BY_KEY_SQL = COLUMNS + "WHERE chain = ?"
+LIST_SQL = COLUMNS + "WHERE space = ? AND chain_key > ? ORDER BY chain_key LIMIT ?"
+EVERY_SQL = COLUMNS + "WHERE chain > ? ORDER BY chain LIMIT ?"
+NEW_SQL = """
+INSERT INTO chain (space, chain_key, adapter, parent, shared, created_at, updated_at, length, head, pinned)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+GROW_SQL = "UPDATE chain SET updated_at = ?, length = ?, head = ?, pinned = ? WHERE chain = ?"
+SEGMENTS_SQL = """
+WITH RECURSIVE line (chain, parent, shared, until) AS (
+  SELECT chain, parent, shared, length FROM chain WHERE chain = ?
+  UNION ALL
+  SELECT c.chain, c.parent, c.shared, min(line.until, line.shared) FROM line JOIN chain c ON c.chain = line.parent
+  LIMIT 10000
+)
+SELECT chain, iif(parent IS NULL, 0, shared), until FROM line
+WHERE iif(parent IS NULL, 0, shared) < until ORDER BY until
+"""
+AGENTS_SQL = "SELECT count(*) FROM chain_agent WHERE chain = ?"
+
+
+def find(tx: Reading, space: int | None, chain_key: str) -> ChainRow | None:
+    """The chain of that key."""
+    return tx.one(ChainRow, FIND_SQL, space, chain_key)
+
+
+def by_key(tx: Reading, chain: int) -> ChainRow | None:
+    """The chain of that row."""
+    return tx.one(ChainRow, BY_KEY_SQL, chain)
+
+
+def listed(tx: Reading, space: int | None, after: str, limit: int) -> list[ChainRow]:
+    """A space's chains behind a key, by their keys."""
+    return [ChainRow(*row) for row in tx.rows(LIST_SQL, space, after, limit)]
+
+
+def every(tx: Reading, after: int, limit: int) -> list[ChainRow]:
+    """The chains of all spaces behind a row."""
+    return [ChainRow(*row) for row in tx.rows(EVERY_SQL, after, limit)]
+
+
+def add(tx: Writing, row: ChainRow) -> ChainRow:
+    """A new chain; its own row number is filled in."""
+    return row._replace(chain=tx.insert(NEW_SQL, *row[1:]))
+
+
+def grow(tx: Writing, row: ChainRow) -> None:
+    """Write down the newest thought of a chain, and the event that tells of it."""
+    tx.run(GROW_SQL, row.updated_at, row.length, row.head, row.pinned, row.chain)
+
+
+def segments(tx: Reading, chain: int) -> list[Segment]:
+    """What a chain is made of, the oldest first."""
+    return [Segment(*row) for row in tx.rows(SEGMENTS_SQL, chain)]
+
+
+def count_agents(tx: Reading, chain: int) -> int:
+    """How many agents its registry has."""
+    return tx.value(AGENTS_SQL, chain)
