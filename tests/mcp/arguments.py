@@ -9,7 +9,7 @@ from beetle.contracts.codec import to_plain
 from beetle.mcp.tools import TAG, Tool, Tools
 from beetle.sdk import MemoryRuntime
 from tests.building import Plain
-from tests.cases import FACT, OF, WORD, Prepared
+from tests.cases import FACT, OF, PREPARATIONS, WORD, Prepared
 
 ERRORS: Mapping[str, str] = {case.row.name: case.key for case in OF.values() if case.key is not None}
 """The errors that answer operations where no model is configured."""
@@ -26,10 +26,10 @@ KINDS: Mapping[str, Plain] = {
 """Of a request that has kinds, those that the table of cases has no request for."""
 
 
-SHARED = ("conversation", "skill", "fact", "waiting", "registry", "uploaded", "device", "snapshot")
 OWNERS = ("private record", "proposal")
 """What only the owner has, and what not every profile has."""
-
+FOR_FILES = ("chat taken out", "space taken out")
+SHARED = tuple(name for name in PREPARATIONS if name not in (*OWNERS, *FOR_FILES))
 
 TAKING_AWAY = ("delete", "remove", "restore", "prune", "revoke")
 
