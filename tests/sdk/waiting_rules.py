@@ -44,7 +44,7 @@ class WaitingRules(FactRules):
             return
         if dry % 4 == 0:
             foreseen = self.ask("governance.decide", {**args, "dry_run": True}, owner, who=who)
-            assert (foreseen["decided"], foreseen["changed"]) == (1, False)
+            assert (foreseen["decided"], foreseen["dry_run"], foreseen["receipt"]) == (1, True, None)
         judge, claim = self.judge(owner, who), each.claim
         if claim.record_id is None and not judge.stands(claim):
             topic = skill_name(claim) if claim.target == "procedural" else claim.topic

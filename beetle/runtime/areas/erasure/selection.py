@@ -222,7 +222,8 @@ def _shows(viewer: Viewer, attr: AttrText) -> bool:
         return True
     if viewer.view not in attr.views.split(",") or (viewer.view == "export" and not attr.export_allowed):
         return False
-    return all(withheld(*each.split(" "), viewer) is None for each in attr.messages.split(","))
+    hung_on = (each.split(" ") for each in attr.messages.split(","))
+    return all(withheld(visibility, state, viewer) is None for visibility, state in hung_on)
 
 
 def _said_in(value: str) -> str:
