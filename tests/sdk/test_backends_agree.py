@@ -28,6 +28,12 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     "tests/transports/test_transfers.py",
     "transfer.put": "likewise",
     "transfer.get": "likewise",
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"
+    ),
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
+    ),
     "subscribe": "it needs a connection; tests/transports follows events",
     "unsubscribe": "likewise",
 }
@@ -44,6 +50,7 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "memory.remember": "a commit and a candidate, both of which have rules; the script and "
     "tests/governance/test_remember.py",
     "memory.forget": "in the script; which records it selects, tests/governance/test_forget.py",
+    **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(("chain.", "skill_registry."))},
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],
     "unsubscribe": NOT_IN_THE_SCRIPT["unsubscribe"],
 }
