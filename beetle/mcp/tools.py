@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
 from beetle.contracts.errors import nearest
 from beetle.contracts.fields import Request
 from beetle.contracts.operations import OPERATIONS, Operation
@@ -182,12 +185,17 @@ class Tool(NamedTuple):
     request: type[Request]
     kind: str
 
+    @property
+    def asks_for_a_view(self) -> bool:
+        """Whether a caller may choose the view: one that is the request's own default is the only one."""
+        return any(each.name == VIEW and each.default in (NODEFAULT, None) for each in fields(self.request))
+
     def operation_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The operation's arguments of a call's: with the kind, and through a model's view where none is named."""
         arguments = dict(given)
         if self.kind:
             arguments[TAG] = self.kind
-        elif VIEW in self.request.__struct_fields__ and VIEW not in self.request.__struct_defaults__:
+        elif self.asks_for_a_view:
             arguments.setdefault(VIEW, MODEL_VIEW)
         return arguments
 
@@ -198,9 +206,9 @@ class Tool(NamedTuple):
         if self.kind:
             del properties[TAG]
             required.remove(TAG)
-        elif VIEW in required:
+        elif self.asks_for_a_view:
             properties[VIEW] = {**properties[VIEW], "default": MODEL_VIEW}
-            required.remove(VIEW)
+            required = [each for each in required if each != VIEW]
         schema.pop("title", None)
         schema.pop("description", None)
         return {**schema, "required": required}

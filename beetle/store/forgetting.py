@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -24,6 +25,16 @@ class SelectedTurn(NamedTuple):
     conversation: int
     sequence: int
     turn_id: str
+    messages: str
+
+
+class AttrText(NamedTuple):
+    """A value beside a turn: the views that show it, and what it hangs on, as in SelectedTurn."""
+
+    turn: int
+    value: str
+    views: str
+    export_allowed: int
     messages: str
 
 
@@ -52,6 +63,12 @@ UNINDEXED_SQL = """
 SELECT m.turn, m.visibility, m.state, b.content FROM conversation c
 JOIN message m ON m.conversation = c.conversation JOIN body b ON b.message = m.message
 WHERE c.space = ? AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private')) ORDER BY m.message
+"""
+ATTRS_SQL = """
+SELECT t.turn, a.value, a.visibility, a.export_allowed,
+  (SELECT group_concat(m.visibility || ' ' || m.state, ',') FROM message m
+   WHERE m.turn = t.turn AND (a.message IS NULL OR m.message = a.message))
+FROM turn t JOIN attr a ON a.turn = t.turn WHERE t.conversation = ? ORDER BY t.sequence, a.position
 """
 TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
 CITING_SQL = """
@@ -103,6 +120,11 @@ def messages_of_subject(tx: Reading, space: int, subject: str) -> list[Row]:
 def unindexed(tx: Reading, space: int) -> list[Row]:
     """(turn, visibility, state, content) of every message with content that the index does not hold."""
     return list(tx.rows(UNINDEXED_SQL, space))
+
+
+def attrs(tx: Reading, conversation: int) -> Iterator[AttrText]:
+    """Every attr of a conversation, as they are read."""
+    return (AttrText(*row) for row in tx.rows(ATTRS_SQL, conversation))
 
 
 def turn_of(tx: Reading, message: int) -> int | None:

@@ -52,8 +52,9 @@ ORDER BY fact LIMIT ?
 """
 WITH_TEXTS_SQL = "SELECT DISTINCT fact FROM fact_body WHERE fact > ? ORDER BY fact LIMIT ?"
 INDEXED_SQL = """
-SELECT b.fact_body, b.content, f.topic_mac, b.topic,
-  (SELECT content_mac FROM fact_revision r WHERE r.body = b.fact_body LIMIT 1), f.fact
+SELECT b.fact_body, b.content,
+  (SELECT f.topic_mac FROM fact_revision r WHERE r.fact = f.fact AND r.revision = f.revision AND r.body = b.fact_body),
+  b.topic, (SELECT content_mac FROM fact_revision r WHERE r.body = b.fact_body LIMIT 1), f.fact
 FROM fact_body b JOIN fact f ON f.fact = b.fact
 WHERE b.fact_body > ? AND (
   EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = b.fact_body << 4 | 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -310,6 +311,34 @@ def test_counts_are_exact_where_lists_end_at_their_budget(path: str, monkeypatch
         for report in (dry, done):
             assert (report.affected_turns, report.affected_messages, len(report.message_ids)) == (12, 12, 5)
             assert report.profile_budget_applied
+
+
+def test_words_in_an_attr_or_a_tool_call_select_the_turn(path: str) -> None:
+    """Adapters keep a framework's own form of a message in an attr of its turn."""
+    form = {"additional_kwargs": {"note": "the Saffron order", "count": 7431}, "type": "human"}
+    call = {"tool": "shop", "call_id": "1", "arguments": {"colour": "vermilion"}}
+    shown_to_all = ["host_ui", "model_context", "export"]
+    attr = {"key": "host.message", "value": json.dumps(form), "visibility": shown_to_all}
+    with open_runtime(path) as memory:
+        memory.commit_transcript(conversation=WHERE, turns=[
+            turn("t1", "nothing of it", attrs=[attr]),
+            turn("t2", {**message("m2", "", role="assistant"), "tool_calls": [call]}),
+            turn("t3", "a draft", attrs=[{**attr, "visibility": ["operator_audit"], "value": "kept: ochre"}]),
+            turn("t4", message("m4", "to the soul", visibility="soul"), "aloud", attrs=[{**attr, "value": "umber"}]),
+        ])  # fmt: skip
+
+        def counted(call: Callable[..., Any], query: str) -> int:
+            return int(call("memory.forget", {"query": query, "dry_run": True}).counts.get("turns", 0))
+
+        assert [counted(memory.call, each) for each in ("saffron order", "7431", "vermilion", "ochre", "umber")] == [
+            1, 1, 1, 1, 1,
+        ]  # fmt: skip
+        assert counted(memory.call, "additional_kwargs") == 0, "the form's own names are nobody's words"
+        host = as_caller(memory, "principal", ("host_ui", "model_context"))
+        assert [counted(host, each) for each in ("saffron order", "ochre", "umber")] == [1, 0, 0]
+        forget(memory, query="saffron order")
+        assert not memory.replay_transcript(conversation=WHERE, view="raw_owner").turns[0].attrs
+    assert b"saffron" not in bytes_of(path).lower()
 
 
 def as_caller(memory: MemoryRuntime, kind: str, views: tuple[str, ...]) -> Callable[..., Any]:

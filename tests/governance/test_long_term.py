@@ -103,6 +103,14 @@ def test_a_correction_is_a_revision_of_the_same_record(memory: MemoryRuntime) ->
     assert shown.revisions[1].valid_until is None
 
 
+def test_a_fact_under_another_topic_is_sound_and_recalled_as_it_was(memory: MemoryRuntime) -> None:
+    ref = learn(memory)
+    then = detail(memory, ref).revisions[0].valid_from
+    mutate(memory, "correct", ref, topic="the shed", reason="it is filed elsewhere")
+    assert_clean(memory)
+    assert [each.ref for each in memory.recall(query="pot", planes=["long_term"], as_of=then).hits] == [ref]
+
+
 def test_the_words_of_earlier_revisions_are_shown_when_they_are_asked_for(memory: MemoryRuntime) -> None:
     ref = learn(memory)
     mutate(memory, "correct", ref, content="It is in the shed.")

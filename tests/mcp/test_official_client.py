@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from beetle.contracts.capabilities import APART, CAPABILITIES
+from beetle.contracts.names import VIEW_NAMES
 from beetle.mcp.tools import Tools
+from beetle.sdk import MemoryRuntime
+from tests.cases import Prepared
+from tests.mcp.arguments import ERRORS, OWNERS, arguments_of, in_order, prepared
 from tests.mcp.host import ROOT
 from tests.running import Daemon
 
 pytest.importorskip("mcp", reason="the official client is in the dev extra: pip install 'mcp>=2.0'")
 
 Session = Any
+WHOLE = "profile-server-linux-dev-full"
 
 
 def drive(where: list[str], work: Callable[[Session], Awaitable[None]], *words: str) -> None:
@@ -61,44 +68,62 @@ def test_it_lists_and_reads_and_calls(daemon: Daemon) -> None:
     drive(["--socket", daemon.socket], work)
 
 
-def test_every_tool_is_called_and_its_result_fits_its_schema(daemon: Daemon) -> None:
-    """With the example of its row; the client refuses a structured result that does not fit."""
-    told: dict[str, Any] = {}
+class Called(NamedTuple):
+    """What the tools answered, by their names."""
+
+    results: dict[str, Any]
+
+    def succeeded(self) -> None:
+        """Every one did; or said that no model is there to be asked."""
+        for name, result in self.results.items():
+            key = ERRORS.get(Tools("all").get(name).row.name)
+            assert bool(result.is_error) is (key is not None), (name, result.content)
+            if key is not None:
+                assert result.meta["beetle/error"]["key"] == key, name
+            else:
+                # The client itself has refused a structured result that does not fit the tool's schema.
+                assert result.structured_content is not None and result.content[0].text, name
+
+
+def call_all(where: list[str], got: Prepared) -> Called:
+    told = Called({})
 
     async def work(session: Session) -> None:
-        listed = {each.name: each for each in (await session.list_tools()).tools}
-        for name in Tools("all").names():
-            if name not in listed:
-                continue
-            row = Tools("all").get(name).row
-            if row.effect == "admin" or row.name in ("memory.maintain", "memory.finalize_turn"):
-                continue  # they change the daemon under the other tests, or ask a model
-            arguments = {key: value for key, value in row.example.items() if key != "kind"}
-            told[name] = await session.call_tool(name, arguments)
+        listed = [each.name for each in (await session.list_tools()).tools]
+        for tool in in_order(listed):
+            told.results[tool.name] = await session.call_tool(tool.name, arguments_of(tool, got))
 
-    drive(["--socket", daemon.socket], work, "--toolset", "all")
-    assert len(told) > 30
-    good = [name for name, result in told.items() if not result.is_error]
-    assert len(good) > 20, {name: each.content for name, each in told.items() if each.is_error}
-    assert all(told[name].structured_content is not None for name in good)
+    drive(where, work, "--toolset", "all")
+    return told
 
 
-def test_the_tools_that_change_the_daemon_are_called_on_a_store_of_their_own(tmp_path: Path) -> None:
-    told: dict[str, Any] = {}
+def test_every_tool_of_a_daemon_is_called_and_its_result_fits_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its owner, in a profile that hides nothing."""
+    config = tmp_path / "beetle.toml"
+    capabilities = json.dumps([each.name for each in (*CAPABILITIES, *APART)])
+    granted = f"capabilities = {capabilities}\nviews = {json.dumps(VIEW_NAMES)}\n"
+    config.write_text(f'[principals.me]\nuid = {os.getuid()}\nowner_id = "ann"\nagent_id = "agent-main"\n{granted}')
+    monkeypatch.setenv("BEETLE_CONFIG", str(config))
+    with Daemon(profile=WHOLE) as running:
+        with running.client() as client:
+            got = prepared(client, *OWNERS)
+        called = call_all(["--socket", running.socket], got)
+    called.succeeded()
+    assert set(called.results) == set(Tools("all").names())
 
-    async def work(session: Session) -> None:
-        tools = Tools("all")
-        for name in tools.names():
-            row = tools.get(name).row
-            if row.effect == "admin" or row.name in ("memory.maintain", "memory.finalize_turn"):
-                arguments = {key: value for key, value in row.example.items() if key != "kind"}
-                told[name] = await session.call_tool(name, arguments)
 
-    drive(["--store", str(tmp_path / "b.db")], work, "--toolset", "all")
-    assert len(told) > 5
-    for name, each in told.items():
-        assert each.is_error or each.structured_content is not None, name
-    assert not told["snapshot_create"].is_error and not told["memory_recover"].is_error
+def test_every_tool_is_called_on_a_store_that_is_opened_here(tmp_path: Path) -> None:
+    """As the operator, who is not the owner."""
+    store = str(tmp_path / "b.db")
+    with MemoryRuntime.open(store, profile=WHOLE) as memory:
+        got = prepared(memory, *OWNERS)
+    called = call_all(["--store", store, "--profile", WHOLE], got)
+    told = {name: called.results.pop(name) for name in ("private_list", "private_get", "private_delete")}
+    assert {each.meta["beetle/error"]["key"] for each in told.values()} == {"forbidden"}
+    called.succeeded()
+    assert {*called.results, *told} == set(Tools("all").names())
 
 
 def test_a_client_of_the_revision_without_a_handshake_finds_out_and_drives_it(daemon: Daemon) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from tests.sdk.fact_rules import FactRules, mutated, refusal
+from tests.sdk.fact_rules import mutated, refusal
 from tests.sdk.judging import Judge, write_skill
 from tests.sdk.machine import callers, chats, owners, picks
 from tests.sdk.model import DAY_US, PREFIX, Claim, Proposal, Space
 from tests.sdk.recorded import STEP_US
 from tests.sdk.reopened import Plain
 from tests.sdk.skill_rules import NAMES
+from tests.sdk.waiting_rules import WaitingRules
 
 KINDS = ("skill_create", "skill_edit", "skill_enable", "skill_disable",
          "fact_write", "fact_write", "fact_correct", "fact_stale", "fact_forget")  # fmt: skip
@@ -22,7 +23,7 @@ SEES_BY_DEFAULT = {"owner": False, "agent": True, "worker": False}
 """Whether a caller's first view shows what is private: proposals are seen through no other."""
 
 
-class EvolveRules(FactRules):
+class EvolveRules(WaitingRules):
     """Proposals over the skills and facts of the other rules."""
 
     @rule(owner=owners, who=callers, chat=chats, kind=st.sampled_from(KINDS), pick=picks, word=picks, cites=picks)

@@ -106,6 +106,10 @@ class Judge:
         roles = {each.role for each in messages}
         return next((role for role in ASSERTING if role in roles), "assistant" if roles else "none")
 
+    def stands(self, claim: Claim) -> bool:
+        """Whether a record says just this already."""
+        return self._standing(claim)[2] == "same"
+
     def _standing(self, claim: Claim) -> tuple[list[Fact], Skill | None, str]:
         if claim.target in PRIVATE_TARGETS:
             there = None if claim.record_id or claim.privacy not in TAKES[claim.target].split() else self._saying(claim)

@@ -50,9 +50,6 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "memory.remember": "a commit and a candidate, both of which have rules; the script and "
     "tests/governance/test_remember.py",
     "memory.forget": "in the script; which records it selects, tests/governance/test_forget.py",
-    "governance.list": "in the script; whom it shows what, tests/governance/test_waiting.py",
-    "governance.decide": "in the script; the ladder of who may, tests/governance/test_waiting.py",
-    "private.delete": "in the script; whose it is, tests/governance/test_own_private.py",
     **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(("chain.", "skill_registry."))},
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],
     "unsubscribe": NOT_IN_THE_SCRIPT["unsubscribe"],

@@ -81,7 +81,8 @@ def _found(asked: Asked) -> list[Shown]:
 def _proven(asked: Asked, shown: Shown) -> bool:
     """Whether a fact says what was written: what is damaged is left out."""
     known = set(long_term.digests_of(asked.tx, shown.row.fact))
-    return _is_said(asked.invocation.key, shown.row, shown.body, known)
+    last = long_term.shown_body(asked.tx, shown.row)
+    return _is_said(asked.invocation.key, shown.row, shown.body, known, last)
 
 
 def visibility_of(shown: Shown) -> str:
@@ -172,18 +173,21 @@ def _rows(key: bytes, tx: Reading, fact: int) -> list[IndexRow] | None:
     if space is None or not found:
         return []
     row = found[0]
-    known = set(long_term.digests_of(tx, fact))
+    known, last = set(long_term.digests_of(tx, fact)), long_term.shown_body(tx, row)
     for body in long_term.bodies_of(tx, fact):
-        if not body.whole or not _is_said(key, row, body, known):
+        if not body.whole or not _is_said(key, row, body, known, last):
             return None
     return sorted(index_rows(tx, space, row))
 
 
-def _is_said(key: bytes, row: FactRow, body: BodyRow, known: set[bytes]) -> bool:
-    """Whether a revision of a fact was given this text; `known` are the digests of what they were given."""
+def _is_said(key: bytes, row: FactRow, body: BodyRow, known: set[bytes], last: int | None) -> bool:
+    """Whether a revision of a fact was given this text; `known` are the digests of what they were given.
+
+    The fact's own topic is that of the text which its last revision shows.
+    """
     if known and content_mac(key, body.content) not in known:
         return False
-    return row.topic_mac is None or topic_mac(key, body.topic) == row.topic_mac
+    return body.body != last or row.topic_mac in (None, topic_mac(key, body.topic))
 
 
 def _texts(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
@@ -203,7 +207,7 @@ def _texts(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
 
 def _is_sound(key: bytes, text: IndexedText) -> bool:
     said = text.digest is None or content_mac(key, text.content) == text.digest
-    return said and topic_mac(key, text.topic) == text.topic_digest
+    return said and text.topic_digest in (None, topic_mac(key, text.topic))
 
 
 # Refs.

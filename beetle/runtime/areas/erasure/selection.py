@@ -7,8 +7,8 @@ that something is there, and is told its number; it forgets nothing that it may 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from beetle.runtime.areas.facts.long_term import Eyes, saying
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.registry import erasing
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.pipeline.views import visible_kinds
+from beetle.runtime.pipeline.views import Viewer, visible_kinds, withheld
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.runtime.planes.long_term import fact_ref
 from beetle.runtime.planes.thoughts import ref_of as thought_ref
@@ -41,7 +41,7 @@ from beetle.store import (
 )
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Matter
-from beetle.store.forgetting import CitingRecord, SelectedTurn
+from beetle.store.forgetting import AttrText, CitingRecord, SelectedTurn
 from beetle.store.recall_index import SearchScope
 
 KINDS = ("shared", "private", "soul", "backend", "operator")
@@ -183,7 +183,7 @@ def _turns(
         rows = forgetting.messages_of_subject(tx, found.space, request.subject)
         turns = {turn for turn, visibility, state in rows if _is_seen(found.sight, visibility, state)}
     else:
-        turns = _turns_saying(tx, request, found, words)
+        turns = _turns_saying(tx, request, found, words) | _turns_with_attrs(invocation, tx, found, words)
     return forgetting.turns_by_key(tx, json.dumps(sorted(turns)))
 
 
@@ -203,6 +203,48 @@ def _turns_saying(tx: Reading, request: MemoryForgetRequest, found: Selection, w
         if _is_seen(found.sight, visibility, state) and words.are_in(content):
             turns.add(turn)
     return turns
+
+
+def _turns_with_attrs(invocation: Invocation, tx: Reading, found: Selection, words: _Words) -> set[int]:
+    """The turns of which an attr that the caller sees holds every word: hosts keep a message's own form there."""
+    turns: set[int] = set()
+    for conversation in forgetting.conversations(tx, found.space) if words.words else ():
+        invocation.check("the attrs were looked through")
+        for attr in forgetting.attrs(tx, conversation):
+            if words.are_in(_said_in(attr.value)) and any(_shows(viewer, attr) for viewer in invocation.viewers):
+                turns.add(attr.turn)
+    return turns
+
+
+def _shows(viewer: Viewer, attr: AttrText) -> bool:
+    """Whether a view shows an attr: its own views have it, and what it hangs on is seen whole."""
+    if viewer.view == "raw_owner":
+        return True
+    if viewer.view not in attr.views.split(",") or (viewer.view == "export" and not attr.export_allowed):
+        return False
+    hung_on = (each.split(" ") for each in attr.messages.split(","))
+    return all(withheld(visibility, state, viewer) is None for visibility, state in hung_on)
+
+
+def _said_in(value: str) -> str:
+    """What a value says: of JSON the texts and numbers in it, for its keys stand in every one of its kind."""
+    if not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return "\n".join(_leaves(json.loads(value)))
+    except (ValueError, RecursionError):
+        return value
+
+
+def _leaves(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for each in cast("dict[str, Any]", data).values():
+            yield from _leaves(each)
+    elif isinstance(data, list):
+        for each in cast("list[Any]", data):
+            yield from _leaves(each)
+    elif isinstance(data, str | int | float) and not isinstance(data, bool):
+        yield str(data)
 
 
 def _take_turns(tx: Reading, found: Selection, turns: list[SelectedTurn]) -> None:
