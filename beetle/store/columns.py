@@ -36,6 +36,7 @@ COLUMNS = (
         Column("registry_skill_text", "registry_skill", name, "array", "skill_registry")
         for name in ("tags", "triggers", "warnings")
     ),
+    *(Column("thought_body", "thought", name, "array", "thoughts") for name in ("tags", "concepts")),
     Column("proposal_body", "proposal", "change", "object", "proposals"),
     Column("job", "job", "subject", "object", "jobs"),
     Column("device", "device", "capabilities", "array", "devices"),

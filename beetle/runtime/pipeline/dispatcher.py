@@ -121,7 +121,7 @@ class Dispatcher:
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
-        store.readers.turns.is_crowded = self.crowd.is_crowded
+        store.share_readers(self.crowd.is_crowded)
         store.on_commit(self._committed)
         store.at_close(self.shared.heads.sign_last)
         store.before_close(self.shared.transfers.close)

@@ -82,6 +82,7 @@ class Store:
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
         self._sealing: Sealing | None = None
+        self._is_crowded: Callable[[str], bool] = lambda by: False
         self.place = Place(settings.path, ())
         settled: list[str] = []
         try:
@@ -140,6 +141,7 @@ class Store:
             self.place.close()
             raise
         self.readers = Readers(settings, self.gate, self.writer.undo, self.place)
+        self.readers.turns.is_crowded = self._is_crowded
         try:
             self.readers.open_one()
         except BaseException:
@@ -210,6 +212,10 @@ class Store:
     def on_commit(self, hook: Callable[[list[Logged]], None]) -> None:
         """Call `hook` with the logged events of every commit, on the writer's thread: it must be quick."""
         self.writer.on_commit = hook
+
+    def share_readers(self, is_crowded: Callable[[str], bool]) -> None:
+        """Give a principal one reader at most while `is_crowded` says that others ask beside it."""
+        self._is_crowded = self.readers.turns.is_crowded = is_crowded
 
     def at_close(self, last: Callable[[WriteTransaction], Any]) -> None:
         """Have a write done when the store is closed, behind all others."""
