@@ -13,9 +13,11 @@ from beetle.store.verify import INDEX, Finding
 
 NAMES = ("text", "names", "time", "scope")
 MAKE_SQL = "CREATE VIRTUAL TABLE temp.index_term USING fts5vocab(main, recall_index, instance)"
-TERMS_SQL = "SELECT doc, term, col, offset FROM temp.index_term"
+TERMS_SQL = "SELECT doc, CAST(term AS BLOB), col, offset FROM temp.index_term"
 DROP_SQL = "DROP TABLE temp.index_term"
 KEYS_SQL = "SELECT id >> 4 FROM recall_index_docsize WHERE id & 15 = ? AND id > ? << 4 | 15 ORDER BY id LIMIT ?"
+TERM_BYTES = 32_768
+"""Of a longer term FTS5 keeps the beginning (FTS5_MAX_TOKEN_SIZE)."""
 BUCKETS = 4096
 MOST = 100
 
@@ -31,7 +33,7 @@ def keys(tx: Reading, code: int, after: int, most: int) -> list[int]:
 def wrong(tx: Reading, rows: Callable[[], Rows], progress: Progress) -> Iterator[Finding]:
     """Compare the terms of the index with those of the rows that it should hold, which are read again if they differ.
 
-    Each row's terms are summed up by a hash that this process alone knows (of str, SipHash with a random key), first in
+    Each row's terms are summed up by a hash that this process alone knows (of bytes, SipHash with a random key), first in
     few sums over many rows, then row by row where these differ. A store is read in a small and constant memory.
     """
     sums = _difference(tx, rows(), progress, lambda row: row % BUCKETS)
@@ -57,14 +59,14 @@ def _difference(tx: Reading, rows: Rows, progress: Progress, group: Callable[[in
             found = tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
             for offset, words in enumerate(found):
                 for word in words:
-                    sums[into] = sums.get(into, 0) + hash((row, word, name, offset))
+                    sums[into] = sums.get(into, 0) + hash((row, word.encode()[:TERM_BYTES], name, offset))
     for row, *term in _held(tx):
         if (into := group(row)) is not None:
             sums[into] = sums.get(into, 0) - hash((row, *term))
     return sums
 
 
-def _held(tx: Reading) -> Iterator[tuple[int, str, str, int]]:
+def _held(tx: Reading) -> Iterator[tuple[int, bytes, str, int]]:
     """(row, term, column, place) of every term that the index has. The reader's own temporary table is no change."""
     tx.connection.pragma("query_only", 0)
     try:

@@ -17,7 +17,7 @@ LEAVES_SQL = "SELECT id, block FROM recall_index_data WHERE instr(block, ?)"
 HIDE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, 'today', '', '', '')
 """
-WORDS = ("lighthouse", "harbour", "seagull", "compass", "anchor")
+WORDS = ("x" * 40_000, "ä" * 20_000, "lighthouse", "harbour", "seagull", "compass", "anchor")
 
 
 @pytest.fixture(scope="module")

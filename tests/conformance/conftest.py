@@ -61,11 +61,12 @@ class OneStore:
 
 
 @pytest.fixture(scope="session")
-def one_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneStore]:
+def one_store() -> Iterator[OneStore]:
     """Making a store takes longer than most cases in it."""
-    store = OneStore(tmp_path_factory.mktemp("store") / "beetle.db")
-    yield store
-    store.opened.store.close()
+    with tempfile.TemporaryDirectory(prefix="beetle-one-") as folder:
+        store = OneStore(Path(folder) / "beetle.db")
+        yield store
+        store.opened.store.close()
 
 
 @contextmanager
