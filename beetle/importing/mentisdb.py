@@ -14,12 +14,25 @@ import msgspec
 
 from beetle.importing import mentisdb_skills
 from beetle.importing.bincode import Decoder, Malformed
-from beetle.importing.items import Agent, AgentKey, Format, Item, Items, Place, Problem, Source, Thought, ThoughtLink
+from beetle.importing.items import (
+    Agent,
+    AgentKey,
+    Format,
+    Item,
+    Items,
+    LeftOut,
+    Place,
+    Problem,
+    Source,
+    Thought,
+    ThoughtLink,
+)
 from beetle.importing.lines import UNREADABLE, records, why
 
 CHAIN_ENDINGS: Final = (".tcbin", ".jsonl")
 AGENTS_ENDING: Final = ".agents.json"
 SKILLS_NAME: Final = "mentisdb-skills.bin"
+SIGNATURE: Final = "signature"
 
 LENGTH_BYTES: Final = 8
 MOST_RECORD: Final = 10 * 2**20
@@ -136,6 +149,8 @@ class _Links:
             wrong = "its prev_hash is not the hash" if record.index == self._index else "its index is not the next one"
             yield Problem(place, f"taken in, but the chain is broken here: {wrong} of the thought before")
         self._index, self._hash = record.index + 1, record.hash
+        if record.thought_signature is not None:
+            yield LeftOut(SIGNATURE)
         yield _thought(place, self._chain, record)
 
 

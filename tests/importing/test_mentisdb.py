@@ -44,7 +44,8 @@ def relation(kind: str, index: int, **more: Any) -> dict[str, Any]:
 
 THOUGHTS = [
     thought(0, "Ship in April.", tags=["ship"], concepts=["release"], session_id=SESSION, confidence=0.6),
-    thought(1, "Tests come first.", thought_type="LessonLearned", role="Retrospective", refs=[0], agent_id="nova"),
+    thought(1, "Tests come first.", thought_type="LessonLearned", role="Retrospective", refs=[0], agent_id="nova",
+            thought_signature=[7] * 64, signing_key_id="k1"),
     thought(2, "Ship in May.", relations=[relation("Supersedes", 0, valid_at="2026-04-01T00:00:00Z")]),
     thought(3, "A goal.", thought_type="Goal", entity_type="milestone",
             relations=[relation("DerivedFrom", 2), relation("Supports", 9, chain_key="other")]),
@@ -78,6 +79,8 @@ def test_every_thought_keeps_what_it_was(memory: MemoryRuntime, tmp_path: Path) 
         2,
         2,
     )
+    left_out = next(each.left_out for each in report.files if each.thoughts)
+    assert left_out == {"signature": 1, "kind of relation DerivedFrom, kept as a ref": 1}
     first, second, third, fourth = thoughts_of(memory)
     assert (first.content, first.session_id, first.thought_type, first.concepts) == (
         "Ship in April.", SESSION, "Decision", ("release",),
@@ -92,6 +95,7 @@ def test_every_thought_keeps_what_it_was(memory: MemoryRuntime, tmp_path: Path) 
         "supersedes", 0, "2026-04-01T00:00:00.000000Z",
     )  # fmt: skip
     assert (fourth.thought_type, fourth.refs, fourth.relations[1].ref) == ("Plan", (2,), f"mentisdb:{thought_id(9)}")
+    assert "mentisdb signing_key_id=k1" in second.tags and second.signing_key_id is None
     assert {"mentisdb thought_type=Goal", "mentisdb entity_type=milestone"} <= set(fourth.tags)
     assert memory.chain_head(chain_key=KEY).integrity_ok
     (listed,) = memory.search_thoughts(chain_key=KEY, tags_any=[thought_id(2)]).thoughts
