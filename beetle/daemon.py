@@ -165,7 +165,7 @@ def _group(name: str | None) -> int | None:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         raise InvalidRequest(
-            reason=f"there is no group {name!r} on this machine",
+            reason=f"no group {name!r} on this machine",
             hint="create it, or name another group in [daemon] group",
             path="$.daemon.group",
         ) from None

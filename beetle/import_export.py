@@ -53,7 +53,7 @@ class FileMethods(OperationMethods):
         """Take in files of other programs: conversations as evidence, facts as candidates with their evidence.
 
         The same file again changes nothing; one that has grown adds what is new. Memory stays bounded, whatever the
-        size of a file. What cannot be read of it is told, and stops nothing.
+        size of a file. What cannot be read is reported, and stops nothing.
 
         Args:
             paths: files, and folders of them.

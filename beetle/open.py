@@ -115,7 +115,7 @@ def skill_folders(dirs: Iterable[str], path: str) -> tuple[str, ...]:
     try:
         return convert_request(given, tuple[AbsolutePath, ...], path)
     except InvalidRequest:
-        reason = f"{path}: one of {len(given)} is no absolute folder whose name is a text"
+        reason = f"{path}: one of {len(given)} is not an absolute folder whose name is a text"
         raise InvalidRequest(reason=reason, hint="give absolute folders; in a variable put : between them") from None
 
 
@@ -325,7 +325,7 @@ def open_embedded(
     if store == IN_MEMORY:
         if backend not in (None, "in-memory"):
             raise InvalidRequest(
-                reason=f"{IN_MEMORY} is no file for the backend {backend!r}", hint="leave one of them out"
+                reason=f"{IN_MEMORY} is not a file for the backend {backend!r}", hint="leave one of them out"
             )
         backend = "in-memory"
     if store is None:

@@ -54,7 +54,7 @@ def _check(name: str, entries: Sequence[Entry]) -> None:
     if not NAME.fullmatch(name):
         raise CannotPack(f"{name!r} is not a name that the launcher takes")
     if not any(each.path == "beetle" and each.mode == 0o755 for each in entries):
-        raise CannotPack("there is no program `beetle` in it")
+        raise CannotPack("it contains no program `beetle`")
     for each in entries:
         if each.path.count("/") >= DEEPEST or any(char < " " for char in each.path):
             raise CannotPack(f"{each.path!r} is not a name that the launcher takes")

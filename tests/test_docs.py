@@ -54,6 +54,8 @@ MADE = re.compile(r"\b[swj]-[0-9a-f]{16}\b|(?<=--token )\S+|\bbeetle-receipt-1\.
 PRINTS = re.compile(r"# prints (.*)$", re.MULTILINE)
 PROFILE = "profile-linux-device-standalone-memory"
 SECONDS = 30
+CONFIGURED = ("mcp-host.md", "mcp.md")
+"""Their commands run under the configuration that they show."""
 RUN_BY_ADAPTERS = ("frameworks.md",)
 """Its programs need frameworks that the development environment does not have: tests/adapters runs them."""
 
@@ -165,13 +167,12 @@ def shell(
     """Runs a command line: in this process, which spares the start of another, or by `sh` what needs a shell."""
 
     def typed(command: str) -> subprocess.CompletedProcess[str]:
-        first, _, given = command.partition(" <<'END'\n")
-        words = list(shlex.shlex(first, posix=True, punctuation_chars=True))
-        if any(set(word) <= set("();<>|&") for word in words) or "$" in first:
+        words = list(shlex.shlex(command.partition("\n")[0], posix=True, punctuation_chars=True))
+        if any(set(word) <= set("();<>|&") for word in words) or "$" in command:
             return run(["sh", "-c", command], folder, surroundings)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.removesuffix("END").encode())))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         capsys.readouterr()
-        code = main(shlex.split(first)[1:])
+        code = main(shlex.split(command)[1:])
         return subprocess.CompletedProcess(words, code, *capsys.readouterr())
 
     for name, value in surroundings.items():
@@ -181,8 +182,10 @@ def shell(
 
 
 @pytest.mark.parametrize("page", [README, *pages_with("console")], ids=by_name)
-def test_the_commands_of_a_page_run_and_show_what_it_says(page: Path, shell: Shell) -> None:
+def test_the_commands_of_a_page_run_and_show_what_it_says(page: Path, folder: Path, shell: Shell) -> None:
     made: dict[str, str] = {}
+    if page.name in CONFIGURED:
+        (folder / "beetle.toml").write_text("".join(block.text for block in blocks(page, "toml")), encoding="utf-8")
     try:
         for block in blocks(page, "console"):
             for shown, output in commands_of(block):
@@ -274,8 +277,9 @@ def test_every_operation_is_documented_with_every_field() -> None:
         assert f"`{row.method}(" in found or row.effect == "stream"
 
 
-def test_the_page_of_the_sdk_calls_every_operation() -> None:
-    called = "".join(block.text for block in blocks(DOCS / "sdk.md", "python"))
+def test_the_pages_of_the_sdk_call_every_operation() -> None:
+    pages = ("sdk.md", "skill-registry.md")
+    called = "".join(block.text for name in pages for block in blocks(DOCS / name, "python"))
     methods = {row.method: row.name for row in OPERATIONS if "in_process" in row.exposed}
     missing = {name for method, name in methods.items() if not re.search(rf"\.{method}\(", called)}
     assert missing == {"memory.close"}, "which ends a daemon; a runtime has its own close"

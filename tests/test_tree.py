@@ -92,8 +92,8 @@ CHANGES: list[tuple[str, Callable[[Path], object], list[str]]] = [
     ("a file that anyone may write", lambda t: (t / "_internal-x").chmod(0o666),
      ["_internal-x has the mode 666, not 644"]),
     ("another target", lead_elsewhere, ["_internal/lib.so leads to /tmp/lib.so.1, not to lib.so.1"]),
-    ("a file for a link", turn_link_into_file, ["_internal/lib.so is no symbolic link"]),
-    ("a link for a file", turn_file_into_link, ["_internal-x is no file", "MANIFEST.x does not belong there"]),
+    ("a file for a link", turn_link_into_file, ["_internal/lib.so is not a symbolic link"]),
+    ("a link for a file", turn_file_into_link, ["_internal-x is not a file", "MANIFEST.x does not belong there"]),
     ("no lock file", lambda t: (t / "in-use").unlink(), ["in-use is missing"]),
 ]  # fmt: skip
 

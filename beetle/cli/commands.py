@@ -72,7 +72,9 @@ def _command(row: Operation) -> Command:
         word = "FILE "
     if row.carries:
         word = "FILE " if row.effect == "write" else "--out FILE "
-    return Command(row.cli, row.group, row.help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
+    # Its flags are those of one of the operation's kinds.
+    help = "create or revise runtime skills: all of them or none" if row.name == "memory.write" else row.help
+    return Command(row.cli, row.group, help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)
 
 
 def _short(word: str, row: Operation) -> Command:

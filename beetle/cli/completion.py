@@ -57,7 +57,7 @@ def script(shell: str, commands: Mapping[Words, Command]) -> str:
     writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     if shell not in writers:
         hint = f"give one of {', '.join(SHELLS)}"
-        raise InvalidRequest(reason=f"completion: there is no script for {shell!r}", hint=hint)
+        raise InvalidRequest(reason=f"completion: no script for {shell!r}", hint=hint)
     return writers[shell](tuple(nodes(commands)))
 
 

@@ -31,7 +31,7 @@ class Defect(Internal):
     """The console ended where no one foresaw it."""
 
     template = "the console stopped on a defect: {kind} at {where}"
-    hint_template = "the daemon goes on; please report this line"
+    hint_template = "the daemon keeps running; please report this line"
 
 
 class NoConsole(CapabilityHidden):

@@ -130,7 +130,8 @@ def _asked_words(*, twice: bool) -> str:
     """The passphrase, typed at the terminal without being shown."""
     if not sys.stdin.isatty():
         raise InvalidRequest(
-            reason="a passphrase is needed, and there is no terminal to ask at", hint="give --passphrase-file FILE"
+            reason="a passphrase is needed, and stdin is not a terminal",
+            hint="give --passphrase-file FILE",
         )
     from getpass import getpass
 

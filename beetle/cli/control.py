@@ -181,7 +181,7 @@ def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
 
 
 class _StillStarting(DeadlineExceeded):
-    template = "process {pid} has not become ready yet; it goes on"
+    template = "process {pid} is not ready yet; it continues to start"
     hint_template = "`beetle status` shows when it answers"
 
 
@@ -227,9 +227,7 @@ def run_reload(typed: Namespace) -> int:
     target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
     process = _find_process(target)
     if process is None:
-        raise DaemonUnavailable(
-            reason="no daemon runs, so there is nothing to reload", hint="start one: `beetle start`"
-        )
+        raise DaemonUnavailable(reason="no daemon runs: nothing to reload", hint="start one: `beetle start`")
     try:
         _send(process, signal.SIGHUP)
     finally:
@@ -269,7 +267,7 @@ def _find_process(target: Target) -> Process | None:
             raise Busy(path=busy.details["path"], hint="name its store too, whose lock file says which process it is")
         return None
     if holder.socket is None:
-        advice = "it is no daemon; it will end by itself"
+        advice = "it is not a daemon; it ends by itself"
         raise StoreLocked(store=target.store, pid=holder.pid or "unknown", advice=advice)
     try:
         found = _listener(holder.socket)
@@ -416,7 +414,7 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
         return {"running": False}, (
             f"no daemon answers at {looked}"
             if holder is None
-            else f"process {holder.pid} holds {target.store}, and it is no daemon"
+            else f"process {holder.pid} holds {target.store}, and it is not a daemon"
         )
     with client:
         told = client.hello()

@@ -175,7 +175,7 @@ def _refuse_nothing(row: Operation, found: Mapping[str, Any]) -> None:
     ways = {"turns": "--text TEXT", "writes": "--name NAME … --content TEXT"}
     for field, flags in ways.items():
         if field in typed_request(row).__struct_fields__ and field not in found:
-            reason = f"{' '.join(row.cli)}: there is nothing to write; give {flags}, --file FILE or --{field} JSON"
+            reason = f"{' '.join(row.cli)}: nothing to write; give {flags}, --file FILE or --{field} JSON"
             raise InvalidRequest(reason=reason, hint=f"see `beetle {' '.join(row.cli)} --help`")
 
 
@@ -316,7 +316,7 @@ def run_call(typed: Namespace) -> int:
     if row is not None:
         arguments = open_bytes(typed_request(row), arguments)
     if row is not None and row.effect == "stream":
-        reason = f"{row.name} goes on until it is ended, and this command answers once"
+        reason = f"{row.name} streams until it is closed, and this command answers once"
         raise InvalidRequest(reason=reason, hint="use `beetle.client.Client.subscribe`")
     with open_session(typed, typed.operation) as session:
         report = session.call(

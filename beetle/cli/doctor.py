@@ -287,7 +287,7 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
     assert target.store is not None
     holder = holder_in_view(target.store)
     if holder is not None:
-        text = f"process {holder.pid} holds {target.store}, and it is no daemon"
+        text = f"process {holder.pid} holds {target.store}, and it is not a daemon"
         yield Finding("store", "warning", text, "wait until it ends", "store_locked")
     elif not os.path.exists(target.store):
         yield Finding("store", "note", f"{target.store} is not there yet", "the first write makes it")

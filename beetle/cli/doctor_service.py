@@ -33,7 +33,7 @@ def check_socket(target: Target) -> Iterator[Finding]:
             yield Finding("socket", "problem", f"{error.message} {_who_may(path)}", _way_in(path), error.key)
             continue
         if os.path.exists(path):
-            yield Finding("socket", "ok", f"{path} is there, and this user may use it")
+            yield Finding("socket", "ok", f"{path} exists, and this user may use it")
 
 
 def _barrier(path: str) -> str:
@@ -90,7 +90,7 @@ def check_group(config: Config, target: Target) -> Iterator[Finding]:
         gid = grp.getgrnam(name).gr_gid
     except KeyError:
         advice = f"as root: groupadd --system {name}; or name another one in {config.file}"
-        yield Finding("group", "problem", f"there is no group {name!r} on this machine", advice, "invalid_request")
+        yield Finding("group", "problem", f"no group {name!r} on this machine", advice, "invalid_request")
         return
     for folder in reversed(path.parents):
         try:

@@ -261,7 +261,7 @@ def _assigned(flag: Flag, text: str) -> dict[str, Any]:
         name, _, value = part.partition("=")
         each = inner.get(name.strip().replace("-", "_"))
         if each is None:
-            reason = f"{flag.option}: there is no {name.strip()!r} here"
+            reason = f"{flag.option}: no {name.strip()!r} here"
             raise InvalidRequest(reason=reason, hint=f"known are {', '.join(inner)}; or write JSON")
         named = each._replace(option=f"{flag.option} {each.field}")
         found[each.field] = value == "true" if each.kind == "switch" else _value(named, value)

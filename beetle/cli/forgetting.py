@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from beetle.cli import data
 from beetle.cli.parser import Parser, typed_option
+from beetle.cli.text import neutral
 from beetle.contracts.forgetting import MemoryForgetReport
 from beetle.contracts.operations import BY_NAME, Operation
 
@@ -30,11 +31,14 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     asked = data.gather(row, typed)
     if asked.get("dry_run") or "token" in asked:
         data.show(data.ask(typed, row, asked), typed)
+        if asked.get("dry_run"):
+            _tell_what_stays(asked, typed)
         return 0
     shown = cast(MemoryForgetReport, data.ask(typed, row, {**asked, "dry_run": True}))
     sure = bool(typed_option(typed, "yes"))
     if not sure or not typed_option(typed, "json"):
         data.show(shown, typed)
+        _tell_what_stays(asked, typed)
     if shown.token is None or not shown.counts:
         return 0
     if not sure:
@@ -46,6 +50,13 @@ def run_operation(row: Operation, typed: Namespace) -> int:
             return ABANDONED
     data.show(data.ask(typed, row, {**asked, "token": shown.token}), typed)
     return 0
+
+
+def _tell_what_stays(asked: Mapping[str, Any], typed: Namespace) -> None:
+    """A person's own turns are found by the speaker; a user who asks to forget someone may expect more."""
+    if "subject" in asked and not typed_option(typed, "json"):
+        name = neutral(str(asked["subject"]))
+        print(f"What others said about {name} stays: find it by words, with `beetle forget QUERY --dry-run`.")
 
 
 OWN: Mapping[str, Any] = {"forget": (partial(fill_operation, ROW), partial(run_operation, ROW))}

@@ -136,7 +136,7 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
     from beetle.cli.text import count, neutral, size
 
     yield f"{neutral(each.path)}: {each.format or 'unknown'}, {size(each.bytes)}"
-    became = "" if dry_run else f": {each.committed:,} new, {each.unchanged:,} there already"
+    became = "" if dry_run else f": {each.committed:,} new, {each.unchanged:,} already stored"
     read = ((each.thoughts, "thought"), (each.agents, "agent"), (each.skill_versions, "version of a skill"))
     shown = [(number, word) for number, word in read if number]
     for number, word in shown or ((each.turns, "turn"),):
@@ -148,9 +148,9 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
         )
         yield f"  {count(each.facts, 'fact')}{became}{_counts(each.reasons)}"
         if each.waiting:
-            yield "    what waits is no fact yet: see `beetle governance list`"
+            yield "    waiting facts are not current: see `beetle governance list`"
     if each.failed:
-        yield f"  {each.failed:,} not taken in, told on stderr"
+        yield f"  {each.failed:,} not taken in, listed on stderr"
     if each.left_out:
         yield f"  left out{_counts(each.left_out)}"
     for what, source in each.derived.items():

@@ -18,7 +18,7 @@ LINK = re.compile(r"\[([^]\n\[]{1,200})\]\((?:([a-z-]+)\.md)?(?:#[^)\s]{0,100})?
 class NoPage(InvalidRequest):
     """Neither a page nor a command has this name."""
 
-    template = "there is no page and no command {word!r}"
+    template = "no page and no command {word!r}"
 
 
 def fill_help(parser: Parser) -> None:

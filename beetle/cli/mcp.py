@@ -101,7 +101,7 @@ def _install(typed: Namespace) -> int:
 
 
 def _shown(change: Change, text: str, writing: str) -> str:
-    new = "which does not exist yet" if change.before is None else "keeping what is there"
+    new = "which does not exist yet" if change.before is None else "keeping the other entries"
     return f"Would write to {change.file}, {new}:\n\n{text}\nTo write it: {writing}"
 
 

@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         close = close_matches(name, options_of(self), n=1)
         hint = f"did you mean {close[0]}?" if close else f"see `beetle {self.command.name} --help`"
-        raise InvalidRequest(reason=f"{self.command.name}: there is no option {name}", hint=hint)
+        raise InvalidRequest(reason=f"{self.command.name}: unknown option {name}", hint=hint)
 
 
 def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) -> Typed:
@@ -213,7 +213,7 @@ def _takes_next(token: str) -> bool:
     if option is None:
         close = close_matches(name, BY_OPTION, n=1)
         hint = f"did you mean {close[0]}?" if close else "options of a command stand after it; see `beetle --help`"
-        raise InvalidRequest(reason=f"there is no global option {name}", hint=hint)
+        raise InvalidRequest(reason=f"unknown global option {name}", hint=hint)
     return option.metavar is not None and not equals
 
 

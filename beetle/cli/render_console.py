@@ -30,7 +30,7 @@ SHOWN_BEFORE = "No key: it stood in the first answer to this request. `beetle de
 def device_list(report: DeviceListReport, width: Width) -> str:
     """A row for each device."""
     if not report.devices:
-        return "There are no devices."
+        return "No devices."
     rows = [
         (each.device_id, each.label, each.state, each.appKeyFingerprint, str(each.connections), when(each.last_seen),
          ", ".join(each.capabilities))
@@ -69,7 +69,7 @@ def device_changed(report: DeviceReport, _width: Width) -> str:
 
 def device_removed(report: DeviceRemovedReport, _width: Width) -> str:
     """That it is gone."""
-    return f"{neutral(report.device_id)} is no device any more."
+    return f"{neutral(report.device_id)} is removed."
 
 
 def transport_list(report: TransportListReport, width: Width) -> str:

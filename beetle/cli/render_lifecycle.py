@@ -156,7 +156,7 @@ def forget(report: MemoryForgetReport, width: Width) -> str:
     """What went, or would; what stays, and why."""
     verb = "would go" if report.dry_run else "went"
     rows = [(name.replace("_", " "), f"{number:,}") for name, number in report.counts.items()]
-    lines = [table(rows, ("WHAT", verb.upper()), width, numbers=(1,))] if rows else ["There is nothing of it."]
+    lines = [table(rows, ("WHAT", verb.upper()), width, numbers=(1,))] if rows else ["Nothing found."]
     for each in report.stays:
         lines.append(f"Stays: {each.count:,} of {each.plane.replace('_', ' ')}, which {STAYS[each.reason]}.")
         lines.extend(clip(f"  {neutral(ref)}", width) for ref in each.refs)

@@ -42,7 +42,7 @@ def maintained(report: MemoryMaintainReport, width: Width) -> str:
     more = "; more is left" if report.has_more else ""
     lines.append(f"Looked through up to turn {report.watermark:,}{more}")
     if report.job_id is not None:
-        lines.append(f"A job goes on with the rest: {neutral(report.job_id)}")
+        lines.append(f"A job continues with the rest: {neutral(report.job_id)}")
     return "\n".join(lines)
 
 

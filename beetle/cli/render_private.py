@@ -10,7 +10,7 @@ from beetle.contracts.memory import IdentityState
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
 
 FAULTS = {
-    "malformed": "it is no whole receipt",
+    "malformed": "it is not a complete receipt",
     "unknown_version": "it is of a version that this beetle does not know",
     "other_store": "it is of another store",
     "unsigned": "it is not signed",

@@ -55,7 +55,7 @@ class Busy(Overloaded):
 class NoStore(NotFound):
     """A command that only reads does not make a store."""
 
-    template = "there is no store at {path} yet"
+    template = "no store exists at {path} yet"
     hint_template = "`beetle start` makes it, and so does the first write; another one is named with --store"
 
 

@@ -187,7 +187,7 @@ def to_wire(value: Any) -> Any:
 def _open_raw(value: Any) -> Any:
     if isinstance(value, msgspec.Raw):
         return unpack_any(value)
-    raise TypeError("one of them is no text, number, time, list or map")
+    raise TypeError("one of them is not a text, number, time, list or map")
 
 
 def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:

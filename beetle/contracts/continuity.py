@@ -32,7 +32,7 @@ Discard = Annotated[
     Meta(description="full_restore: also delete material that such an export never contains and cannot restore"),
 ]
 OtherStore = Annotated[
-    bool, Meta(description="full_restore: replace what is there with an export that this device has not signed")
+    bool, Meta(description="full_restore: replace existing content with an export that this device has not signed")
 ]
 InPieces = Annotated[
     bool,

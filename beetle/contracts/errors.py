@@ -120,7 +120,7 @@ class InvalidFrame(BeetleError):
 
 class UnknownOperation(BeetleError):
     key = "unknown_operation"
-    template = "there is no operation {operation!r}"
+    template = "no operation is named {operation!r}"
     hint_template = "{nearest}"
 
 
@@ -177,8 +177,8 @@ class PayloadTooLarge(BeetleError):
 
 class StoreBudgetExceeded(BeetleError):
     key = "store_budget_exceeded"
-    template = "the store is at its ceiling of {maximum} bytes; reads and deletes go on"
-    hint_template = "delete transcripts that are no longer needed, or raise store_bytes in the profile"
+    template = "the store is at its ceiling of {maximum} bytes; reads and deletes still work"
+    hint_template = "delete transcripts that you no longer need, or raise store_bytes in the profile"
 
 
 class Overloaded(BeetleError):
@@ -249,7 +249,7 @@ class StoreLocked(BeetleError):
 
 class StorageFull(BeetleError):
     key = "storage_full"
-    template = "no space left for {path}; reads go on"
+    template = "no space left for {path}; reads still work"
     hint_template = "free space on that filesystem, then write again; nothing acknowledged was lost"
 
 

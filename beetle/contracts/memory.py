@@ -434,7 +434,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "memory.write", "write", MemoryWriteRequest, MemoryWriteReport, "write", "write", MEMORY,
         ("memory", "write-procedural"),
-        "create or revise runtime skills: all of them or none",
+        "write runtime skills, candidates for facts, an extraction or feedback on tools: all of it or nothing",
         example={
             "kind": "procedural",
             "source": "manual",

@@ -563,7 +563,7 @@ class OperationMethods(ABC):
         /,
         **fields: Any,
     ) -> MemoryWriteReport:
-        """Create or revise runtime skills: all of them or none.
+        """Write runtime skills, candidates for facts, an extraction or feedback on tools: all of it or nothing.
 
         Args:
             kind: "procedural": Create or revise runtime skills: all of them or none.
@@ -997,8 +997,8 @@ class OperationMethods(ABC):
                 most 1,024 characters).
             discard_withheld: full_restore: also delete material that such an export never contains and cannot
                 restore (default False).
-            other_store: full_restore: replace what is there with an export that this device has not signed (default
-                False).
+            other_store: full_restore: replace existing content with an export that this device has not signed
+                (default False).
 
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
@@ -1111,8 +1111,8 @@ class OperationMethods(ABC):
                 most 1,024 characters).
             discard_withheld: full_restore: also delete material that such an export never contains and cannot
                 restore (default False).
-            other_store: full_restore: replace what is there with an export that this device has not signed (default
-                False).
+            other_store: full_restore: replace existing content with an export that this device has not signed
+                (default False).
 
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the

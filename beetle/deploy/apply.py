@@ -423,7 +423,7 @@ def _tell_of_old(wanted: InstallOptions, steps: Steps) -> None:
 
 def _tell_of_holder(wanted: InstallOptions, steps: Steps, then: str = "then start it again") -> None:
     if wanted.holder is not None:
-        text = f"process {wanted.holder} has {wanted.settings.store} open, and goes on as it is: beetle stop; {then}"
+        text = f"process {wanted.holder} has {wanted.settings.store} open, and keeps running: beetle stop; {then}"
         steps.say("service", "note", text)
 
 

@@ -117,5 +117,5 @@ def _open_regular(path: Path) -> FileIO:
     stream = FileIO(descriptor)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         stream.close()
-        raise Damaged(path=str(path), reason="it is no file")
+        raise Damaged(path=str(path), reason="it is not a file")
     return stream

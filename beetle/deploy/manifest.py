@@ -125,11 +125,11 @@ def differences(tree: str, entry: Entry, *, modes: bool = True) -> Iterator[str]
         return
     if entry.target is not None:
         if not stat.S_ISLNK(there.st_mode):
-            yield f"{entry.path} is no symbolic link"
+            yield f"{entry.path} is not a symbolic link"
         elif (target := os.readlink(path)) != entry.target:
             yield f"{entry.path} leads to {target}, not to {entry.target}"
     elif not stat.S_ISREG(there.st_mode):
-        yield f"{entry.path} is no file"
+        yield f"{entry.path} is not a file"
     elif there.st_size != entry.size:
         yield f"{entry.path} has {there.st_size} bytes, not {entry.size}"
     elif modes and (mode := stat.S_IMODE(there.st_mode)) != entry.mode:

@@ -94,7 +94,7 @@ def open_envelope(data: bytes, kind: str) -> Opened:
     """
     what = "a continuity snapshot" if kind == "chat" else "an archive"
     if len(data) < FEWEST_BYTES or not data.startswith((MAGIC, UNSIGNED_MAGIC)):
-        raise InvalidRequest(reason=f"this is no envelope of {what}", path=ROOT, hint="give the bytes of an export")
+        raise InvalidRequest(reason=f"this is not an envelope of {what}", path=ROOT, hint="give the bytes of an export")
     covered = memoryview(data)[:-DIGEST_BYTES]
     if hashlib.sha256(covered).digest() != data[-DIGEST_BYTES:]:
         raise _damaged(f"{what} is not what was exported: its checksum does not hold")

@@ -29,7 +29,7 @@ DEFAULT_HEADING = "Instructions"
 OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
 CLOSING = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 HEADING = re.compile(r"[ \t]*(#{1,6})(?!#)(.*)\Z")
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)\Z")
+FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z")
 NOT_IN_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 NOT_IN_TEXT = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"

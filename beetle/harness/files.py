@@ -44,7 +44,7 @@ def load(folder: str | None, names: tuple[str, ...]) -> Loaded:
     known: dict[str, Fixture | Benchmark] = {}
     for path, each in found:
         if each.name in known:
-            raise _broken(path, f"there is another fixture of the name {each.name!r}", "$.name")
+            raise _broken(path, f"another fixture has the name {each.name!r}", "$.name")
         known[each.name] = each
     for name in names:
         if name not in known:
@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number here")
+    raise ValueError(f"{name} is not a number here")
 
 
 def _broken(path: Path, reason: str, where: str) -> InvalidRequest:
@@ -149,7 +149,7 @@ def _check_arguments(step: FixtureStep, row: Operation, here: str) -> None:
 def _row(step: FixtureStep, here: str) -> Operation:
     row = BY_NAME.get(step.op)
     if row is None:
-        raise InvalidRequest(reason=f"there is no operation {step.op!r} - at {here}.op", path=f"{here}.op")
+        raise InvalidRequest(reason=f"no operation is named {step.op!r} - at {here}.op", path=f"{here}.op")
     if row.effect in ("stream", "admin") or row.capability in NOT_IN_FIXTURES:
         raise InvalidRequest(reason=f"{step.op} has no place in a fixture - at {here}.op", path=f"{here}.op")
     return row
@@ -177,4 +177,4 @@ def _check_answers(benchmark: Benchmark) -> None:
     for index, question in enumerate(benchmark.questions):
         if not known.issuperset(question.answers):
             place = f"$.questions[{index}].answers"
-            raise InvalidRequest(reason=f"an answer is no line of the benchmark - at {place}", path=place)
+            raise InvalidRequest(reason=f"an answer is not a line of the benchmark - at {place}", path=place)

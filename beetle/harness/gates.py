@@ -89,10 +89,10 @@ def gates_over(
     if request.suite in ("all", "replay") and (every or replays):
         unequal = [each.name for each in replays if not each.equal]
         reason = f"not equal on every backend: {', '.join(unequal)}" if unequal else None
-        yield _gate("replay", reason if replays else "there is no fixture to replay")
+        yield _gate("replay", reason if replays else "no fixture to replay")
     if request.suite in ("all", "benchmark") and (every or benchmarks):
         missed = [f"{each.name} on {each.backend}: {', '.join(each.missed)}" for each in benchmarks if not each.passed]
-        yield _gate("benchmark", ("; ".join(missed) or None) if benchmarks else "there is no benchmark to run")
+        yield _gate("benchmark", ("; ".join(missed) or None) if benchmarks else "no benchmark to run")
 
 
 def _memory(fixtures: tuple[FixtureResult, ...], every: bool) -> GateResult:

@@ -14,12 +14,12 @@ from beetle.importing.markdown import Block, blocks, page
 from beetle.importing.times import moment
 
 OBSERVATION = re.compile(r"\[([^\[\]()]{1,64})\]\s+(.+)$", re.DOTALL)
-RELATION = re.compile(r"([^\[\]]{0,128}?)\s*\[\[([^\[\]]{1,256})\]\]\s*(?:\((.*)\))?\s*$", re.DOTALL)
-CONTEXT = re.compile(r"\s*\(([^()]*)\)\s*$")
+RELATION = re.compile(r"([^\[\]]{0,128}+)\[\[([^\[\]]{1,256}+)\]\]\s*+(?:\((.*)\)\s*+)?$", re.DOTALL)
+CONTEXT = re.compile(r"(?<!\s)\s*+\(([^()]*+)\)\s*+$")
 TAG = re.compile(r"(?<!\S)#([^\s#]+)")
 TASKS = ("x", "X", " ", "-")
 RELATES = "relates to"
-NOTE = re.compile(r"(?m)^\s*[-*+]\s+(?:\[(?![ xX-]\])[^\[\]()]+\]\s+\S|[^\[\]\n]*\[\[[^\[\]]+\]\])")
+NOTE = re.compile(r"(?m)^[ \t]*+[-*+][ \t]++(?:\[(?![ xX-]\])[^\[\]()\n]++\][ \t]++\S|[^\[\]\n]*+\[\[[^\[\]\n]++\]\])")
 """A line by which a page of this format is known."""
 
 

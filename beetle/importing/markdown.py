@@ -10,7 +10,7 @@ from beetle.importing.items import Place, Problem, Source
 
 PAGE_BYTES = 4 * 2**20
 """Largest page that is read; notes have some kilobytes."""
-HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*$")
+HEADING = re.compile(r"#{1,6}\s++(.*)$")
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(.*)$")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 FIELD = re.compile(r"([A-Za-z_][\w -]{0,63}):\s*(.*?)\s*$")
@@ -105,7 +105,7 @@ class _Cutter:
             yield from self.ended()
         elif (heading := HEADING.match(line)) is not None:
             yield from self.ended()
-            self._heading = heading[1]
+            self._heading = heading[1].rstrip().rstrip("#").rstrip()
         elif (item := ITEM.match(line)) is not None:
             yield from self.ended()
             self._kind, self._first, self._parts = "item", number, [item[1]]

@@ -166,7 +166,7 @@ def _read(file: str) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        why = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise InvalidRequest(reason=f"{file}: {why}", hint="nothing was written") from None
     if len(text) > LARGEST:
         raise InvalidRequest(reason=f"{file} is over {LARGEST} characters", hint="nothing was written")
@@ -191,7 +191,7 @@ def _toml(text: str, host: Host, entry: Mapping[str, Any] | None) -> str:
             changed = f"{changed.rstrip()}\n\n{_table(host, entry)}".lstrip()
         after = tomllib.loads(changed)
     except (tomllib.TOMLDecodeError, AttributeError) as error:
-        raise NotEditable(f"it is no TOML in which the entry can be changed: {error}") from None
+        raise NotEditable(f"it is not TOML in which the entry can be changed: {error}") from None
     kept = {key: each for key, each in after.items() if key != section}
     if kept != expected or after.get(section, {}) != servers:
         raise NotEditable("the entry is not a table of its own")

@@ -80,7 +80,7 @@ def parse(text: str) -> Node:
     """
     node = _value(text, _skip(text, 0), 0)
     if _skip(text, node.end) != len(text):
-        raise NotEditable("there is something behind the JSON value")
+        raise NotEditable("text follows the JSON value")
     return node
 
 
@@ -98,7 +98,7 @@ def _set(text: str, node: Node, path: Sequence[str], value: Any) -> str:
 
 def _member(node: Node, key: str) -> Member | None:
     if not isinstance(node.value, dict):
-        raise NotEditable("the place of the entry is no object")
+        raise NotEditable("the place of the entry is not an object")
     found = [each for each in node.members if each.key == key]
     if len(found) > 1:
         raise NotEditable(f"the key {key!r} stands twice")

@@ -55,7 +55,7 @@ def parse(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RpcError(PARSE_ERROR, f"the line is no JSON: {error}") from None
+        raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def read_message(value: Any) -> Incoming | Wrong:

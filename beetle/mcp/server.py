@@ -167,7 +167,7 @@ class Server:
         elif message.method in self._worked:
             self._begin(message, request_id, size, reply)
         else:
-            error = RpcError(messages.METHOD_NOT_FOUND, f"there is no method {message.method[:128]!r}")
+            error = RpcError(messages.METHOD_NOT_FOUND, f"no method {message.method[:128]!r}")
             reply(messages.refusal(request_id, error))
 
     def _settle_revision(self, message: Incoming) -> None:

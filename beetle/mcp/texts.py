@@ -93,7 +93,7 @@ def transcript_text(report: dict[str, Any]) -> str:
             content = message.get("content")
             said = content if content is not None else f"({(message.get('redacted') or {}).get('reason', 'withheld')})"
             lines.append(f"[{message['at']}] {who}: {said}")
-    return "\n".join(lines) or "Nothing of this conversation is there to be seen."
+    return "\n".join(lines) or "This conversation has nothing that you may see."
 
 
 def _skill(report: dict[str, Any]) -> str:

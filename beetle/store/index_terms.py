@@ -33,14 +33,14 @@ def keys(tx: Reading, code: int, after: int, most: int) -> list[int]:
 def wrong(tx: Reading, rows: Callable[[], Rows], progress: Progress) -> Iterator[Finding]:
     """Compare the terms of the index with those of the rows that it should hold, which are read again if they differ.
 
-    Each row's terms are summed up by a hash that this process alone knows (of bytes, SipHash with a random key), first in
+    Each row's terms are summed up by a hash that this process alone knows (SipHash with a random key), first in
     few sums over many rows, then row by row where these differ. A store is read in a small and constant memory.
     """
     sums = _difference(tx, rows(), progress, lambda row: row % BUCKETS)
     suspect = {bucket for bucket, total in sums.items() if total}
     if not suspect:
         return
-    single = _difference(tx, rows(), progress, lambda row: row if row % BUCKETS in suspect else None)
+    single = _difference(tx, rows(), Progress(), lambda row: row if row % BUCKETS in suspect else None)
     for row in sorted(row for row, total in single.items() if total)[:MOST]:
         yield Finding(INDEX, f"row {row}", "its terms are not those of its record")
 

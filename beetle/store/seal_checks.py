@@ -13,7 +13,7 @@ from beetle.store.seals import WITHOUT_IDENTITY as NEVER_STRONG
 
 ADDED = "was not written by the runtime"
 CHANGED = "is not what the runtime wrote"
-REMOVED = "was removed: its seal is there, and the row is not"
+REMOVED = "was removed: its seal exists, and the row does not"
 WITHOUT_IDENTITY = "was written without the device identity"
 SUM_CHANGED = "the number or the sum of its seals was changed, or seals were removed"
 MOST = 1000

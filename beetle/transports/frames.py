@@ -281,7 +281,7 @@ class FrameReader:
         if known:
             self._note("duplicate key", here)
         if _holds_surrogate(raw):
-            self._note("lone surrogate: the text is no valid Unicode", here)
+            self._note("lone surrogate: the text is not valid Unicode", here)
 
     def _judge_header(self, kind: int, token: bytes | bytearray, here: _Open) -> None:
         """Of a number, which is all header, and of an extension, whose type is the last byte of its header."""
@@ -339,8 +339,8 @@ def _pieces(raw: bytes | bytearray) -> Iterator[bytes | bytearray]:
 
 def _refusal(byte: int) -> str:
     if byte == _UNUSED:
-        return "the byte c1 is no MessagePack"
-    return "a map key is no string"
+        return "the byte c1 is not MessagePack"
+    return "a map key is not a string"
 
 
 def _too_large(limit: Literal["frame_bytes", "nesting"], maximum: int, unit: str) -> PayloadTooLarge:

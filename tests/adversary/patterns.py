@@ -51,7 +51,8 @@ def modules() -> Iterator[ModuleType]:
         package = importlib.import_module(name)
         yield package
         for each in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not each.name.endswith("__main__"):
+            # An adapter imports its framework, which is an extra.
+            if not each.name.endswith("__main__") and not each.name.startswith("beetle.adapters."):
                 yield importlib.import_module(each.name)
 
 

@@ -28,6 +28,8 @@ NO_STORE = frozenset(
     {
         "hello",
         "memory.capabilities",
+        "skill_registry.md",
+        "skill_registry.manifest",
         "agent_skill.list",
         "snapshot.list",
         "transfer.begin",
@@ -43,8 +45,8 @@ def busy(dispatcher: Dispatcher) -> Iterator[None]:
     """Every reader, the writer and the place of heavy work are taken until the block ends."""
     shared = dispatcher.shared
     with ExitStack() as stack:
-        for _ in range(shared.store.settings.readers):
-            stack.enter_context(shared.store.read(by="other"))
+        for number in range(shared.store.settings.readers):
+            stack.enter_context(shared.store.read(by=f"other {number}"))
         stack.enter_context(shared.store.read(by="another"))
         stack.enter_context(writer_held(shared.store))
         stack.enter_context(shared.heavy_turns.held("other", None))

@@ -30,8 +30,8 @@ LEFT_OUT = frozenset({"uptime_s", "ms", "timings_ms"})
 OPAQUE = frozenset({"next_cursor", "appKeyFingerprint"})
 """Sealed, or drawn at random: they are compared by their lengths, and cursors by where they lead."""
 OPERATORS = frozenset({
-    "bytes", "wal_bytes", "pages", "path", "folder", "cpu_s", "up_s", "load", "process_rss_bytes", "disk_free_bytes",
-    "memory_available_bytes", "p50_ms", "p90_ms", "p99_ms", "max_ms",
+    "bytes", "wal_bytes", "pages", "path", "folder", "storage_location", "cpu_s", "up_s", "load", "process_rss_bytes",
+    "disk_free_bytes", "memory_available_bytes", "p50_ms", "p90_ms", "p99_ms", "max_ms",
     "receipt",
 })  # fmt: skip
 """What an operator alone is told: figures of the machine, sizes of the file and where it is; and the hash of a row of

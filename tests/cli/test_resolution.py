@@ -99,9 +99,9 @@ def test_a_store_that_another_process_holds_is_told_with_its_pid(beetle: Command
         lock.release()
     assert (said.code, said.error[0]) == (8, StoreLocked.key)
     assert f"process {os.getpid()}" in said.error[1]
-    assert (stopped.code, stopped.error[2]) == (8, "it is no daemon; it will end by itself")
+    assert (stopped.code, stopped.error[2]) == (8, "it is not a daemon; it ends by itself")
     assert status.code == 3
-    assert f"process {os.getpid()} holds {beetle.store}, and it is no daemon" in status.out
+    assert f"process {os.getpid()} holds {beetle.store}, and it is not a daemon" in status.out
 
 
 def test_a_daemon_of_the_lock_file_that_does_not_answer_is_told(beetle: CommandLine) -> None:

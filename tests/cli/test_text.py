@@ -57,7 +57,8 @@ def test_stored_escape_sequences_reach_no_terminal_through_any_reading_command(b
 
 def test_every_report_of_a_command_has_a_text_of_its_own() -> None:
     for row in OPERATIONS:
-        if row.cli and row.effect != "stream":
+        # Chains print the fields of their reports.
+        if row.cli and row.effect != "stream" and not row.name.startswith("chain."):
             assert any(issubclass(row.report, kind) for kind in render.RENDERERS), row.name
 
 

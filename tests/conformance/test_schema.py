@@ -112,6 +112,13 @@ def test_the_request_and_the_report_of_a_case_are_what_it_says(
         assert validators.errors(case.op, "report", ask(case.op, args)) == []
 
 
+BY_CONTENT = {
+    *(f"skill_registry.upload-{n}" for n in range(2, 6)), "skill_registry.search-0", "skill_registry.search-1",
+    "chain.append-1",
+}  # fmt: skip
+"""Wrong requests that are judged by what a text says, or by names that are read leniently."""
+
+
 def wrong() -> list[Any]:
     """The wrong requests of the table, without those whose rule joins several fields and those that JSON cannot say."""
     beyond = ({"query": "x", "limit": 2**63}, "limit")
@@ -119,7 +126,10 @@ def wrong() -> list[Any]:
         pytest.param(case.op, args, id=f"{case.op}-{n}")
         for case in CASES
         for n, (args, path) in enumerate(case.wrong)
-        if (path or not isinstance(args, dict)) and (args, path) != beyond and b"bytes" not in leaves(args)
+        if f"{case.op}-{n}" not in BY_CONTENT
+        and (path or not isinstance(args, dict))
+        and (args, path) != beyond
+        and b"bytes" not in leaves(args)
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(small_disk: Path, backend: 
     path = small_disk / "store.db"
     ballast = small_disk / "ballast"
     with open_runtime(path, backend, wal_bytes=256 * 1024) as memory:
-        ballast.write_bytes(bytes(600_000))
+        ballast.write_bytes(bytes(300_000))
         kept = fill(memory, StorageFull)
         assert len(kept) > 5
         for _ in range(3):

@@ -76,6 +76,10 @@ LISTS: dict[str, Listed] = {
     "skill_registry.versions": Listed(
         "versions", {"skill_id": "uploaded-0"}, {"skill_id": "uploaded-1", "chain_key": "work"}
     ),
+    "chain.list": Listed("chains", {}, {}),
+    "chain.export": Listed("thoughts", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
+    "chain.agents": Listed("agents", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
+    "chain.agent_registry": Listed("agents", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
     "long_term.list": Listed(
         "records", {"view": "host_ui"}, {"query": "fact", "kind": "fact", "state": "all", "view": "raw_owner"}
     ),
@@ -173,6 +177,10 @@ def _fill(memory: MemoryRuntime) -> None:
         tool = {"tool_id": "valve", "title": "Open a valve", "schema_fingerprint": "v1"}
         memory.upsert_agent_tool_registry(registry_id=f"tools-{each}", fingerprint="f1", tools=[tool])
         head = f"name: Uploaded {each}\ndescription: d\ntags: [paged]\ntriggers: [page]"
+        for other in range(AT_LEAST):
+            memory.append_thought(
+                chain_key=f"paged-{each}", agent_id=f"agent-{other}", thought_type="Plan", content=f"step {other}"
+            )
         for _ in range(AT_LEAST):
             memory.upload_skill(agent_id="agent-main", content=f"---\n{head}\n---\ndo it\n")
     candidates = [

@@ -364,4 +364,13 @@ def test_the_short_word_shows_and_asks_and_forgets(path: str, capsys: pytest.Cap
     assert main([*store, "memory", "forget", "red key", "--yes"]) == 0
     assert "Erased: no byte of it" in capsys.readouterr().out
     assert main([*store, "forget", "--query", "red key", "--yes"]) == 0
-    assert "There is nothing of it." in capsys.readouterr().out
+    assert "Nothing found." in capsys.readouterr().out
+
+
+def test_forgetting_a_subject_says_that_the_words_of_others_stay(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
+        memory.call("transcript.commit", talk(turn("t1", "the red key"), conversation=WHERE))
+    for words in (["--subject", "Ana", "--dry-run"], ["--subject", "Ana"], ["key", "--dry-run"]):
+        assert main(["--store", path, "--profile", "dev-full", "forget", *words]) == 0
+        told = "What others said about Ana stays" in capsys.readouterr().out
+        assert told is ("--subject" in words)

@@ -123,7 +123,14 @@ def test_the_block_shows_facts_as_background_with_date_and_source(held: Held) ->
     assert block.startswith(f"{HEAD}{NOTE}\n") and block.endswith("</facts>\n</memory>")
     report = memory.project(user_query="key", system_max_len=4000)
     assert "long_term" in report.audit.source_planes
-    assert [each.name for each in report.sections] == ["procedures", "agent_skills", "facts", "evidence", "recent"]
+    assert [each.name for each in report.sections] == [
+        "procedures",
+        "agent_skills",
+        "facts",
+        "thoughts",
+        "evidence",
+        "recent",
+    ]
     assert projected(memory, "key") == block, "the same store and request give the same block"
 
 

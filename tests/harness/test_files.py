@@ -104,7 +104,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_name_stands_once(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(works()))
     (tmp_path / "b.json").write_text(json.dumps(works()))
-    with pytest.raises(InvalidRequest, match=r"b\.json: there is another fixture of the name 'small'"):
+    with pytest.raises(InvalidRequest, match=r"b\.json: another fixture has the name 'small'"):
         load(str(tmp_path), ())
 
 

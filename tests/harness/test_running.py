@@ -82,8 +82,8 @@ def test_what_failed_is_told_with_its_place(tmp_path: Path) -> None:
     [
         ((works(), benchmark()), "memory_harness", "no fixture is about"),
         ((failing(), benchmark()), "memory_harness", "fixtures that failed: failing"),
-        ((works(),), "benchmark", "there is no benchmark to run"),
-        ((benchmark(),), "replay", "there is no fixture to replay"),
+        ((works(),), "benchmark", "no benchmark to run"),
+        ((benchmark(),), "replay", "no fixture to replay"),
         ((fixture({"op": "skill.detail", "args": {"name": "x"}, "expect": [{"check": "says", "texts": ["x"]}]}),),
          "replay", "not equal on every backend: small"),
         ((works(), benchmark(floors={"hit_at_1": 1, "hit_at_5": 1, "mrr": 1, "behind_raw_at_most": 1,

@@ -39,7 +39,7 @@ def test_a_person_reads_what_became_of_each_file(daemon: Daemon, capsys: pytest.
     assert "this was a dry run" in capsys.readouterr().out
     assert beetle(daemon, *owner, "import", *files) == 0
     shown = capsys.readouterr()
-    assert "3 facts: 3 accepted, 0 waiting, 0 rejected" in shown.out and "3 turns: 3 new, 0 there already" in shown.out
+    assert "3 facts: 3 accepted, 0 waiting, 0 rejected" in shown.out and "3 turns: 3 new, 0 already stored" in shown.out
     assert "time where the file has none: the file's last change" in shown.out and shown.err == ""
     assert beetle(daemon, *owner, "import", *files, "--authority", "assistant_claimed") == 0
     shown = capsys.readouterr()

@@ -28,6 +28,12 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     "tests/transports/test_transfers.py",
     "transfer.put": "likewise",
     "transfer.get": "likewise",
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"
+    ),
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
+    ),
     "subscribe": "it needs a connection; tests/transports follows events",
     "unsubscribe": "likewise",
 }
@@ -47,6 +53,7 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "governance.list": "in the script; whom it shows what, tests/governance/test_waiting.py",
     "governance.decide": "in the script; the ladder of who may, tests/governance/test_waiting.py",
     "private.delete": "in the script; whose it is, tests/governance/test_own_private.py",
+    **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(("chain.", "skill_registry."))},
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],
     "unsubscribe": NOT_IN_THE_SCRIPT["unsubscribe"],
 }

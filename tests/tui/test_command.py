@@ -138,7 +138,7 @@ def test_a_terminal_that_can_only_print_lines_is_refused(kind: str, daemon: Daem
     ("words", "code", "said"),
     [
         (("--socket", "/nowhere/b.sock", "tui"), 7, b"daemon_unavailable: no daemon answers at /nowhere/b.sock"),
-        (("--store", "/nowhere/b.db", "tui"), 3, b"not_found: there is no store at /nowhere/b.db yet"),
+        (("--store", "/nowhere/b.db", "tui"), 3, b"not_found: no store exists at /nowhere/b.db yet"),
     ],
 )
 def test_where_nobody_is_the_screen_is_not_touched(words: tuple[str, ...], code: int, said: bytes) -> None:

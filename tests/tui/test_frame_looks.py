@@ -166,8 +166,8 @@ def test_two_keys_can_be_swapped(daemon: Daemon) -> None:
     [
         ({"row-upp": "k"}, "no key of the console has this id", "did you mean row-up or "),
         ({"\x1b[2J": "k"}, "no key of the console has this id", "beetle help console"),
-        ({"row-up": "hyper+k"}, "'hyper+k' is no key", "write a letter"),
-        ({"row-up": ""}, "'' is no key", "write a letter"),
+        ({"row-up": "hyper+k"}, "'hyper+k' is not a key", "write a letter"),
+        ({"row-up": ""}, "'' is not a key", "write a letter"),
         ({"help": "X", "quit": "X"}, "help: X is the key of quit as well", "help and quit a key of its own"),
         ({"refresh": "d"}, "refresh: d is the key of skill-delete as well", "refresh and skill-delete"),
         ({"quit": "f5", "fact-delete": "f5"}, "fact-delete: f5 is the key of quit as well", "fact-delete and quit"),

@@ -72,8 +72,8 @@ def test_what_was_typed_becomes_arguments() -> None:
         ({}, "query: is needed"),
         ({"query": "x", "limit": "three"}, "limit: 'three' is not a whole number"),
         ({"query": "x", "planes": "evidence,soul"}, "planes: 'soul' is none of "),
-        ({"query": "x", "tool_registry_refs": "[" * 100_000}, "tool_registry_refs: this is no JSON"),
-        ({"query": "x", "conversation": "{"}, "conversation: this is no JSON"),
+        ({"query": "x", "tool_registry_refs": "[" * 100_000}, "tool_registry_refs: this is not JSON"),
+        ({"query": "x", "conversation": "{"}, "conversation: this is not JSON"),
     ],
 )
 def test_what_cannot_be_an_argument_is_named(texts: dict[str, str], said: str) -> None:

@@ -84,7 +84,7 @@ def check_keys(keys: Mapping[str, str], places: Iterable[Place]) -> None:
         for key in _split(text):
             if not _is_key(key):
                 hint = "write a letter, or a name such as up, f2, ctrl+n, question_mark; several with commas between"
-                raise NoSuchKey(binding=name, reason=f"{key[:40]!r} is no key", hint=hint)
+                raise NoSuchKey(binding=name, reason=f"{key[:40]!r} is not a key", hint=hint)
     for place in places:
         _refuse_twice(place, keys)
 

@@ -74,5 +74,5 @@ def _time(word: str, value: str, now: datetime) -> datetime:
             return now.replace(hour=hours, minute=minutes, second=rest[0] if rest else 0, microsecond=0)
         found = datetime.fromisoformat(value.replace("z", "Z"))
     except (ValueError, OverflowError):
-        raise FilterNotUnderstood(word=word, reason="that is no time") from None
+        raise FilterNotUnderstood(word=word, reason="that is not a time") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

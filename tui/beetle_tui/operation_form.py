@@ -155,7 +155,7 @@ def _json(argument: Argument, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Untypable(f"{argument.name}: this is no JSON") from None
+        raise Untypable(f"{argument.name}: this is not JSON") from None
 
 
 class OperationForm(Typing[dict[str, str]]):

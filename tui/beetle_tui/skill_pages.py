@@ -119,7 +119,7 @@ def deletion_lines(report: RuntimeSkillDetailReport) -> list[str]:
         "- the evidence, and that it was deleted (in the event log)",
         "- a signed receipt, which proves it without the content",
         "",
-        "There is no way back.",
+        "This cannot be undone.",
     ]
 
 

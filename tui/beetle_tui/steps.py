@@ -41,7 +41,7 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 """Before this is every turn."""
 
 TOLD: Mapping[Action, tuple[str, str]] = {
-    "archive": ("Archive", "Archived turns stay readable; there is no way back."),
+    "archive": ("Archive", "Archived turns stay readable; this cannot be undone."),
     "mask": ("Mask", "No view but the owner's shows masked content, and recall no longer finds it; unmask undoes it."),
     "unmask": ("Unmask", "Every view shows what its visibility allows again, and recall finds it."),
     "delete_raw": ("Delete for good", "The content is erased from every file of the store. Nothing brings it back."),

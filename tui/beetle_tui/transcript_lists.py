@@ -143,7 +143,7 @@ def place_of(issue: TranscriptRepairIssue) -> str:
 
 def no_time(text: str) -> str | None:
     """What is wrong with a time."""
-    return None if read_time(text) else "That is no time: type it as 2026-03-02, or 2026-03-02 08:12."
+    return None if read_time(text) else "That is not a time: type it as 2026-03-02, or 2026-03-02 08:12."
 
 
 def no_bound(text: str) -> str | None:

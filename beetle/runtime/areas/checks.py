@@ -54,6 +54,6 @@ CHECKS: tuple[Check, ...] = (
     Check("pending_erasures", "no erasure has been pending for long", RECOVER),
     Check("leftovers", "no file is half-made", RECOVER),
     Check("idempotency", "no first report is kept beyond the profile's number, or of a removed device", RECOVER),
-    Check("remembered_conversations", "what principals last committed to is there", RECOVER),
+    Check("remembered_conversations", "the conversations that principals last committed to exist", RECOVER),
 )  # fmt: skip
 BY_NAME = {each.name: each for each in CHECKS}

@@ -9,7 +9,7 @@ from beetle.contracts.refs import evidence_named
 from beetle.store import skills
 from beetle.store.engine.transaction import Reading
 
-HINT = "commit the turn first, or leave the citation out; text that is no evidence ref may be cited as well"
+HINT = "commit the turn first, or leave the citation out; text that is not an evidence ref may be cited as well"
 
 
 def refuse_absent(tx: Reading, space: int, refs: Iterable[str], path: str) -> None:

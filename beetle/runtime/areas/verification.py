@@ -42,7 +42,7 @@ MOST = 1000
 """Findings of a space's evidence that a report holds."""
 LINKS = "derived_refs"
 """The step that looks at the links between planes."""
-PLACES, SEALS, TURN_SEALS, TRANSCRIPTS = "event_places", "seals", "turn_seals", "transcripts"
+PLACES, TERMS, SEALS, TURN_SEALS, TRANSCRIPTS = "event_places", "index_terms", "seals", "turn_seals", "transcripts"
 WAITED_LONG_US = 60_000_000
 """What the daemon does by itself is done within a minute."""
 TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
@@ -62,7 +62,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     checks = {step: check for each in planes for step, check in each.checks.items()}
     opened = {step: check for each in planes for step, check in each.opened.items()}
     last = (*((PAGES,) if pages else ()), *opened, SEALS, TURN_SEALS, TRANSCRIPTS)
-    progress.plan((SCHEMA, CHAIN, PLACES, *checks, LINKS, INDEX, *last))
+    progress.plan((SCHEMA, CHAIN, PLACES, *checks, LINKS, INDEX, TERMS, *last))
     checked: dict[str, int] = {}
     for each in planes:
         checked |= each.rows(tx)
@@ -83,6 +83,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     checked[INDEX], missing = verify.index(tx, table.indexed_tables(), progress)
     findings.extend(missing)
     # Of a damaged record nobody knows the terms; that is found elsewhere.
+    progress.step(TERMS, of=checked[INDEX])
     with suppress(IntegrityViolation):
         findings.extend([] if missing else index_terms.wrong(tx, partial(_index_rows, invocation, tx), progress))
     if pages:

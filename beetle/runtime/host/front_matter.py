@@ -101,7 +101,7 @@ def read_mapping(text: str, wanted: Collection[str]) -> dict[str, str | tuple[st
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f", line {mark.line + 2}"
         return Unreadable(
-            f"its front matter is no YAML{where}", "write `name: …` and `description: …`, quoted if need be"
+            f"its front matter is not YAML{where}", "write `name: …` and `description: …`, quoted if need be"
         )
     return found.values
 
@@ -145,7 +145,7 @@ class _Entries:
 
         if self._depth == 0:
             if not isinstance(event, yaml.MappingStartEvent):
-                return Unreadable("its front matter is no mapping", "write `name: …` and `description: …`")
+                return Unreadable("its front matter is not a mapping", "write `name: …` and `description: …`")
         elif self._depth == 1:
             return self._entry(event)
         elif self._key in self._wanted:
@@ -161,7 +161,7 @@ class _Entries:
 
         if self._key is None:
             if not isinstance(event, yaml.ScalarEvent):
-                return Unreadable("a key of its front matter is no text", "write `key: value`")
+                return Unreadable("a key of its front matter is not a text", "write `key: value`")
             if event.value in self._keys:
                 return Unreadable(f"{event.value[:64]!r} stands twice in its front matter", "write it once")
             self._keys.add(event.value)

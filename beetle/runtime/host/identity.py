@@ -43,7 +43,10 @@ PROBLEMS: dict[State, tuple[str, str]] = {
     "wrong": ("the key file {file} is not this store's", "put back the key file that this store was opened with first"),
     "exposed": ("the key file {file} can be read by others", "make it this user's alone: chmod 600 {file}"),
     "unreadable": ("the key file {file} cannot be read", "let this user read {file}, and nobody else"),
-    "broken": ("{file} is no key file", "put {file} back from its backup: a file of one line, no link and no folder"),
+    "broken": (
+        "{file} is not a key file",
+        "restore {file} from its backup: a file of one line, no link and no folder",
+    ),
     "unrecorded": ("the key file {file} is not known to the store", "close the store and open it again"),
 }
 """What is said of each state but the usable one, and what to do about it."""

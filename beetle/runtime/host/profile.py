@@ -50,7 +50,7 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         for name in self.allowed:
             if name not in CAPABILITY_NAMES:
-                raise ValueError(f"there is no capability {name!r}; {nearest(name, CAPABILITY_NAMES)}")
+                raise ValueError(f"no capability is named {name!r}; {nearest(name, CAPABILITY_NAMES)}")
 
 
 def counts(what: str, then: str = "") -> Meta:
@@ -246,7 +246,7 @@ def check_profile_name(name: str, *also: str) -> None:
     """Raises InvalidRequest, with the nearest names in the hint, unless `name` is a profile, an alias or in `also`."""
     known = (*ALIASES, *profile_names(), *also)
     if name not in known:
-        raise InvalidRequest(reason=f"there is no profile {name!r}", profile=name, hint=nearest(name, known))
+        raise InvalidRequest(reason=f"no profile is named {name!r}", profile=name, hint=nearest(name, known))
 
 
 def _shipped() -> Path:

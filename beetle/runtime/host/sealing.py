@@ -43,7 +43,7 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
             # Not through the store: while a copy is put in its place, nobody else writes.
             store.writer.write(_nothing, grows=False)
         except BeetleError as error:
-            log.warning("rows that are there could not be sealed; the next write tries again: %s", error.message)
+            log.warning("existing rows could not be sealed; the next write tries again: %s", error.message)
 
 
 def sealing_of(store: Store, identity: Identity, *, restored: bool = False) -> Sealing:

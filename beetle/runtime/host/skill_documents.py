@@ -33,7 +33,7 @@ def format_of(text: str, path: str = "$.args.format") -> SkillFormat:
     name = text.strip().lower()
     name = OTHER_NAMES.get(name, name)
     if name not in FORMATS:
-        raise InvalidRequest(reason=f"there is no such format - at {path}", hint="give markdown, md or json", path=path)
+        raise InvalidRequest(reason=f"unknown format - at {path}", hint="give markdown, md or json", path=path)
     return name
 
 

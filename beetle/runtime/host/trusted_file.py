@@ -29,7 +29,7 @@ def distrust(descriptor: int, path: str | os.PathLike[str], uid: int) -> Distrus
     """
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        return Distrust("it is no regular file", "name a regular file")
+        return Distrust("it is not a regular file", "name a regular file")
     if found.st_uid not in (0, uid):
         return Distrust(f"it belongs to the user {found.st_uid}", f"chown it to root or to the user {uid}")
     if found.st_mode & OTHERS_WRITE:

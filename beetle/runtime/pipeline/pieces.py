@@ -29,7 +29,7 @@ def joined(invocation: Invocation, request: Any) -> Any:
     given, transfer_id = getattr(request, row.carries), request.transfer_id
     path = f"$.args.{row.carries}"
     if (given is None) is (transfer_id is None):
-        reason = "is missing, and there is no transfer_id" if given is None else "is given, and a transfer_id besides"
+        reason = "is missing, and so is transfer_id" if given is None else "is given together with a transfer_id"
         raise InvalidRequest(reason=f"{row.carries} {reason} - at {path}", path=path, hint="give one of the two")
     if transfer_id is None:
         return request

@@ -14,7 +14,7 @@ from beetle.store.engine.connection import StoreSettings, check_file, close_conn
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import Head, Logged, read_head
 
-REASON = "it is on read-only media; reads go on"
+REASON = "it is on read-only media; reads still work"
 
 
 class RefusingWriter:

@@ -39,7 +39,7 @@ class Policies(Section[PolicyView]):
     EMPTY = "No policy holds"
     HOW = (
         "A policy acts on what is asked to be remembered from now on: {policy-pause} puts off, {policy-suppress} "
-        "refuses. It can name a kind, a topic, a chat, or all of them. What is there already stays."
+        "refuses. It can name a kind, a topic, a chat, or all of them. Existing facts stay."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "make('pause')", "Pause", id="policy-pause", tooltip="put off what may be remembered"),

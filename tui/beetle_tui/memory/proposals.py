@@ -156,7 +156,7 @@ def proposal_parts(seen: EvolvePreviewReport) -> Iterator[Block]:
 def verdict_of(seen: EvolvePreviewReport) -> str:
     """What submitting comes to, in a sentence."""
     if seen.moved:
-        return "Its target is no more what it was made for: submitting it is a conflict."
+        return "Its target has changed since it was made: submitting it is a conflict."
     if seen.verdict is None:
         return f"It is {seen.proposal.state}: there is nothing to decide."
     replaced = f"; it replaces {seen.verdict.superseded_ref}" if seen.verdict.superseded_ref else ""

@@ -90,7 +90,7 @@ def _check(invocation: Invocation, request: MemoryForgetRequest, found: Selectio
             hint="the owner may forget them: a caller with the view raw_owner and the capability private.read",
             hidden=found.hidden,
         )
-    assert request.token is not None, "a request that is no dry run has one"
+    assert request.token is not None, "a request without dry_run needs it"
     if not hmac.compare_digest(request.token.encode(), _token(invocation, request, found).encode()):
         raise Conflict(
             reason="what would be forgotten is not what its dry run has shown, or the token is of another request",

@@ -265,7 +265,7 @@ def _decide(
 def _check_base(invocation: Invocation, tx: Reading, space: int, row: ProposalRow, seen: Eyes) -> None:
     target = target_of(invocation, tx, space, row.kind, row.target, seen)
     if target.revision != row.base:
-        now = "is there already" if row.base is None else f"is at revision {target.revision}, not {row.base}"
+        now = "exists already" if row.base is None else f"is at revision {target.revision}, not {row.base}"
         raise Conflict(
             reason=f"{row.target} {now}: the proposal was made for what it was",
             hint=f"withdraw it and propose anew; `beetle evolve preview {row.proposal_id}` shows the difference",
