@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 94),
     Case("memory recall --help", HELP, 102),
     Case("tui --help", HELP, 102),
-    Case("completion bash", f"{LEAN} {TALKS}", 134),
+    Case("completion bash", f"{LEAN} {TALKS}", 135),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 122),
     Case("--socket {none} status", LEAN, 148, 3),
     Case("--socket {socket} status", LEAN, 148),

@@ -58,7 +58,7 @@ def _difference(tx: Reading, rows: Rows, progress: Progress, group: Callable[[in
         for name, text in zip(NAMES, (*fields, scope_of(entry)), strict=True):
             found = tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
             for offset, words in enumerate(found):
-                for word in words:
+                for word in (each for each in words if isinstance(each, str)):
                     sums[into] = sums.get(into, 0) + hash((row, word.encode()[:TERM_BYTES], name, offset))
     for row, *term in _held(tx):
         if (into := group(row)) is not None:
