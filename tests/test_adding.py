@@ -98,7 +98,7 @@ PLANE = Plane("chunks", recall=Recall("chunks", (), _load, _hit))
 ''',
 }
 IN_THE_LIST = (
-    ("import agent_skill, evidence,", "import agent_skill, evidence, note,"),
+    ("    evidence,\n", "    evidence,\n    note,\n"),
     ("    evidence.PLANE,\n", "    evidence.PLANE,\n    note.PLANE,\n"),
 )
 """One line of the list of planes, and its import."""

@@ -121,8 +121,12 @@ def _lines(report: ImportReport) -> Iterable[str]:
         if each.path:
             yield from (clip(line, width) for line in _file_lines(each, report.dry_run))
     if len(report.files) > 1:
-        names = ("turns", "facts", "failed")
-        total = ", ".join(f"{report.total(name):,} {name}" for name in names)
+        names = ("turns", "thoughts", "agents", "skill_versions", "facts", "failed")
+        always = ("turns", "facts", "failed")
+        counts = {name: report.total(name) for name in names}
+        total = ", ".join(
+            f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number or name in always
+        )
         yield f"{count(len(report.files), 'file')}: {total}"
     if report.dry_run:
         yield "Nothing was changed: this was a dry run."
@@ -133,7 +137,11 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
 
     yield f"{neutral(each.path)}: {each.format or 'unknown'}, {size(each.bytes)}"
     became = "" if dry_run else f": {each.committed:,} new, {each.unchanged:,} already stored"
-    yield f"  {count(each.turns, 'turn')}{became}"
+    read = ((each.thoughts, "thought"), (each.agents, "agent"), (each.skill_versions, "version of a skill"))
+    shown = [(number, word) for number, word in read if number]
+    for number, word in shown or ((each.turns, "turn"),):
+        plural = "versions of skills" if word.startswith("version") else None
+        yield f"  {count(number, word, plural)}{became}"
     if each.facts:
         became = (
             "" if dry_run else f": {each.accepted:,} accepted, {each.waiting:,} waiting, {each.rejected:,} rejected"
@@ -147,6 +155,8 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
         yield f"  left out{_counts(each.left_out)}"
     for what, source in each.derived.items():
         yield f"  {what} where the file has none: {neutral(source)}"
+    if each.chains:
+        yield f"  in the chain{'s' if len(each.chains) > 1 else ''} {', '.join(map(neutral, each.chains[:3]))}"
     if each.conversations:
         more = ", …" if each.more_conversations or len(each.conversations) > 3 else ""
         yield f"  in {', '.join(neutral(name) for name in each.conversations[:3])}{more}"

@@ -7,9 +7,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.importing import mentisdb_folder
 from beetle.importing.formats import LINE_ENDINGS, MARKDOWN, head_of
 from beetle.importing.items import Format, Problem, Source
 
@@ -26,20 +27,28 @@ class NoFile(InvalidRequest):
 
 
 class Found(NamedTuple):
-    """One file to be read. `named` says that it was given itself, and is not out of a folder."""
+    """One file to be read. `named` says that it was given itself, and is not out of a folder.
+
+    `format` and `guessed` are of a data folder's file: whether its chain's key is what its name tells.
+    """
 
     path: str
     stem: str
     named: bool
+    format: Format | None = None
+    guessed: bool = False
 
 
 class Opened(NamedTuple):
-    """A file that is open: its source, its format, its size in bytes and the time of its last change."""
+    """A file that is open: its source, its format, its size in bytes and the time of its last change; `guessed` says
+    that its chain's key is what its name tells.
+    """
 
     source: Source
     format: Format
     size: int
     changed: datetime
+    guessed: bool
 
 
 def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[Found | Problem]:
@@ -50,7 +59,9 @@ def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[Found |
     """
     for path in paths:
         mode = _mode(path)
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(mode) and forced in (None, "mentisdb") and (names := _files_of(path, forced)):
+            yield from _data_folder(path, names)
+        elif stat.S_ISDIR(mode):
             top = os.path.basename(os.path.abspath(path))
             yield from _walk(path, top, ENDINGS[forced is None or forced in MARKDOWN], 0)
         elif stat.S_ISREG(mode):
@@ -103,6 +114,29 @@ def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Itera
             yield Found(entry.path, stem, False)
 
 
+def _files_of(folder: str, forced: Format | None) -> list[str]:
+    """The regular files of a data folder by their names; none where it is another sort of folder."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
+    except OSError as error:
+        raise NoFile(path=folder, reason=_words(error)) from None
+    return names if forced is not None or mentisdb_folder.is_data_folder(names) else []
+
+
+def _data_folder(folder: str, names: list[str]) -> Iterator[Found | Problem]:
+    registry: bytes | None = None
+    if mentisdb_folder.REGISTRY_NAME in names:
+        place = os.path.join(folder, mentisdb_folder.REGISTRY_NAME)
+        try:
+            with _regular(place) as stream:
+                registry = stream.read(mentisdb_folder.MOST_REGISTRY_BYTES)
+        except NoFile as error:
+            yield Problem(None, error.message)
+    for each in mentisdb_folder.members(names, registry):
+        yield Found(os.path.join(folder, each.name), each.chain, False, "mentisdb", each.guessed)
+
+
 @contextmanager
 def opened(found: Found, forced: Format | None) -> Iterator[Opened]:
     """A file from its start.
@@ -111,21 +145,32 @@ def opened(found: Found, forced: Format | None) -> Iterator[Opened]:
         NoFile: it is no regular file, or cannot be read.
         UnknownFormat: its content tells no format, and none is forced.
     """
-    try:
-        # A pipe is opened to be refused; nobody waits for its other end.
-        descriptor = os.open(found.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError as error:
-        raise NoFile(path=found.path, reason=_words(error)) from None
-    with open(descriptor, "rb", buffering=256 * 1024) as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NoFile(path=found.path, reason=_sort(status.st_mode))
-        head = head_of(stream, found.path, forced)
-        source = Source(found.path, found.stem, stream, head.layout)
-        yield Opened(source, head.format, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+    with _regular(found.path) as stream:
+        status = os.fstat(stream.fileno())
+        head = head_of(stream, found.path, forced or found.format)
+        stem, guessed = found.stem, found.guessed
+        if head.format == "mentisdb" and found.format is None:
+            _, stem, guessed = mentisdb_folder.chain_of_name(os.path.basename(found.path))
+        source = Source(found.path, stem, stream, head.layout)
+        changed = datetime.fromtimestamp(status.st_mtime, UTC)
+        yield Opened(source, head.format, status.st_size, changed, guessed)
 
 
 def check(found: Found, forced: Format | None) -> None:
     """Raises NoFile or UnknownFormat, before anything of any file is taken in, for a file that was named itself."""
     with opened(found, forced):
         pass
+
+
+@contextmanager
+def _regular(path: str) -> Iterator[BinaryIO]:
+    try:
+        # A pipe is opened to be refused; nobody waits for its other end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        raise NoFile(path=path, reason=_words(error)) from None
+    with open(descriptor, "rb", buffering=256 * 1024) as stream:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise NoFile(path=path, reason=_sort(mode))
+        yield stream

@@ -18,6 +18,7 @@ from beetle.importing import (
     mcp_memory,
     mem0,
     memory_md,
+    mentisdb,
     openai,
     own,
 )
@@ -36,6 +37,7 @@ READERS: Mapping[Format, Callable[[Source], Items]] = {
     "basic-memory": basic_memory.read,
     "mem0": mem0.read,
     "mcp-memory": mcp_memory.read,
+    "mentisdb": mentisdb.read,
 }
 MARKDOWN: tuple[Format, ...] = ("memory-md", "basic-memory")
 HEAD_BYTES = 256 * 1024
@@ -68,7 +70,11 @@ def head_of(stream: BinaryIO, name: str, forced: Format | None = None) -> Head:
     stream.seek(0)
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     layout = _layout(text, name, len(data) < HEAD_BYTES)
-    found = forced or (_of_json(text, layout) if text[:1] in (b"{", b"[") else _of_text(text, name))
+    found = (
+        forced
+        or mentisdb.of_name(name)
+        or (_of_json(text, layout) if text[:1] in (b"{", b"[") else _of_text(text, name))
+    )
     if found is None:
         raise UnknownFormat(path=name)
     return Head(found, layout)
@@ -105,6 +111,7 @@ def _of_json(text: bytes, layout: str) -> Format | None:
 
 
 SHAPES: tuple[tuple[Format, tuple[set[str], ...]], ...] = (
+    ("mentisdb", ({"thought_type", "prev_hash"},)),
     ("chatgpt", ({"mapping"},)),
     ("claude", ({"chat_messages"},)),
     ("mcp-memory", ({"entityType"}, {"relationType"}, {"entities", "relations"})),

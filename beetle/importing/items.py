@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple, get_args
 Role = Literal["user", "assistant", "system", "tool"]
 Format = Literal[
     "jsonl", "openai", "chatgpt", "claude", "claude-code", "codex", "gemini",
-    "memory-md", "basic-memory", "mem0", "mcp-memory",
+    "memory-md", "basic-memory", "mem0", "mcp-memory", "mentisdb",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 ExportFormat = Literal["jsonl", "markdown"]
@@ -20,9 +20,9 @@ VISIBLE: tuple[Visible, ...] = get_args(Visible)
 
 
 class Place(NamedTuple):
-    """Where in its file something stands: a line, or an item of the file's outermost list, from 1."""
+    """Where in its file something stands: a line, or an item of the file's outermost list, from 1; a byte, from 0."""
 
-    unit: Literal["line", "item"]
+    unit: Literal["line", "item", "byte"]
     number: int
 
     def __str__(self) -> str:
@@ -111,6 +111,93 @@ class Fact(NamedTuple):
     claim: bool = True
 
 
+class ThoughtLink(NamedTuple):
+    """A typed link to another thought by the source's id; `chain` where that one is of another chain."""
+
+    kind: str
+    target: str
+    chain: str | None = None
+    valid_at: str | None = None
+    invalid_at: str | None = None
+
+
+class Thought(NamedTuple):
+    """A thought of another store's chain.
+
+    Args:
+        source_id, position, at, digest: the id, the place, the time and the hash that it has there.
+        refs: indexes of other thoughts there.
+        kept: what else the source says of it, by name, that has no field here.
+    """
+
+    place: Place
+    chain: str
+    source_id: str
+    position: int
+    at: str
+    digest: str
+    agent_id: str
+    thought_type: str
+    role: str
+    content: str
+    confidence: float | None
+    importance: float | None
+    tags: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    refs: tuple[int, ...] = ()
+    links: tuple[ThoughtLink, ...] = ()
+    session_id: str | None = None
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+class AgentKey(NamedTuple):
+    """A public key of an agent."""
+
+    key_id: str
+    algorithm: str
+    public_key: tuple[int, ...]
+    revoked: bool
+
+
+class Agent(NamedTuple):
+    """An agent of another store's chain."""
+
+    place: Place | None
+    chain: str
+    agent_id: str
+    name: str
+    owner: str | None
+    description: str | None
+    aliases: tuple[str, ...]
+    keys: tuple[AgentKey, ...]
+    active: bool
+
+
+class SkillVersion(NamedTuple):
+    """One version of a skill; those of a skill follow each other, the oldest first. `digest` is the SHA-256 (hex)."""
+
+    place: Place
+    skill_id: str
+    agent_id: str
+    format: str
+    content: str
+    digest: str
+
+
+class SkillStanding(NamedTuple):
+    """What a skill is behind its last version: active, deprecated or revoked, and why."""
+
+    place: Place
+    skill_id: str
+    status: str
+    reason: str | None
+    last_digest: str
+
+
+ChainItem = Thought | Agent | SkillVersion | SkillStanding
+"""What is no evidence of a conversation: it goes into chains and the skill registry."""
+
+
 class LeftOut(NamedTuple):
     """Something of the file that is not taken in by design, such as `thinking` or `image`."""
 
@@ -124,7 +211,7 @@ class Problem(NamedTuple):
     reason: str
 
 
-Item = Turn | Committed | Fact | LeftOut | Problem
+Item = Turn | Committed | Fact | ChainItem | LeftOut | Problem
 
 
 class Source(NamedTuple):
@@ -132,7 +219,7 @@ class Source(NamedTuple):
 
     Args:
         name: how reports name it.
-        stem: what its conversation is called where the content does not say.
+        stem: what its conversation, or its chain, is called where the content does not say.
         stream: its bytes, read forward only.
         layout: whether each line is a JSON value, or the whole file is one; means nothing for Markdown.
     """

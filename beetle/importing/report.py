@@ -23,16 +23,21 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 class FileReport(msgspec.Struct, kw_only=True):
     """What became of one file.
 
-    `turns` were read, of these `committed` are new and `unchanged` were there. `facts` were read; each was `accepted`,
+    `turns`, `thoughts`, `agents` and `skill_versions` were read, of these `committed` are new or got something new, and
+    `unchanged` were there. `facts` were read; each was `accepted`,
     `waiting` (to be decided, see governance.list) or `rejected`, and `reasons` counts why. `failed` lines or items were
     not taken in. `left_out` counts what a format has that is no memory, by its sort. `derived` says of what the format
-    does not tell where it came from. `conversations` are the first hundred.
+    does not tell where it came from. `conversations` are the first hundred, `chains` those
+    that thoughts and agents are of.
     """
 
     path: str
     format: str
     bytes: int = 0
     turns: int = 0
+    thoughts: int = 0
+    agents: int = 0
+    skill_versions: int = 0
     committed: int = 0
     unchanged: int = 0
     facts: int = 0
@@ -45,6 +50,7 @@ class FileReport(msgspec.Struct, kw_only=True):
     derived: dict[str, str] = {}
     conversations: list[str] = []
     more_conversations: bool = False
+    chains: list[str] = []
 
 
 class ImportReport(msgspec.Struct, kw_only=True):
@@ -65,5 +71,8 @@ class ImportReport(msgspec.Struct, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, as `--json` prints it, with the totals."""
-        counts = ("turns", "committed", "unchanged", "facts", "accepted", "waiting", "rejected", "failed")
+        counts = (
+            "turns", "thoughts", "agents", "skill_versions", "committed", "unchanged", "facts", "accepted", "waiting",
+            "rejected", "failed",
+        )  # fmt: skip
         return {**to_plain(self), **{name: self.total(name) for name in counts}}

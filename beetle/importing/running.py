@@ -9,10 +9,11 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
 from beetle.importing.files import Found, NoFile, Opened, check, found_files, opened
 from beetle.importing.formats import READERS, UnknownFormat
-from beetle.importing.items import Fact, Format, Item, LeftOut, Place, Problem
+from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Place, Problem
 from beetle.importing.prepare import Options, Prepared, Preparer
 from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
 from beetle.importing.sending import Ask, Sender
+from beetle.importing.sending_chains import ChainSender
 
 READING = "reading"
 PROGRESS_ITEMS = 200
@@ -44,6 +45,7 @@ def import_files(
     run = _Import(ask, options, watch, len(files))
     for each in files:
         run.file(each, forced)
+    run.finish()
     return run.report
 
 
@@ -55,6 +57,7 @@ class _Import:
         self._files = files
         self._now = FileReport(path="", format="")
         self._sender = None if ask is None else Sender(ask, self._failed)
+        self._chains = ChainSender(ask, self._failed)
         self._named: set[tuple[str, str]] = set()
 
     def file(self, found: Found | Problem, forced: Format | None) -> None:
@@ -68,12 +71,19 @@ class _Import:
             with opened(found, forced) as file:
                 self._now.format = file.format
                 self._now.bytes = file.size
+                if file.guessed:
+                    self._derived("chain key", "the file's name")
                 self._read(file)
         except (NoFile, UnknownFormat) as error:
             self._failed(None, error.message)
 
+    def finish(self) -> None:
+        """What can only be done behind the last file."""
+        self._chains.finish()
+
     def _read(self, file: Opened) -> None:
         self._named.clear()
+        self._chains.begin(self._now)
         if self._sender is not None:
             self._sender.begin(self._now)
         preparer = Preparer(self._options, file.format, file.source.stem, file.changed, self._derived)
@@ -91,6 +101,8 @@ class _Import:
             self._failed(item.place, item.reason)
         elif isinstance(item, LeftOut):
             self._now.left_out[item.what] = self._now.left_out.get(item.what, 0) + 1
+        elif isinstance(item, ChainItem):
+            self._chains.take(item)
         else:
             try:
                 prepared = preparer.prepared(item)

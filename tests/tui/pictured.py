@@ -24,7 +24,7 @@ FOLDER = "/tmp/beetle-workshop"
 """What the daemon's own folder, of as many characters, is called in a picture."""
 READ = re.compile(r"((?:live|read|LOST|waiting|daemon) )([\d:]{5,8})Z")
 """When the console has read, by its own clock."""
-DIGEST = re.compile(r"[0-9a-f]{12,64}|(?<=[-=:])[0-9a-f]{1,11}(?=…)")
+DIGEST = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,64}|(?<=[-=:])[0-9a-f]{1,11}(?=…)")
 """Ids and hashes, whole or cut off."""
 SAID = (
     ("t1", "2026-03-02T08:12:00Z", "user", "Mara", "The pump on line 2 is loud again."),
@@ -146,6 +146,7 @@ def _workshop(client: Client) -> None:
     _skills(client)
     _facts(client)
     _tools(client)
+    _chains(client)
     client.list_agent_skills()  # the scans after the first one tell what has changed since
     client.add_device(label="Kitchen display", device_id="kitchen", capabilities=("recall", "skill"))
     client.add_device(label="Panel of line 2", device_id="panel-2", capabilities=("recall",))
@@ -208,6 +209,24 @@ def _facts(client: Client) -> None:
              "privacy": "shared_with_subject", "content": "The assistant repaired the pump."}  # fmt: skip
     client.write(kind="candidates", candidates=[waits])
     client.long_term_policy(action="suppress", topic="gossip", reason="nobody's business")
+
+
+def _chains(client: Client) -> None:
+    key = "line-2"
+    client.bootstrap_chain(chain_key=key, agent_id="planner", agent_name="Planner", content="Memory of line 2.")
+    client.append_thought(
+        chain_key=key,
+        agent_id="planner",
+        thought_type="Decision",
+        content="Clean the strainer weekly.",
+        tags=["pump"],
+        relations=[{"kind": "caused_by", "ref": "evidence:local/workshop/t3"}],
+    )
+    client.append_thought(chain_key=key, agent_id="reader", thought_type="Question", content="Who has the spare key?")
+    client.append_retrospective(chain_key=key, agent_id="planner", content="A loud pump is a full strainer.", refs=[1])
+    client.disable_chain_agent(chain_key=key, agent_id="reader")
+    uploaded = f"---\nname: Quieten the pump\ndescription: When it is loud.\ntags: [pump]\n---\n# Steps\n\n{PUMP}"
+    client.upload_skill(agent_id="planner", chain_key=key, content=uploaded)
 
 
 def _tools(client: Client) -> None:

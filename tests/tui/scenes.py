@@ -116,6 +116,25 @@ async def memory(shown: Visit) -> None:
     await shown.until_shown("1 of 3 facts", "Mara prefers", "1 revision")
 
 
+async def chains(shown: Visit) -> None:
+    await go(shown, "chains")
+    await shown.until_shown("1 of 1 chain", "Whole", "A loud pump is a full strainer.")
+
+
+async def thoughts(shown: Visit) -> None:
+    await chains(shown)
+    await shown.press("enter")
+    await shown.until_shown("1 of 4 thoughts", "newest first", "─ Thought 3")
+    await shown.press("down", "down")
+    await shown.until_shown("3 of 4 thoughts", "─ Thought 1", "thought 3: A loud pump")
+
+
+async def registry(shown: Visit) -> None:
+    await chains(shown)
+    await shown.press("left")
+    await shown.until_shown("1 of 1 skill", "─ quieten-the-pump", "Warnings")
+
+
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
@@ -281,6 +300,9 @@ SCENES: dict[str, Scene] = {
     "recall": Scene(recall, sizes=USUAL + SMALL),
     "block": Scene(block),
     "log": Scene(log, sizes=USUAL + SMALL),
+    "chains": Scene(chains),
+    "thoughts": Scene(thoughts),
+    "skill-registry": Scene(registry),
     "help": Scene(then(skills, "question_mark", until=("edit the skill",))),
     "palette": Scene(palette),
     "palette-found": Scene(palette_found),

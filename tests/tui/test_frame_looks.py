@@ -264,7 +264,7 @@ def test_the_mouse_is_taken_only_when_it_is_asked_for(daemon: Daemon, mouse: boo
 def test_a_click_on_the_title_bar_goes_to_an_area(daemon: Daemon) -> None:
     async def look(shown: Shown) -> None:
         await shown.until_shown("live, read")
-        await shown.pilot.click("#title", offset=(shown.lines[0].index("Devices") + 2, 0))
+        await shown.pilot.click("#title", offset=(shown.lines[0].index("3 Dev") + 2, 0))
         await shown.until(lambda: shown.console.current_mode == "devices")
 
     show(at(daemon), look)

@@ -104,6 +104,8 @@ PLACES = (
     KeyTarget("recall", ("Switches",), (ASKED, Keys(("x",)))),
     KeyTarget("log", ("Log", "Table", *EVERYWHERE)),
     KeyTarget("log", ("Document", "Log"), (Keys(("enter",), "━ Row"),)),
+    KeyTarget("chains", ("Chains", "Table", *EVERYWHERE),
+              (Keys(("right",), "# Type"), Keys(("home",), "─ Thought"))),
     KeyTarget("log", ("HelpScreen",), (Keys(("question_mark",), "Keys (esc closes)"),)),
     KeyTarget("log", ("Palette",), (Keys(("ctrl+p",), "enter runs, esc closes"),)),
     KeyTarget("log", ("OperationForm",), (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),

@@ -37,6 +37,7 @@ AREA_OF_PLANE: Mapping[str, str] = {
     "procedural": "skills",
     "agent_skill": "skills",
     "long_term": "memory",
+    "thoughts": "chains",
 }
 """Where a ref is shown, by its plane: names of areas."""
 NOT_IN_THE_PALETTE = frozenset({"palette", "quit-always", "suspend"})

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 STATE_CELLS = 13
 """What the title bar keeps for `live 19:31Z` and the blanks beside it."""
+CUT = 5
+"""Letters of a name where all of them have no room: eight areas have so in 80 columns."""
 SMALLEST = (60, 16)
 """Columns and rows that the console needs."""
 
@@ -50,7 +52,7 @@ class TitleBar(Widget):
         """One line. The areas have their names while those fit beside a short state, whatever the state is now: names
         that came and went with it would be read again each time."""
         width = self.size.width
-        forms = (self._in_full(), self._in_short(), self._in_keys())
+        forms = (self._in_full(), self._in_short(), self._in_others(CUT), self._in_others(0))
         left = next((each for each in forms if each.cell_length + STATE_CELLS <= width), forms[-1])
         self._left = left.plain
         room = width - left.cell_length - 2
@@ -78,11 +80,13 @@ class TitleBar(Widget):
     def _in_short(self) -> Content:
         return Content(" ").join(Content.assemble(self._label(self._named(each), each)) for each in self._areas)
 
-    def _in_keys(self) -> Content:
-        return Content(" ").join(
-            Content.assemble(self._label(self._named(each) if each.name == self._current else self._key(each), each))
+    def _in_others(self, letters: int) -> Content:
+        """Of the areas that are not shown the names have so many letters."""
+        named = (
+            (self._named(each) if each.name == self._current else f"{self._key(each)} {each.title[:letters]}", each)
             for each in self._areas
         )
+        return Content(" ").join(Content.assemble(self._label(text.rstrip(), each)) for text, each in named)
 
     def _named(self, area: Area) -> str:
         return f"{self._key(area)} {area.title}"

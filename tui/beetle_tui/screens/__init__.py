@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beetle_tui.area import Area
+from beetle_tui.screens.chains import Chains
 from beetle_tui.screens.devices import Devices
 from beetle_tui.screens.log import Log
 from beetle_tui.screens.memory import Memory
@@ -19,4 +20,5 @@ SCREENS: tuple[Area, ...] = (
     Area("memory", "5", "Memory", "facts, policies, tools, what waits, and what is proposed", Memory),
     Area("recall", "6", "Recall", "a bench to try a query on: hits, signals, and the block", Recall),
     Area("log", "7", "Log", "the event log, live, filtered, and whether it is whole", Log),
+    Area("chains", "8", "Chains", "thoughts of agents in their order, agents, and the skill registry", Chains),
 )
