@@ -303,7 +303,7 @@ SCENES: dict[str, Scene] = {
     "chains": Scene(chains),
     "thoughts": Scene(thoughts),
     "skill-registry": Scene(registry),
-    "help": Scene(then(skills, "question_mark", until=("edit the skill",))),
+    "help": Scene(then(skills, "question_mark", until=("Keys (esc closes)", "find a command by its name"))),
     "palette": Scene(palette),
     "palette-found": Scene(palette_found),
     "operation-form": Scene(partial(form, name="memory.recall")),
