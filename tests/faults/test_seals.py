@@ -26,7 +26,7 @@ def test_what_was_written_before_there_was_an_identity_is_sealed_by_the_first_on
 
 def test_rows_that_could_not_be_sealed_are_sealed_with_the_next_write(tmp_path: Path) -> None:
     met = 0
-    for point in range(1, 400, 7):
+    for point in range(1, 800, 7):
         folder = tmp_path / str(point)
         folder.mkdir()
         vfs = FaultVFS(f"full@{point}+")

@@ -153,7 +153,7 @@ def test_a_usual_file_that_is_there_and_unreadable_does_not_pass_for_defaults(tm
 
 
 def test_a_path_that_leads_to_an_endless_device_is_given_up() -> None:
-    with pytest.raises(InvalidRequest, match="no regular file"):
+    with pytest.raises(InvalidRequest, match="not a regular file"):
         read_config("/dev/zero", {}, ME)
 
 

@@ -232,7 +232,8 @@ def test_under_pressure_skills_of_the_host_are_the_first_to_go(memory: MemoryRun
         report = memory.project(user_query="rotate pdf", system_max_len=4000, pressure=pressure)
         assert report.sections[1].items == expected
     elevated = memory.project(user_query="rotate pdf", system_max_len=4000, pressure="elevated")
-    assert elevated.sections[3].name == "evidence" and elevated.sections[3].items + elevated.sections[4].items > 0
+    others = {section.name: section.items for section in elevated.sections}
+    assert others["evidence"] + others["recent"] > 0
 
 
 def items(prefix: str, count: int) -> list[Item]:

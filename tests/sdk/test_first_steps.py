@@ -24,7 +24,7 @@ def test_memory_in_colons_is_the_backend_without_files(tmp_path: Path, monkeypat
     with MemoryRuntime.open(":memory:") as memory:
         assert memory.inspect().store.backend == "in-memory"
     assert os.listdir(tmp_path) == []
-    with pytest.raises(InvalidRequest, match="no file for the backend"):
+    with pytest.raises(InvalidRequest, match="not a file for the backend"):
         MemoryRuntime.open(":memory:", backend="sqlite")
 
 

@@ -126,7 +126,7 @@ def test_a_conversation_is_seen_through_each_view_and_a_turn_of_it_masked(termin
     terminal.until("Go to a date")
     terminal.type("soon")
     terminal.press("enter")
-    terminal.until("That is no time")
+    terminal.until("That is not a time")
     terminal.press("ctrl+u")
     terminal.type("2026-03-04")
     terminal.press("enter")

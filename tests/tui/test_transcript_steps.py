@@ -130,7 +130,7 @@ def test_a_person_archives_the_turns_before_a_day(daemon: Daemon, client: Client
         await shown.press("a")
         await shown.until_shown("Archive: which turns?")
         await type_in(shown, "soon")
-        await shown.until_shown("That is no time")
+        await shown.until_shown("That is not a time")
         await shown.press(*["backspace"] * 4)
         await type_in(shown, "2026-03-04")
         await shown.until_shown("Every turn of local/workshop before 2026-03-04 00:00 UTC", "3 turns, 3 messages")

@@ -132,7 +132,7 @@ def test_a_person_jumps_to_a_date(daemon: Daemon, client: Client) -> None:
         await shown.press("d")
         await shown.until_shown("Go to a date")
         await type_in(shown, "2027")
-        await shown.until_shown("That is no time")
+        await shown.until_shown("That is not a time")
         await type_in(shown, "-01")
         await shown.until_shown("No turn of local/workshop is at or after 2027-01.", "7 of 25 turns")
 

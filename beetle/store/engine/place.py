@@ -59,13 +59,30 @@ class Place:
         files meanwhile is not known.
 
         Raises:
-            StoreMoved: a file was removed, renamed or replaced.
+            StoreMoved: a file was removed, renamed or replaced, or nobody can tell.
         """
-        if self.is_lost():
+        try:
+            lost = self._look()
+        except OSError as error:
+            reason = f"the store's folder cannot be looked into ({error.strerror})"
+            raise StoreMoved(path=self._store, reason=reason) from error
+        if lost:
             raise StoreMoved(path=self._store, reason=self.lost)
 
     def is_lost(self) -> bool:
-        """Look; the first time that something is found, the log is told."""
+        """Whether a file is known not to be where it was."""
+        try:
+            return self._look()
+        except OSError as error:
+            log.warning("the store's folder cannot be looked into: %s", error.strerror)
+            return False
+
+    def _look(self) -> bool:
+        """Look; the first time that something is found, the log is told.
+
+        Raises:
+            OSError: nobody can tell now, as where the mode of a parent folder was changed for a while.
+        """
         if self.lost is None:
             self.lost = next((told for each in self._files if (told := _told(*each)) is not None), None)
             if self.lost is not None:
@@ -104,10 +121,10 @@ def _opened(store: str) -> int:
 
 
 def _mark(path: str) -> tuple[int, int] | None:
-    """Device and inode of a name; None where there is none to be seen."""
+    """Device and inode of a name; None where there is none."""
     try:
         found = os.lstat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 
