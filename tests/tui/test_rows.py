@@ -155,7 +155,10 @@ def test_a_key_draws_two_lines_and_a_reading_that_brings_nothing_new_draws_none(
 
         async def look(shown: Shown) -> None:
             await shown.press("2")
-            await shown.until_shown("1 of 6 skills", "Title of s0")
+            await shown.until_shown("1 of 6 skills", "Title of s0", "live, read")
+            await shown.console.workers.wait_for_complete()
+            await shown.pilot.pause()
+            assert shown.text
             lines = drawn(shown)
             await shown.press("down")
             await shown.until_shown("2 of 6 skills", "> s1")
