@@ -16,10 +16,11 @@ from beetle.client import Client
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import BeetleError
 from tests.conformance.doors import as_text, plain
+from tests.forked import Daemon
 from tests.governance import exports as exported
 from tests.governance.material import ASKERS, OWNER, STAGES, Store
 from tests.governance.test_privacy_matrix import Cell, cells, short, words_in
-from tests.running import ROOT, Daemon
+from tests.running import ROOT
 
 Told = tuple[bool, str, str]
 """Whether it was answered, the report, and what an error says."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.doors import REPOSITORY
-from tests.running import Daemon
+from tests.forked import Daemon
 
 WORDS = "correct horse battery"
 

@@ -16,7 +16,8 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.envelope import DeviceAuth
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 
 PROFILE = "profile-linux-device-standalone-memory"
 Done = subprocess.CompletedProcess[str]
