@@ -1,13 +1,14 @@
-"""Daemons that start in a tenth of the time: forked by a process that has loaded the product once.
+"""Daemons and commands that start with a fifth of the work: forked by a process that has loaded the product once.
 
-Loading the modules is three quarters of the work of a daemon's start, and the tests start hundreds. From `beetle serve`
-on it is the same process as any other daemon: its own memory, arguments, environment, files and signals. Tests of the
-start itself, of what a daemon loads or weighs, and of a build start it by its command (tests/running.py).
+Loading the modules is most of the work of a start, and the tests start hundreds. From `main` on it is a process as any
+other: its own memory, arguments, environment, folder, files and signals. Tests of the start itself, of what a process
+loads or weighs, of terminals, and of a build start theirs by its command (tests/running.py).
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import functools
 import json
@@ -17,6 +18,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -85,12 +88,14 @@ class Forker:
                 pass_fds=[theirs.fileno()],
             )
 
-    def start(self, arguments: list[str], environment: dict[str, str], folder: Path, log: IO[bytes]) -> Forked:
-        """Run `beetle` with these arguments, with `log` as its output."""
-        wanted = json.dumps([arguments, environment, str(folder)]).encode()
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | str, streams: Sequence[int]
+    ) -> Forked:
+        """Run `beetle` with these arguments; `streams` are its input, output and errors."""
+        wanted = json.dumps([list(arguments), dict(environment), str(folder)]).encode()
         self._prctl(SUBREAPER, 1, 0, 0, 0)
         try:
-            files = array.array("i", [log.fileno()])
+            files = array.array("i", streams)
             self._peer.sendmsg([wanted], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
             pid = self._peer.recv(64)
         finally:
@@ -113,16 +118,53 @@ class Daemon(running.Daemon):
         """See running.Daemon; a command that was asked for is run as it is."""
         if self.command != running.COMMAND or self.checkout != running.ROOT:
             return super().spawn(arguments, environment, log)
-        return forker().start(arguments, environment, self.checkout, log)
+        with open(os.devnull, "rb") as nothing:
+            streams = (nothing.fileno(), log.fileno(), log.fileno())
+            return forker().start(arguments, environment, self.checkout, streams)
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    cwd: Path | str = running.ROOT,
+    env: Mapping[str, str] | None = None,
+    given: bytes = b"",
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[bytes]:
+    """What `beetle` with these arguments said, and its exit code; `given` is what its input, a pipe, holds.
+    subprocess.TimeoutExpired: it had not ended after so many seconds; it is killed."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        read, write = os.pipe()
+        with open(write, "wb", buffering=0) as typed:
+            with open(read, "rb") as source:
+                streams = (source.fileno(), out.fileno(), errors.fileno())
+                started = forker().start(arguments, os.environ if env is None else env, cwd, streams)
+            with contextlib.suppress(BrokenPipeError):
+                typed.write(given)
+        try:
+            code = started.wait(timeout)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+            raise
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(["beetle", *arguments], code, out.read(), errors.read())
+
+
+def run_text(arguments: Sequence[str], given: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
+    """See run; the streams are text."""
+    done = run(arguments, given=given.encode(), **more)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def serve(peer: socket.socket) -> None:
     """Fork what is asked for, until nobody can ask any more."""
     while True:
-        wanted, ancillary, _, _ = peer.recvmsg(MOST, socket.CMSG_SPACE(4))
+        wanted, ancillary, _, _ = peer.recvmsg(MOST, socket.CMSG_SPACE(3 * 4))
         if not wanted:
             return
-        (log,) = array.array("i", ancillary[0][2])
+        streams = array.array("i", ancillary[0][2])
         told, tell = os.pipe()
         between = os.fork()
         if between == 0:
@@ -132,26 +174,27 @@ def serve(peer: socket.socket) -> None:
                 peer.close()
                 os.close(told)
                 os.close(tell)
-                become(*json.loads(wanted), log)
+                become(*json.loads(wanted), streams)
             os.write(tell, b"%d" % pid)
             os._exit(0)
-        os.close(log)
-        os.close(tell)
+        for each in (*streams, tell):
+            os.close(each)
         os.waitpid(between, 0)
         peer.send(os.read(told, 64))
         os.close(told)
 
 
-def become(arguments: list[str], environment: dict[str, str], folder: str, log: int) -> None:
+def become(arguments: list[str], environment: dict[str, str], folder: str, streams: Sequence[int]) -> None:
     """The command, in this process."""
     from beetle.__main__ import main
 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    for number, each in enumerate(streams):
+        os.dup2(each, number)
+    for each in streams:
+        os.close(each)
     sys.argv = ["beetle", *arguments]
     code = main(arguments)
     sys.stdout.flush()
@@ -161,17 +204,21 @@ def become(arguments: list[str], environment: dict[str, str], folder: str, log: 
 
 
 def load() -> None:
-    """What a daemon loads before it serves."""
+    """What a daemon loads before it serves, and the commands."""
     import gc
     import tomllib  # noqa: F401
+    from importlib import import_module
+    from pkgutil import iter_modules
 
     from beetle.__main__ import _import_msgspec
 
     _import_msgspec()
-    import beetle.cli.app
-    import beetle.cli.commands
-    import beetle.cli.serve
-    import beetle.daemon  # noqa: F401
+    import beetle.cli
+    import beetle.client
+    import beetle.daemon
+
+    for each in iter_modules(beetle.cli.__path__, "beetle.cli."):
+        import_module(each.name)
 
     gc.collect()
     gc.freeze()

@@ -14,5 +14,5 @@ SALT = bytes(range(passphrase.SALT_BYTES))
 
 def test_a_key_is_scrypts_with_the_work_that_the_sealed_file_names() -> None:
     work = {"n": 16384, "r": 8, "p": 5}
-    assert {"n": passphrase.SCRYPT_N, "r": passphrase.SCRYPT_R, "p": passphrase.SCRYPT_P} == work
+    assert work == {"n": passphrase.SCRYPT_N, "r": passphrase.SCRYPT_R, "p": passphrase.SCRYPT_P}
     assert hashlib.scrypt(WORDS.encode(), salt=SALT, dklen=32, **work) == REAL(WORDS, SALT)
