@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -79,6 +80,7 @@ class Forker:
 
     def __init__(self) -> None:
         self._peer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._one_at_a_time = threading.Lock()
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
         with theirs:
             self._process = subprocess.Popen(
@@ -93,13 +95,14 @@ class Forker:
     ) -> Forked:
         """Run `beetle` with these arguments; `streams` are its input, output and errors."""
         wanted = json.dumps([list(arguments), dict(environment), str(folder)]).encode()
-        self._prctl(SUBREAPER, 1, 0, 0, 0)
-        try:
-            files = array.array("i", streams)
-            self._peer.sendmsg([wanted], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
-            pid = self._peer.recv(64)
-        finally:
-            self._prctl(SUBREAPER, 0, 0, 0, 0)
+        with self._one_at_a_time:
+            self._prctl(SUBREAPER, 1, 0, 0, 0)
+            try:
+                files = array.array("i", streams)
+                self._peer.sendmsg([wanted], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+                pid = self._peer.recv(64)
+            finally:
+                self._prctl(SUBREAPER, 0, 0, 0, 0)
         if not pid:
             raise RuntimeError(f"what forks daemons has ended with {self._process.wait()}")
         return Forked(int(pid))
