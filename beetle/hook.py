@@ -28,8 +28,8 @@ ANSWER = '{"continue":true}\n'
 INPUT_BYTES = 16 << 20
 INPUT_S = 1.0
 """A host that opens a pipe and says nothing is not waited for any longer."""
-TALK_S = 0.015
-"""So long a daemon may take to accept an event before it is spooled instead."""
+TALK_MS = 15
+"""So long a daemon may take to accept an event before it is spooled instead, unless $BEETLE_HOOK_MS says otherwise."""
 DRAIN_S = 0.008
 TEXT_BYTES = 60_000
 """Of a longer text the beginning is kept: hooks carry whole files, and every profile takes so much."""
@@ -87,7 +87,8 @@ def _run(arguments: list[str]) -> None:
     scope = {name: given[flag] for flag, name in (("--owner", "owner_id"), ("--agent", "agent_id")) if given.get(flag)}
     records = [{**request, "scope": scope, "sockets": sockets} for request in requests_of(found)]
     auth = _auth(given.get("--auth-file"))
-    link = Link.first(sockets, auth)
+    patience = os.environ.get("BEETLE_HOOK_MS", "")
+    link = Link.first(sockets, auth, (int(patience) if patience.isdecimal() else TALK_MS) / 1000)
     spool = spool_folder(os.environ)
     try:
         for record in records:
@@ -210,8 +211,12 @@ class Link:
         self._sent = 0
 
     @classmethod
-    def first(cls, sockets: Sequence[str], auth: dict[str, Any] | None, seconds: float = TALK_S) -> Link | None:
-        """To the first of these sockets at which somebody listens; None where nobody does."""
+    def first(cls, sockets: Sequence[str], auth: dict[str, Any] | None, seconds: float) -> Link | None:
+        """To the first of these sockets at which somebody listens; None where nobody does.
+
+        Args:
+            seconds: how long each answer may take.
+        """
         for path in sockets:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
             connection.settimeout(seconds)
