@@ -67,7 +67,11 @@ EDGES: dict[str, tuple[str, str]] = {
         "store.baseline_index",
         "",
     ),
-    "beetle.__main__": ("cli deploy.frozen", "msgspec"),
+    # A host waits for it at every turn, so it imports next to nothing.
+    "beetle.hook": ("packed", ""),
+    "beetle.packed": ("", ""),
+    "beetle.hook_events": ("contracts hook", ""),
+    "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
