@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 96),
     Case("memory recall --help", HELP, 104),
     Case("tui --help", HELP, 104),
-    Case("completion bash", f"{LEAN} {TALKS}", 137),
+    Case("completion bash", f"{LEAN} {TALKS}", 138),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 124),
     Case("--socket {none} status", LEAN, 150, 3),
     Case("--socket {socket} status", LEAN, 150),

@@ -29,7 +29,7 @@ GONE = frozenset(key for key, status in STATUS.items() if status.exit_code in (7
 
 def fill(parser: Parser) -> None:
     """Where the turns come from."""
-    from beetle.importing.hosts import HOSTS
+    from beetle.importing.items import HOSTS
 
     parser.add_argument("path", nargs="?", metavar="PATH", help="the host's transcript file, with --host")
     parser.add_argument(
@@ -140,7 +140,8 @@ def run(typed: Namespace) -> int:
 
 def _run_host(typed: Namespace, session: Session, host: str, path: str, stack: ExitStack) -> int:
     from beetle.importing.files import Found, opened
-    from beetle.importing.hosts import HOSTS, followed, read_host
+    from beetle.importing.hosts import followed, read_host
+    from beetle.importing.items import HOSTS
 
     if host not in HOSTS:
         raise InvalidRequest(reason=f"no host is called {host!r}", hint=f"known are: {', '.join(HOSTS)}")

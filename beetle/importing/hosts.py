@@ -11,15 +11,13 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from beetle.importing.files import Found, NoFile, Opened, opened
 from beetle.importing.formats import READERS
-from beetle.importing.items import Format, Items, LeftOut, Place, Problem, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import HOSTS, Items, LeftOut, Place, Problem, Spoken, ToolCall, ToolResult, Turn
 
-HOSTS: Mapping[str, Format] = {"claude-code": "claude-code", "codex": "codex", "gemini": "gemini"}
-"""What hosts are called, and the format of their files."""
 BRIEF_CHARS = 200
 BRIEFS = ("description", "command", "cmd", "file_path", "path", "query")
 CALLS = 128
