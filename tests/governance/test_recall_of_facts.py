@@ -148,7 +148,7 @@ def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held, stride
     commit(held.memory, turn("t1", *(f"Where is spare key number {number}?" for number in range(12))))
     for pressure in ("normal", "elevated", "critical"):
         facts = 0
-        for bound in range(0, 2000, 31 if pressure != "normal" else stride):
+        for bound in range(0, 2000, stride if pressure == "normal" else 31 if stride > 1 else 7):
             report = held.memory.project(user_query="spare key", system_max_len=bound, pressure=pressure)
             block = report.system_memory_block or ""
             assert len(block) <= bound
