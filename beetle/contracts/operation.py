@@ -49,6 +49,7 @@ TRANSPORT = Group("Access", "transport", "transports and their state")
 CARE = Group("Maintenance")
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
+SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")
 SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 

@@ -24,6 +24,7 @@ from beetle.contracts import (
     memory,
     private,
     remembering,
+    scheduler,
     skill_registry,
     skills,
     snapshots,
@@ -62,6 +63,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *event_log.OPERATIONS,
     *harness.OPERATIONS,
     *lifecycle.OPERATIONS,
+    *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
     *control.OPERATIONS,
 )
