@@ -54,6 +54,7 @@ CARE = Group("Maintenance")
 ADMIN = Group("Maintenance", "admin", "the store itself: rebuild what is derived")
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
+SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")
 SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 

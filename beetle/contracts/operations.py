@@ -26,6 +26,7 @@ from beetle.contracts import (
     memory,
     private,
     remembering,
+    scheduler,
     skill_registry,
     skills,
     snapshots,
@@ -68,6 +69,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *event_log.OPERATIONS,
     *harness.OPERATIONS,
     *lifecycle.OPERATIONS,
+    *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
     *control.OPERATIONS,
 )

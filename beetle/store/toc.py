@@ -36,7 +36,8 @@ SELECT toc_node, node_id, space, parent, members, starts, ends FROM toc_node
 WHERE level = 5 AND conversation = ? AND day = ?
 """
 NODE_COLUMNS = """
-SELECT toc_node, space, level, node_id, parent, starts, ends, conversation, day, version, stale, bullets, words, keywords
+SELECT toc_node, space, level, node_id, parent, starts, ends, conversation, day, version, stale, bullets, words,
+  keywords
 FROM toc_node
 """
 NODE_SQL = NODE_COLUMNS + "WHERE space = ? AND node_id = ?"
@@ -213,7 +214,7 @@ def place_of(tx: Reading, conversation: int) -> Place | None:
 
 
 def members(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
-    """The shared events of a conversation between two times (µs), both included, as a `Member`'s fields, in no order."""
+    """The shared events of a conversation between two times (µs, both included), as fields of a `Member`."""
     return list(tx.rows(MEMBERS_SQL, conversation, first, last))
 
 

@@ -74,7 +74,7 @@ class Segment(NamedTuple):
 
 
 def cut(day: Iterable[Member], before: Sequence[Member] = ()) -> list[Segment]:
-    """The segments of one day of a session: a pause of more than 30 minutes, 4,000 tokens and the end of the day end one.
+    """The segments of one day of a session: a pause of more than 30 minutes, or 4,000 tokens, end one.
 
     Args:
         before: the last events of the day before.

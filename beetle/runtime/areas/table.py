@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
+from beetle.runtime.areas import (
+    console,
+    daemon,
+    devices,
+    event_log,
+    maintain,
+    scheduled,
+    sealed_items,
+    tools,
+    transfers,
+)
 from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
 from beetle.runtime.areas.continuity import transfer
 from beetle.runtime.areas.erasure import forget
@@ -44,6 +54,7 @@ AREAS = (
     write,
     remember,
     maintain,
+    scheduled,
     sealed_items,
     inspect,
     recall,
