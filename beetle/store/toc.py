@@ -87,6 +87,11 @@ GRIP_SQL = """
 SELECT g.grip_id, g.segment, g.message, g.last_message, g.begins, g.ends, g.written FROM grip g
 WHERE g.space = ? AND g.grip_id = ?
 """
+NAMED_SQL = "SELECT at, message_id FROM message WHERE message = ?"
+WRITTEN_SQL = """
+SELECT grip_id, segment, message, last_message, begins, ends, written FROM grip
+WHERE segment = ? AND written IS NOT NULL ORDER BY grip
+"""
 TEXTS_SQL = """
 SELECT m.message, m.role, m.length, m.digest, b.content
 FROM json_each(?) j
@@ -345,6 +350,23 @@ def grips(tx: Reading, space: int, ids: Iterable[str]) -> dict[str, GripRow]:
 def grip(tx: Reading, space: int, grip_id: str) -> GripRow | None:
     """The grip of that id."""
     return tx.one(GripRow, GRIP_SQL, space, grip_id)
+
+
+def written_grips(tx: Reading, segment: int) -> list[GripRow]:
+    """What a model has written of a segment."""
+    return [GripRow(*row) for row in tx.rows(WRITTEN_SQL, segment)]
+
+
+def written_ids(tx: Reading, segment: int) -> list[str]:
+    """The ids of the bullets that a model has written of a segment."""
+    return [row[0] for row in tx.rows(WRITTEN_SQL, segment)]
+
+
+def named(tx: Reading, message: int) -> tuple[int, str]:
+    """Time (µs) and id of a message that is there."""
+    found = tx.row(NAMED_SQL, message)
+    assert found is not None
+    return found[0], found[1]
 
 
 def texts(tx: Reading, space: int, keys: Iterable[int]) -> list[TextRow]:

@@ -40,8 +40,8 @@ COMMON = frozenset(
     yeah yes okay ok hey hi hello thanks thank please sorry wow great good nice really well right like know think want
     going got get go went make made say said tell told see saw look one two lot much many thing things something
     anything time day today sure maybe let way back still even now new always never ever take need come came give first
-    last     sounds sound feel love glad happy hope awesome amazing cool haha lol thats dont its im ive been more some any all
-    bit kind keep kept try tried around about would could should youre were there here your our what will
+    last sounds sound feel love glad happy hope awesome amazing cool haha lol thats dont its im ive been more some any
+    all     bit kind keep kept try tried around about would could should youre were there here your our what will
     """.split()  # noqa: SIM905
 ) | frozenset((*MONTHS, *WEEKDAYS))
 """Words that name no subject. They stand beside the stop words of recall."""
