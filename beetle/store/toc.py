@@ -107,12 +107,16 @@ CROSS JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
   AND n.starts <= (m.at - (m.at % 1000 + 1000) % 1000) / 1000 AND n.ends >= (m.at - (m.at % 1000 + 1000) % 1000) / 1000
 WHERE m.message = ? AND m.visibility = 'shared' AND n.space = ? ORDER BY n.starts DESC, n.node_id DESC LIMIT 1
 """
+MESSAGE_NAMED_SQL = """
+SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
+WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
+"""
 DAYS_SQL = """
 SELECT DISTINCT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000 AS day
 FROM message WHERE visibility = 'shared' AND at >= ?
 """
 CUT_DAYS_SQL = "SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND day >= ?"
-FORGET_MEMBERS_SQL = "UPDATE toc_node SET members = NULL WHERE level = 5 AND conversation = ? AND day = ?"
+ALL_STALE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE ends >= ?"
 VERSIONS_SQL = "SELECT space, node_id, version FROM toc_node"
 COUNTS_SQL = "SELECT count(*) FROM toc_node WHERE space = ?"
 GRIP_COUNT_SQL = "SELECT count(*) FROM grip WHERE space = ?"
@@ -379,6 +383,11 @@ def segment_of(tx: Reading, space: int, message: int) -> int | None:
     return tx.value(SEGMENT_OF_SQL, message, space)
 
 
+def message_named(tx: Reading, space: int, channel: str, conversation: str, message_id: str) -> int | None:
+    """The key of a message by its names."""
+    return tx.value(MESSAGE_NAMED_SQL, space, channel, conversation, message_id)
+
+
 def all_days(tx: Reading, first: int) -> list[Waiting]:
     """Every day of every conversation from a day on: those with events, and those that were cut."""
     found = {Waiting(*row) for row in tx.rows(DAYS_SQL, first * DAY_US)}
@@ -386,9 +395,9 @@ def all_days(tx: Reading, first: int) -> list[Waiting]:
     return sorted(found)
 
 
-def forget_members(tx: Writing, each: Waiting) -> None:
-    """Have each segment of a day made anew, whether its events changed or not."""
-    tx.run(FORGET_MEMBERS_SQL, *each)
+def make_all_stale(tx: Writing, since_ms: int) -> None:
+    """Have every node made anew that ends at a time or later."""
+    tx.run(ALL_STALE_SQL, since_ms)
 
 
 def versions(tx: Reading) -> dict[tuple[int, str], int]:
