@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from typing import Literal, overload
 
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
+    from beetle.contracts.capture import (
+        HostCoverageReport,
+        HostCoverageRequest,
+        HostKeyEnrollRequest,
+        HostKeyListReport,
+        HostKeyListRequest,
+        HostKeyReport,
+        HostKeyRevokeRequest,
+        MemoryCaptureTurnReport,
+        MemoryCaptureTurnRequest,
+        ToolCallSummary,
+    )
     from beetle.contracts.chain_agents import (
         ChainAddAgentAliasRequest,
         ChainAddAgentKeyRequest,
@@ -107,6 +119,13 @@ if TYPE_CHECKING:
         TransportUpdateRequest,
     )
     from beetle.contracts.event_log import EventLogReadReport, EventLogReadRequest
+    from beetle.contracts.events import (
+        Event,
+        EventIngestReport,
+        EventIngestRequest,
+        EventRangeReport,
+        EventRangeRequest,
+    )
     from beetle.contracts.evolve import (
         EvolveListReport,
         EvolveListRequest,
@@ -227,6 +246,22 @@ if TYPE_CHECKING:
         SnapshotVerifyReport,
         SnapshotVerifyRequest,
     )
+    from beetle.contracts.toc import (
+        AdminRebuildTocReport,
+        AdminRebuildTocRequest,
+        GripExpandReport,
+        GripExpandRequest,
+        TocBrowseReport,
+        TocBrowseRequest,
+        TocNodeReport,
+        TocNodeRequest,
+        TocRootReport,
+        TocRootRequest,
+        TocSearchChildrenReport,
+        TocSearchChildrenRequest,
+        TocSearchNodeReport,
+        TocSearchNodeRequest,
+    )
     from beetle.contracts.tool_registries import (
         ToolEntry,
         ToolRegistryDeleteRequest,
@@ -277,7 +312,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 110
+OPERATION_COUNT = 124
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -430,6 +465,8 @@ class OperationMethods(ABC):
             since: datetime | str | None = None,
             until: datetime | str | None = None,
             as_of: datetime | str | None = None,
+            asked_at: datetime | str | None = None,
+            path: Literal["direct", "toc"] = "direct",
         ) -> MemoryRecallReport: ...
         @overload
         def recall(
@@ -444,6 +481,8 @@ class OperationMethods(ABC):
             since: datetime | str | None = None,
             until: datetime | str | None = None,
             as_of: datetime | str | None = None,
+            asked_at: datetime | str | None = None,
+            path: Literal["direct", "toc"] = "direct",
         ) -> MemoryRecallReport: ...
 
     def recall(self, request: MemoryRecallRequest | str | None = None, /, **fields: Any) -> MemoryRecallReport:
@@ -459,6 +498,8 @@ class OperationMethods(ABC):
             since: not before (default None).
             until: not after (default None).
             as_of: recall as of this time (default None).
+            asked_at: when the query was asked: what `last week` in it counts from; default: now (default None).
+            path: toc: by the table of contents, from years down to segments (default direct).
 
         Returns:
             `hits` is the fused list, best first; the lists by plane hold the same hits apart.
@@ -4325,6 +4366,655 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("transcript.repair_safe", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def capture_turn(self, request: MemoryCaptureTurnRequest, /) -> MemoryCaptureTurnReport: ...
+        @overload
+        def capture_turn(
+            self,
+            /,
+            *,
+            host_session_id: str,
+            host_turn_index: int,
+            role: Literal["user", "assistant", "tool_use", "tool_result", "system", "other"],
+            content: str,
+            host_kind: str | None = None,
+            host_version: str | None = None,
+            tool_calls: Sequence[ToolCallSummary | Mapping[str, Any]] | None = None,
+            timestamp_iso: datetime | str | None = None,
+            host_signature_b64: str | None = None,
+            host_pubkey_b64: str | None = None,
+            namespace: str | None = None,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> MemoryCaptureTurnReport: ...
+        @overload
+        def capture_turn(
+            self,
+            host_session_id: str,
+            /,
+            *,
+            host_turn_index: int,
+            role: Literal["user", "assistant", "tool_use", "tool_result", "system", "other"],
+            content: str,
+            host_kind: str | None = None,
+            host_version: str | None = None,
+            tool_calls: Sequence[ToolCallSummary | Mapping[str, Any]] | None = None,
+            timestamp_iso: datetime | str | None = None,
+            host_signature_b64: str | None = None,
+            host_pubkey_b64: str | None = None,
+            namespace: str | None = None,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> MemoryCaptureTurnReport: ...
+
+    def capture_turn(
+        self, request: MemoryCaptureTurnRequest | str | None = None, /, **fields: Any
+    ) -> MemoryCaptureTurnReport:
+        """Keep one turn of a host's session as evidence, once: (host_session_id, host_turn_index) names it.
+
+        The session is a conversation whose channel is `host_kind`.
+
+        Args:
+            host_session_id: the host's id of the session; the same for all of its turns (required; at least 1
+                character; at most 256 characters; no control characters).
+            host_turn_index: number of the turn in its session, from 0; any order, gaps allowed (required; at least
+                0; at most 9,223,372,036,854,775,807).
+            role: who speaks (required).
+            content: the text; stored byte for byte, may be empty (required; at most the profile's
+                message_content_bytes).
+            host_kind: what the host is; default: `unknown` (default None; at least 1 character; at most 256
+                characters; no control characters).
+            host_version: version of the host (default None; at most 256 characters; no control characters).
+            tool_calls: tools that the turn calls, in order (default None; at most 128 items).
+            timestamp_iso: when the turn was; default: now (default None).
+            host_signature_b64: Ed25519 signature of session, index in decimal, role and content, joined by one zero
+                byte (default None; at least 1 character; at most 256 characters; no control characters).
+            host_pubkey_b64: the enrolled key of the signature, 32 bytes; with it or not at all (default None; at
+                least 1 character; at most 256 characters; no control characters).
+            namespace: label of the turn, such as `team/api`; never a memory space (default None; at least 1
+                character; at most 512 characters; no control characters).
+            metadata: values that the host keeps with the turn, any JSON object of 65,536 bytes at most (default
+                None).
+
+        Returns:
+            `memory_id` is the ref of the turn's message. `dedup_hit`: the turn was there already, and nothing was
+                written. `content_mismatch`: the turn that is there has another role, content or tool calls; the
+                first ones stay. It is false where the caller may not see them. `memory_deleted`: the content of the
+                turn was deleted, and stays so. `elapsed_ms` is the time that the runtime took.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `capture`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("turn.capture", "host_session_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def host_coverage(self, request: HostCoverageRequest, /) -> HostCoverageReport: ...
+        @overload
+        def host_coverage(
+            self,
+            /,
+            *,
+            host_kind: str | None = None,
+            host_session_id: str | None = None,
+            limit: int = 50,
+        ) -> HostCoverageReport: ...
+        @overload
+        def host_coverage(
+            self,
+            host_kind: str | None,
+            /,
+            *,
+            host_session_id: str | None = None,
+            limit: int = 50,
+        ) -> HostCoverageReport: ...
+
+    def host_coverage(
+        self, request: HostCoverageRequest | str | None | None = None, /, **fields: Any
+    ) -> HostCoverageReport:
+        """Report what each host has captured: turns, gaps, duplicates, signatures, versions.
+
+        Args:
+            host_kind: this host kind only (default None; at least 1 character; at most 256 characters; no control
+                characters).
+            host_session_id: this session only (default None; at least 1 character; at most 256 characters; no
+                control characters).
+            limit: most sessions with gaps to list (default 50; at least 1; clipped at the profile's page_limit).
+
+        Returns:
+            `hosts` by host kind; `incomplete` are the sessions with the most gaps; `has_more`: there are more of
+                those.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `capture`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("host.coverage", "host_kind", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def enroll_host_key(self, request: HostKeyEnrollRequest, /) -> HostKeyReport: ...
+        @overload
+        def enroll_host_key(
+            self,
+            /,
+            *,
+            host_pubkey_b64: str,
+            label: str,
+            host_kind: str | None = None,
+        ) -> HostKeyReport: ...
+        @overload
+        def enroll_host_key(
+            self,
+            host_pubkey_b64: str,
+            /,
+            *,
+            label: str,
+            host_kind: str | None = None,
+        ) -> HostKeyReport: ...
+
+    def enroll_host_key(self, request: HostKeyEnrollRequest | str | None = None, /, **fields: Any) -> HostKeyReport:
+        """Let a host sign the turns that it captures into this memory space.
+
+        Args:
+            host_pubkey_b64: the Ed25519 public key: 32 bytes in padded base64 (required; at least 1 character; at
+                most 256 characters; no control characters).
+            label: what people call the host (required; at least 1 character; at most 256 characters; no control
+                characters).
+            host_kind: the key signs turns of this host kind only (default None; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            The key as it is now; `changed` in `lifecycle` says whether anything was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("host_key.enroll", "host_pubkey_b64", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def revoke_host_key(self, request: HostKeyRevokeRequest, /) -> HostKeyReport: ...
+        @overload
+        def revoke_host_key(
+            self,
+            /,
+            *,
+            host_key: str,
+        ) -> HostKeyReport: ...
+        @overload
+        def revoke_host_key(
+            self,
+            host_key: str,
+            /,
+        ) -> HostKeyReport: ...
+
+    def revoke_host_key(self, request: HostKeyRevokeRequest | str | None = None, /, **fields: Any) -> HostKeyReport:
+        """Refuse what a key signs from now on; turns that it signed stay.
+
+        Args:
+            host_key: the key's fingerprint, or the key in base64 (required; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            The key as it is now; `changed` in `lifecycle` says whether anything was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("host_key.revoke", "host_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def list_host_keys(self, request: HostKeyListRequest, /) -> HostKeyListReport: ...
+        @overload
+        def list_host_keys(
+            self,
+            /,
+            *,
+            host_kind: str | None = None,
+            include_revoked: bool = True,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> HostKeyListReport: ...
+        @overload
+        def list_host_keys(
+            self,
+            host_kind: str | None,
+            /,
+            *,
+            include_revoked: bool = True,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> HostKeyListReport: ...
+
+    def list_host_keys(
+        self, request: HostKeyListRequest | str | None | None = None, /, **fields: Any
+    ) -> HostKeyListReport:
+        """List the keys of capturing hosts, in the order in which they were added.
+
+        Args:
+            host_kind: keys that sign turns of this host kind (default None; at least 1 character; at most 256
+                characters; no control characters).
+            include_revoked: also revoked keys (default True).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of keys.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("host_key.list", "host_kind", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def ingest_event(self, request: EventIngestRequest, /) -> EventIngestReport: ...
+        @overload
+        def ingest_event(
+            self,
+            /,
+            *,
+            event: Event | Mapping[str, Any],
+        ) -> EventIngestReport: ...
+        @overload
+        def ingest_event(
+            self,
+            event: Event | Mapping[str, Any],
+            /,
+        ) -> EventIngestReport: ...
+
+    def ingest_event(
+        self, request: EventIngestRequest | Event | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> EventIngestReport:
+        """Keep one event as evidence, once: what its id names already stays as it came first.
+
+        Args:
+            event: one event of a session (required).
+
+        Returns:
+            `created` false: an event of this id was there already, and nothing was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("event.ingest", "event", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def event_range(self, request: EventRangeRequest, /) -> EventRangeReport: ...
+        @overload
+        def event_range(
+            self,
+            /,
+            *,
+            from_timestamp_ms: int,
+            to_timestamp_ms: int,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventRangeReport: ...
+        @overload
+        def event_range(
+            self,
+            from_timestamp_ms: int,
+            /,
+            *,
+            to_timestamp_ms: int,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventRangeReport: ...
+
+    def event_range(self, request: EventRangeRequest | int | None = None, /, **fields: Any) -> EventRangeReport:
+        """Read what was said between two times, in the order of (timestamp_ms, event_id); both ends are included.
+
+        Turns that came in by other ways are events too: their ids are refs. They stand before ingested events of the
+        same millisecond.
+
+        Args:
+            from_timestamp_ms: from then on, milliseconds since the epoch (required; at least -62,135,596,800,000;
+                at most 253,402,300,799,999).
+            to_timestamp_ms: until then, included (required; at least -62,135,596,800,000; at most
+                253,402,300,799,999).
+            limit: maximum number; 0 or less: 50 (default 50; clipped at the profile's page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of events in order of time.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("event.range", "from_timestamp_ms", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def toc_root(self, request: TocRootRequest, /) -> TocRootReport: ...
+        @overload
+        def toc_root(
+            self,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> TocRootReport: ...
+        @overload
+        def toc_root(
+            self,
+            limit: int,
+            /,
+            *,
+            cursor: str | None = None,
+        ) -> TocRootReport: ...
+
+    def toc_root(self, request: TocRootRequest | int | None = None, /, **fields: Any) -> TocRootReport:
+        """List the years of the table of contents, newest first.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            Years that hold evidence, newest first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("toc.root", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def toc_node(self, request: TocNodeRequest, /) -> TocNodeReport: ...
+        @overload
+        def toc_node(
+            self,
+            /,
+            *,
+            node_id: str,
+        ) -> TocNodeReport: ...
+        @overload
+        def toc_node(
+            self,
+            node_id: str,
+            /,
+        ) -> TocNodeReport: ...
+
+    def toc_node(self, request: TocNodeRequest | str | None = None, /, **fields: Any) -> TocNodeReport:
+        """Show one node of the table of contents: a year, month, week, day or segment.
+
+        Args:
+            node_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most 256
+                characters).
+
+        Returns:
+            `node` is null where there is none of that id.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("toc.node", "node_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def toc_browse(self, request: TocBrowseRequest, /) -> TocBrowseReport: ...
+        @overload
+        def toc_browse(
+            self,
+            /,
+            *,
+            parent_id: str,
+            limit: int = 20,
+            continuation_token: str | None = None,
+        ) -> TocBrowseReport: ...
+        @overload
+        def toc_browse(
+            self,
+            parent_id: str,
+            /,
+            *,
+            limit: int = 20,
+            continuation_token: str | None = None,
+        ) -> TocBrowseReport: ...
+
+    def toc_browse(self, request: TocBrowseRequest | str | None = None, /, **fields: Any) -> TocBrowseReport:
+        """List the children of a node in order of time: months of a year, weeks, days, segments.
+
+        Args:
+            parent_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most
+                256 characters).
+            limit: maximum number; 0 or less: 20 (default 20; clipped at the profile's page_limit).
+            continuation_token: continuation_token of the previous page; anything else starts at the first (default
+                None; at most 64 characters).
+
+        Returns:
+            A page of children; none where the parent is unknown. `continuation_token` is there with `has_more`
+                alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("toc.browse", "parent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def toc_search_node(self, request: TocSearchNodeRequest, /) -> TocSearchNodeReport: ...
+        @overload
+        def toc_search_node(
+            self,
+            /,
+            *,
+            node_id: str,
+            query: str,
+            fields: Sequence[Literal["title", "summary", "bullets", "keywords"]] = ...,
+            limit: int = 10,
+        ) -> TocSearchNodeReport: ...
+        @overload
+        def toc_search_node(
+            self,
+            node_id: str,
+            /,
+            *,
+            query: str,
+            fields: Sequence[Literal["title", "summary", "bullets", "keywords"]] = ...,
+            limit: int = 10,
+        ) -> TocSearchNodeReport: ...
+
+    def toc_search_node(
+        self, request: TocSearchNodeRequest | str | None = None, /, **fields: Any
+    ) -> TocSearchNodeReport:
+        """Find the title, summary, bullets and keywords of one node that match a query, best first.
+
+        Args:
+            node_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most 256
+                characters).
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            fields: only these fields; none: all of them (default (); at most 4 items).
+            limit: maximum number; 0 or less: 10 (default 10; clipped at the profile's page_limit).
+
+        Returns:
+            `matched` says whether anything did.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("toc.search_node", "node_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def toc_search_children(self, request: TocSearchChildrenRequest, /) -> TocSearchChildrenReport: ...
+        @overload
+        def toc_search_children(
+            self,
+            /,
+            *,
+            query: str,
+            parent_id: str | None = None,
+            child_level: Literal["year", "month", "week", "day", "segment"] | None = None,
+            limit: int = 10,
+        ) -> TocSearchChildrenReport: ...
+        @overload
+        def toc_search_children(
+            self,
+            query: str,
+            /,
+            *,
+            parent_id: str | None = None,
+            child_level: Literal["year", "month", "week", "day", "segment"] | None = None,
+            limit: int = 10,
+        ) -> TocSearchChildrenReport: ...
+
+    def toc_search_children(
+        self, request: TocSearchChildrenRequest | str | None = None, /, **fields: Any
+    ) -> TocSearchChildrenReport:
+        """Find the children of a node, or the nodes of a level, whose events recall finds for a query, best first.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            parent_id: the node; without one, years or the level (default None; at least 1 character; at most 256
+                characters).
+            child_level: level of the nodes; default: the one below the parent, or years (default None).
+            limit: maximum number; 0 or less: 10 (default 10; clipped at the profile's page_limit).
+
+        Returns:
+            Nodes by the recall scores of their events, best first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("toc.search_children", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def expand_grip(self, request: GripExpandRequest, /) -> GripExpandReport: ...
+        @overload
+        def expand_grip(
+            self,
+            /,
+            *,
+            grip_id: str,
+            events_before: int = 3,
+            events_after: int = 3,
+        ) -> GripExpandReport: ...
+        @overload
+        def expand_grip(
+            self,
+            grip_id: str,
+            /,
+            *,
+            events_before: int = 3,
+            events_after: int = 3,
+        ) -> GripExpandReport: ...
+
+    def expand_grip(self, request: GripExpandRequest | str | None = None, /, **fields: Any) -> GripExpandReport:
+        """Show the events that a bullet rests on, with the events of the same session before and after them.
+
+        Args:
+            grip_id: id of the grip (required; at least 1 character; at most 256 characters).
+            events_before: events of the session around the excerpt; below 0 counts as 0 (default 3; clipped at the
+                profile's page_limit).
+            events_after: events of the session around the excerpt; below 0 counts as 0 (default 3; clipped at the
+                profile's page_limit).
+
+        Returns:
+            All in the session's order of time. Without a grip of that id, null and no events.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("grip.expand", "grip_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def rebuild_toc(self, request: AdminRebuildTocRequest, /) -> AdminRebuildTocReport: ...
+        @overload
+        def rebuild_toc(
+            self,
+            /,
+            *,
+            from_date: str | None = None,
+            dry_run: bool = False,
+        ) -> AdminRebuildTocReport: ...
+        @overload
+        def rebuild_toc(
+            self,
+            from_date: str | None,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> AdminRebuildTocReport: ...
+
+    def rebuild_toc(
+        self, request: AdminRebuildTocRequest | str | None | None = None, /, **fields: Any
+    ) -> AdminRebuildTocReport:
+        """Make the table of contents of every space anew from its events; what is as it was stays untouched.
+
+        Args:
+            from_date: from this day on, YYYY-MM-DD in UTC; default: all (default None; at least 10 characters; at
+                most 10 characters).
+            dry_run: count the days that would be made anew, and change nothing (default False).
+
+        Returns:
+            `days` counts days of sessions that were, or would be, made anew, `nodes` what there is now,
+                `changed_nodes` those that became others, came or went.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `admin`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("admin.rebuild_toc", "from_date", request, fields)
 
     if TYPE_CHECKING:
 

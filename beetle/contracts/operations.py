@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from beetle.contracts import (
     agent_skills,
+    capture,
     chain_agents,
     chain_writes,
     chains,
@@ -14,6 +15,7 @@ from beetle.contracts import (
     control,
     devices,
     event_log,
+    events,
     evolve,
     forgetting,
     governance,
@@ -28,6 +30,7 @@ from beetle.contracts import (
     skill_registry,
     skills,
     snapshots,
+    toc,
     tool_registries,
     transcript,
     transcript_repair,
@@ -56,6 +59,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *chain_agents.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
+    *capture.OPERATIONS,
+    *events.OPERATIONS,
+    *toc.OPERATIONS,
     *private.OPERATIONS,
     *evolve.OPERATIONS,
     *console.OPERATIONS,

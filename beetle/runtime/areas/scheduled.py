@@ -22,6 +22,7 @@ from beetle.contracts.scheduler import (
 from beetle.runtime.areas import recovery, verification
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.snapshots import snapshots
+from beetle.runtime.areas.toc import building
 from beetle.runtime.host.scheduled_job import Job
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -84,6 +85,18 @@ def verify(invocation: Invocation) -> int:
 
 
 JOBS: tuple[Job, ...] = (
+    Job(
+        "outbox-processor", "0 * * * * *", building.cut_waiting,
+        "cuts the days of sessions whose events have changed into segments of the table of contents",
+    ),
+    Job(
+        "segment-summarizer", "0 */15 * * * *", building.summarize_segments,
+        "chooses bullets and keywords of the segments that have changed", timeout_s=1800,
+    ),
+    Job(
+        "hourly-rollup", "0 0 * * * *", building.roll_up,
+        "sums up the days, weeks, months and years whose segments have changed", timeout_s=1800,
+    ),
     Job(
         "deferred-governance", "0 0 * * * *", do_deferred,
         "maintains conversations whose maintenance was left for later; also as soon as one is due",

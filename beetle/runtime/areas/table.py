@@ -15,6 +15,7 @@ from beetle.runtime.areas import (
     tools,
     transfers,
 )
+from beetle.runtime.areas.capture import coverage, events, host_keys, turns
 from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
 from beetle.runtime.areas.continuity import transfer
 from beetle.runtime.areas.erasure import forget
@@ -26,9 +27,15 @@ from beetle.runtime.areas.recall import inspect, recall
 from beetle.runtime.areas.registry import skill_registry
 from beetle.runtime.areas.skills import agent_skills, runtime_skills
 from beetle.runtime.areas.snapshots import snapshots
+from beetle.runtime.areas.toc import expanding, rebuilding, searching
+from beetle.runtime.areas.toc import reading as toc_reading
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS = (
+    toc_reading,
+    searching,
+    expanding,
+    rebuilding,
     agents,
     ending,
     reading,
@@ -43,6 +50,10 @@ AREAS = (
     forget,
     repair,
     transcript,
+    turns,
+    host_keys,
+    coverage,
+    events,
     evolve,
     long_term,
     mutate,
