@@ -18,6 +18,8 @@ WORD = "zanzibar"
 TALK: Plain = {"conversation": CONVERSATION}
 HOST: Plain = {**TALK, "view": "host_ui"}
 SAID = talk(turn("t1", f"the {WORD} secret", host_refs=[{"kind": "task", "ref_id": WORD}]), turn("t2", "thank you"))
+SAID_DAY = "toc:day:2024-05-01"
+"""The day that `SAID` was said."""
 SKILL = write(skill(WORD, content=f"the {WORD} way"))
 FACT = candidates(candidate("c", f"the {WORD} secret", topic=WORD))
 CLAIM = candidates(candidate("w", f"the {WORD} secret waits", topic=f"{WORD} waits", authority="assistant_claimed"))
@@ -34,6 +36,12 @@ UPLOAD = {
 }
 PROPOSAL = {"proposal_id": "p1", "kind": "skill_edit", "target": WORD, "change": {"title": "T"}, "rationale": "shorter"}
 NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
+CAPTURED: Plain = {"host_session_id": WORD, "host_turn_index": 0, "role": "user", "content": f"the {WORD} secret"}
+EVENT: Plain = {"event_id": WORD, "session_id": WORD, "timestamp_ms": 1738281600000, "event_type": "user_message"}
+INGESTED: Plain = {"event": {**EVENT, "text": f"the {WORD} secret"}}
+BETWEEN: Plain = {"from_timestamp_ms": 0, "to_timestamp_ms": 1738281600000}
+HOST_KEY = base64.b64encode(bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")).decode()
+ENROLLED: Plain = {"host_pubkey_b64": HOST_KEY, "label": "laptop"}
 NOBODY = "nothing-of-this-name"
 NO_SNAPSHOT = "s-0000000000000000"
 
@@ -70,6 +78,10 @@ class Prepared:
         return self["device"]["device"]["device_id"]
 
     @property
+    def grip(self) -> str:
+        return self["day"]["node"]["bullets"][0]["grip_ids"][0]
+
+    @property
     def snapshot(self) -> str:
         return self["snapshot"]["snapshot"]["snapshot_id"]
 
@@ -104,6 +116,11 @@ PREPARATIONS: Mapping[str, Preparation] = {
     ),
     "uploaded": Preparation("skill_registry.upload", UPLOAD),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
+    "captured": Preparation("turn.capture", CAPTURED),
+    "event": Preparation("event.ingest", INGESTED),
+    "table of contents": Preparation("admin.rebuild_toc", {}, ("conversation",)),
+    "day": Preparation("toc.node", {"node_id": SAID_DAY}, ("table of contents",)),
+    "host key": Preparation("host_key.enroll", ENROLLED),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "paused job": Preparation("scheduler.pause", {"job_name": "retention"}),
     "resumed job": Preparation("scheduler.resume", {"job_name": "optimize"}),
@@ -398,6 +415,45 @@ CASES: tuple[Case, ...] = (
     # There is nothing to mend, so nothing changes: tests/governance/test_repair.py breaks things.
     Case("transcript.repair_safe", {}, ("conversation",), stranger=(Asked({}), Asked(TALK, "not_found")),
          quiet=(Asked({"dry_run": True}),)),
+    Case("turn.capture", CAPTURED, changes=True, says="words",
+         stranger=(Asked({**CAPTURED, "content": "another's words"}),),
+         wrong=(({**CAPTURED, "role": "robot"}, "role"), ({**CAPTURED, "host_turn_index": -1}, "host_turn_index"),
+                ({**CAPTURED, "host_turn_index": 2**63}, "host_turn_index"), ({**CAPTURED, "metadata": []}, "metadata"),
+                ({**CAPTURED, "host_session_id": "a\0b"}, "host_session_id"),
+                ({**CAPTURED, "host_pubkey_b64": HOST_KEY}, "host_signature_b64")),
+         over=(({**CAPTURED, "content": "x" * (2**18 + 1)}, "content"),)),
+    Case("host.coverage", {}, ("captured",), wrong=(({"limit": 0}, "limit"),)),
+    Case("host_key.enroll", ENROLLED, changes=True, who="operator",
+         wrong=(({**ENROLLED, "host_pubkey_b64": "AA=="}, "host_pubkey_b64"), ({"label": "x"}, "host_pubkey_b64"))),
+    Case("host_key.list", {}, ("host key",)),
+    Case("host_key.revoke", {"host_key": HOST_KEY}, ("host key",), changes=True, who="operator",
+         stranger=(Asked({"host_key": "0" * 16}, "not_found"),), quiet=(Asked({"host_key": "0" * 16}, "not_found"),)),
+    Case("event.ingest", INGESTED, changes=True, says="words",
+         stranger=(Asked({"event": {**EVENT, "text": "another's words"}}),),
+         wrong=(({"event": {**EVENT, "event_id": ""}}, "event.event_id"), ({}, "event"),
+                ({"event": {**EVENT, "session_id": ""}}, "event.session_id"),
+                ({"event": {**EVENT, "timestamp_ms": 2**60}}, "event.timestamp_ms"),
+                ({"event": {**EVENT, "event_type": "unspecified"}}, "event.event_type")),
+         over=(({"event": {**EVENT, "text": "x" * (2**18 + 1)}}, "event.text"),)),
+    Case("event.range", BETWEEN, ("event",), says="words", stranger=(Asked(BETWEEN),),
+         wrong=(({"from_timestamp_ms": 0}, "to_timestamp_ms"),)),
+    Case("toc.root", {}, ("table of contents",), says="words", stranger=(Asked({}),), wrong=(({"limit": 0}, "limit"),)),
+    Case("toc.node", {"node_id": SAID_DAY}, ("table of contents",), says="words",
+         stranger=(Asked({"node_id": SAID_DAY}),), wrong=(({"node_id": ""}, "node_id"),)),
+    Case("toc.browse", {"parent_id": SAID_DAY}, ("table of contents",), says="words",
+         stranger=(Asked({"parent_id": SAID_DAY}),), wrong=(({"parent_id": ""}, "parent_id"),)),
+    Case("toc.search_node", {"node_id": SAID_DAY, "query": WORD}, ("table of contents",), says="words",
+         stranger=(Asked({"node_id": SAID_DAY, "query": WORD}, "not_found"),),
+         wrong=(({"node_id": SAID_DAY, "query": " "}, "query"),
+                ({"node_id": SAID_DAY, "query": "x", "fields": ["text"]}, "fields[0]")),
+         over=(({"node_id": SAID_DAY, "query": LONG_QUERY}, "query"),)),
+    Case("toc.search_children", {"query": WORD}, ("table of contents",), says="words",
+         stranger=(Asked({"query": WORD}), Asked({"query": WORD, "parent_id": SAID_DAY}, "not_found")),
+         wrong=(({"query": "x", "child_level": "hour"}, "child_level"),), over=(({"query": LONG_QUERY}, "query"),)),
+    Case("grip.expand", lambda got: {"grip_id": got.grip}, says="words",
+         stranger=(Asked(lambda got: {"grip_id": got.grip}),), wrong=(({"grip_id": ""}, "grip_id"),)),
+    Case("admin.rebuild_toc", {}, ("conversation",), changes=True, who="operator",
+         stranger=(Asked({"dry_run": True}),), wrong=(({"from_date": "2026-02-30"}, "from_date"),)),
     # Over the socket nobody is the owner whom the configuration does not name.
     Case("private.list", {}, ("private record",), who="owner", stranger=(Asked({}, "forbidden"),)),
     Case("private.get", lambda got: {"record_id": got.record}, who="owner", says="words",
