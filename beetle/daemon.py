@@ -63,7 +63,7 @@ def serve(
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
-        jobs = start_jobs(opened, principals.by_name)
+        start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
@@ -76,7 +76,7 @@ def serve(
             notifier.say("STOPPING=1")
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
-            stop_jobs(opened, jobs)
+            stop_jobs(opened)
             server.stop()
         # Before the daemon's last row, which a reader of the log takes for the end of it.
         opened.dispatcher.refusals.finish()
@@ -119,8 +119,8 @@ def _wait(
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
             log.info("configuration read again: its principals hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica) != (
-                config.daemon, config.agent_skills, config.model, config.replica
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.scheduler) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.scheduler
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 

@@ -19,6 +19,7 @@ from beetle.cli import (
     render_private,
     render_registry,
     render_repair,
+    render_scheduler,
     render_waiting,
 )
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
@@ -425,6 +426,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_registry.RENDERERS,
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
+    **render_scheduler.RENDERERS,
     **render_waiting.RENDERERS,
 }
 """Report type, or the parent of several, to what renders it. Others are shown as JSON."""

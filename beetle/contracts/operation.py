@@ -42,7 +42,7 @@ LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, 
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
 CAPTURE = Group("Memory", "host", "turns that hosts deliver: capture one, report their coverage")
 EVENT = Group("Memory", "event", "events of sessions: ingest them")
-QUERY = Group("Memory", "query", "the past by time: events between two times")
+QUERY = Group("Memory", "query", "the past by time: the table of contents, events between two times")
 GOVERNANCE = Group("Memory", "governance", "candidates and jobs that wait: list, accept, reject, retry")
 PRIVATE = Group("Memory", "private", "the private plane, for its owner")
 EVOLVE = Group("Memory", "evolve", "proposed changes: preview, then apply or withdraw them")
@@ -51,8 +51,10 @@ DEVICE = Group("Access", "device", "devices that authenticate with their own key
 HOST_KEY = Group("Access", "host-key", "keys with which hosts sign the turns that they capture")
 TRANSPORT = Group("Access", "transport", "transports and their state")
 CARE = Group("Maintenance")
+ADMIN = Group("Maintenance", "admin", "the store itself: rebuild what is derived")
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
+SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")
 SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 
