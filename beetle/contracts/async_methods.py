@@ -236,6 +236,22 @@ if TYPE_CHECKING:
         SnapshotVerifyReport,
         SnapshotVerifyRequest,
     )
+    from beetle.contracts.toc import (
+        AdminRebuildTocReport,
+        AdminRebuildTocRequest,
+        GripExpandReport,
+        GripExpandRequest,
+        TocBrowseReport,
+        TocBrowseRequest,
+        TocNodeReport,
+        TocNodeRequest,
+        TocRootReport,
+        TocRootRequest,
+        TocSearchChildrenReport,
+        TocSearchChildrenRequest,
+        TocSearchNodeReport,
+        TocSearchNodeRequest,
+    )
     from beetle.contracts.tool_registries import (
         ToolEntry,
         ToolRegistryDeleteRequest,
@@ -438,6 +454,8 @@ class AsyncOperationMethods(ABC):
             since: datetime | str | None = None,
             until: datetime | str | None = None,
             as_of: datetime | str | None = None,
+            asked_at: datetime | str | None = None,
+            path: Literal["direct", "toc"] = "direct",
         ) -> MemoryRecallReport: ...
         @overload
         async def recall(
@@ -452,6 +470,8 @@ class AsyncOperationMethods(ABC):
             since: datetime | str | None = None,
             until: datetime | str | None = None,
             as_of: datetime | str | None = None,
+            asked_at: datetime | str | None = None,
+            path: Literal["direct", "toc"] = "direct",
         ) -> MemoryRecallReport: ...
 
     async def recall(self, request: MemoryRecallRequest | str | None = None, /, **fields: Any) -> MemoryRecallReport:
@@ -467,6 +487,8 @@ class AsyncOperationMethods(ABC):
             since: not before (default None).
             until: not after (default None).
             as_of: recall as of this time (default None).
+            asked_at: when the query was asked: what `last week` in it counts from; default: now (default None).
+            path: toc: by the table of contents, from years down to segments (default direct).
 
         Returns:
             `hits` is the fused list, best first; the lists by plane hold the same hits apart.
@@ -4728,6 +4750,306 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("event.range", "from_timestamp_ms", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def toc_root(self, request: TocRootRequest, /) -> TocRootReport: ...
+        @overload
+        async def toc_root(
+            self,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> TocRootReport: ...
+        @overload
+        async def toc_root(
+            self,
+            limit: int,
+            /,
+            *,
+            cursor: str | None = None,
+        ) -> TocRootReport: ...
+
+    async def toc_root(self, request: TocRootRequest | int | None = None, /, **fields: Any) -> TocRootReport:
+        """List the years of the table of contents, newest first.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            Years that hold evidence, newest first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("toc.root", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def toc_node(self, request: TocNodeRequest, /) -> TocNodeReport: ...
+        @overload
+        async def toc_node(
+            self,
+            /,
+            *,
+            node_id: str,
+        ) -> TocNodeReport: ...
+        @overload
+        async def toc_node(
+            self,
+            node_id: str,
+            /,
+        ) -> TocNodeReport: ...
+
+    async def toc_node(self, request: TocNodeRequest | str | None = None, /, **fields: Any) -> TocNodeReport:
+        """Show one node of the table of contents: a year, month, week, day or segment.
+
+        Args:
+            node_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most 256
+                characters).
+
+        Returns:
+            `node` is null where there is none of that id.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("toc.node", "node_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def toc_browse(self, request: TocBrowseRequest, /) -> TocBrowseReport: ...
+        @overload
+        async def toc_browse(
+            self,
+            /,
+            *,
+            parent_id: str,
+            limit: int = 20,
+            continuation_token: str | None = None,
+        ) -> TocBrowseReport: ...
+        @overload
+        async def toc_browse(
+            self,
+            parent_id: str,
+            /,
+            *,
+            limit: int = 20,
+            continuation_token: str | None = None,
+        ) -> TocBrowseReport: ...
+
+    async def toc_browse(self, request: TocBrowseRequest | str | None = None, /, **fields: Any) -> TocBrowseReport:
+        """List the children of a node in order of time: months of a year, weeks, days, segments.
+
+        Args:
+            parent_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most
+                256 characters).
+            limit: maximum number; 0 or less: 20 (default 20; clipped at the profile's page_limit).
+            continuation_token: continuation_token of the previous page; anything else starts at the first (default
+                None; at most 64 characters).
+
+        Returns:
+            A page of children; none where the parent is unknown. `continuation_token` is there with `has_more`
+                alone.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("toc.browse", "parent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def toc_search_node(self, request: TocSearchNodeRequest, /) -> TocSearchNodeReport: ...
+        @overload
+        async def toc_search_node(
+            self,
+            /,
+            *,
+            node_id: str,
+            query: str,
+            fields: Sequence[Literal["title", "summary", "bullets", "keywords"]] = ...,
+            limit: int = 10,
+        ) -> TocSearchNodeReport: ...
+        @overload
+        async def toc_search_node(
+            self,
+            node_id: str,
+            /,
+            *,
+            query: str,
+            fields: Sequence[Literal["title", "summary", "bullets", "keywords"]] = ...,
+            limit: int = 10,
+        ) -> TocSearchNodeReport: ...
+
+    async def toc_search_node(
+        self, request: TocSearchNodeRequest | str | None = None, /, **fields: Any
+    ) -> TocSearchNodeReport:
+        """Find the title, summary, bullets and keywords of one node that match a query, best first.
+
+        Args:
+            node_id: id of a node: toc:year:2026, toc:week:2026-W05, … (required; at least 1 character; at most 256
+                characters).
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            fields: only these fields; none: all of them (default (); at most 4 items).
+            limit: maximum number; 0 or less: 10 (default 10; clipped at the profile's page_limit).
+
+        Returns:
+            `matched` says whether anything did.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("toc.search_node", "node_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def toc_search_children(self, request: TocSearchChildrenRequest, /) -> TocSearchChildrenReport: ...
+        @overload
+        async def toc_search_children(
+            self,
+            /,
+            *,
+            query: str,
+            parent_id: str | None = None,
+            child_level: Literal["year", "month", "week", "day", "segment"] | None = None,
+            limit: int = 10,
+        ) -> TocSearchChildrenReport: ...
+        @overload
+        async def toc_search_children(
+            self,
+            query: str,
+            /,
+            *,
+            parent_id: str | None = None,
+            child_level: Literal["year", "month", "week", "day", "segment"] | None = None,
+            limit: int = 10,
+        ) -> TocSearchChildrenReport: ...
+
+    async def toc_search_children(
+        self, request: TocSearchChildrenRequest | str | None = None, /, **fields: Any
+    ) -> TocSearchChildrenReport:
+        """Find the children of a node, or the nodes of a level, whose events recall finds for a query, best first.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            parent_id: the node; without one, years or the level (default None; at least 1 character; at most 256
+                characters).
+            child_level: level of the nodes; default: the one below the parent, or years (default None).
+            limit: maximum number; 0 or less: 10 (default 10; clipped at the profile's page_limit).
+
+        Returns:
+            Nodes by the recall scores of their events, best first.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("toc.search_children", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def expand_grip(self, request: GripExpandRequest, /) -> GripExpandReport: ...
+        @overload
+        async def expand_grip(
+            self,
+            /,
+            *,
+            grip_id: str,
+            events_before: int = 3,
+            events_after: int = 3,
+        ) -> GripExpandReport: ...
+        @overload
+        async def expand_grip(
+            self,
+            grip_id: str,
+            /,
+            *,
+            events_before: int = 3,
+            events_after: int = 3,
+        ) -> GripExpandReport: ...
+
+    async def expand_grip(self, request: GripExpandRequest | str | None = None, /, **fields: Any) -> GripExpandReport:
+        """Show the events that a bullet rests on, with the events of the same session before and after them.
+
+        Args:
+            grip_id: id of the grip (required; at least 1 character; at most 256 characters).
+            events_before: events of the session around the excerpt; below 0 counts as 0 (default 3; clipped at the
+                profile's page_limit).
+            events_after: events of the session around the excerpt; below 0 counts as 0 (default 3; clipped at the
+                profile's page_limit).
+
+        Returns:
+            All in the session's order of time. Without a grip of that id, null and no events.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `toc`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("grip.expand", "grip_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def rebuild_toc(self, request: AdminRebuildTocRequest, /) -> AdminRebuildTocReport: ...
+        @overload
+        async def rebuild_toc(
+            self,
+            /,
+            *,
+            from_date: str | None = None,
+            dry_run: bool = False,
+        ) -> AdminRebuildTocReport: ...
+        @overload
+        async def rebuild_toc(
+            self,
+            from_date: str | None,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> AdminRebuildTocReport: ...
+
+    async def rebuild_toc(
+        self, request: AdminRebuildTocRequest | str | None | None = None, /, **fields: Any
+    ) -> AdminRebuildTocReport:
+        """Make the table of contents of every space anew from its events; what is as it was stays untouched.
+
+        Args:
+            from_date: from this day on, YYYY-MM-DD in UTC; default: all (default None; at least 10 characters; at
+                most 10 characters).
+            dry_run: count the days that would be made anew, and change nothing (default False).
+
+        Returns:
+            `days` counts days of sessions that were, or would be, made anew, `nodes` what there is now,
+                `changed_nodes` those that became others, came or went.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `admin`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("admin.rebuild_toc", "from_date", request, fields)
 
     if TYPE_CHECKING:
 

@@ -93,10 +93,19 @@ class MemoryRecallRequest(Request, frozen=True, kw_only=True):
     since: Annotated[Time, Meta(description="not before")] | None = None
     until: Annotated[Time, Meta(description="not after")] | None = None
     as_of: Annotated[Time, Meta(description="recall as of this time")] | None = None
+    asked_at: (
+        Annotated[Time, Meta(description="when the query was asked: what `last week` in it counts from; default: now")]
+        | None
+    ) = None
+    path: Annotated[
+        Literal["direct", "toc"], Meta(description="toc: by the table of contents, from years down to segments")
+    ] = "direct"
 
 
 class RecallHit(Piece, frozen=True, kw_only=True):
-    """One hit of the fused list; `why` names the signals that ranked it. Higher scores come first."""
+    """One hit of the fused list; `why` names the signals that ranked it. Higher scores come first. `toc_nodes` are the
+    nodes of the table of contents that led to it, from the year down, where the request's `path` is toc.
+    """
 
     plane: Open[PlaneName]
     ref: Open[str]
@@ -112,6 +121,7 @@ class RecallHit(Piece, frozen=True, kw_only=True):
     event_id: Open[str | None] = None
     visibility: Open[Visibility] = "shared"
     state: Open[Literal["live", "masked", "deleted"]] = "live"
+    toc_nodes: Open[tuple[str, ...]] = ()
 
 
 class AgentToolHint(Piece, frozen=True, kw_only=True):
@@ -151,13 +161,18 @@ class ToolExperienceStatus(Piece, frozen=True, kw_only=True):
 
 
 class WorkingRecall(Piece, frozen=True, kw_only=True):
-    """How the hits were found: the conversation that counted as current, the planes searched, how many were ranked."""
+    """How the hits were found: the conversation that counted as current, the planes searched, how many were ranked.
+
+    `time_from` and `time_until` are the time that the query speaks of, where it does.
+    """
 
     current_conversation: Open[ConversationRef | None] = None
     current_by: Open[CurrentBy] = "nothing"
     planes: Open[tuple[str, ...]] = ()
     candidates: Open[int] = 0
     terms: Open[int] = 0
+    time_from: Open[str | None] = None
+    time_until: Open[str | None] = None
 
 
 class RecallTimings(Piece, frozen=True, kw_only=True):

@@ -193,6 +193,8 @@ type MemoryRecallRequest struct {
 	Since            *string       `json:"since,omitempty"`
 	Until            *string       `json:"until,omitempty"`
 	AsOf             *string       `json:"as_of,omitempty"`
+	AskedAt          *string       `json:"asked_at,omitempty"`
+	Path             *string       `json:"path,omitempty"`
 }
 
 type MemoryTranscriptCommitReport struct {
@@ -284,6 +286,7 @@ type RecallHit struct {
 	EventID      *string          `json:"event_id"`
 	Visibility   string           `json:"visibility"`
 	State        string           `json:"state"`
+	TocNodes     []string         `json:"toc_nodes"`
 }
 
 type RecallTimings struct {
@@ -449,4 +452,6 @@ type WorkingRecall struct {
 	Planes              []string         `json:"planes"`
 	Candidates          int64            `json:"candidates"`
 	Terms               int64            `json:"terms"`
+	TimeFrom            *string          `json:"time_from"`
+	TimeUntil           *string          `json:"time_until"`
 }

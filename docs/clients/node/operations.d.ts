@@ -218,6 +218,10 @@ export interface MemoryRecallRequest {
   until?: string | null;
   /** recall as of this time */
   as_of?: string | null;
+  /** when the query was asked: what `last week` in it counts from; default: now */
+  asked_at?: string | null;
+  /** toc: by the table of contents, from years down to segments */
+  path?: "direct" | "toc";
 }
 
 export interface MemoryTranscriptCommitReport {
@@ -319,6 +323,7 @@ export interface RecallHit {
   event_id: string | null;
   visibility: "backend" | "operator" | "private" | "shared" | "soul";
   state: "deleted" | "live" | "masked";
+  toc_nodes: Array<string>;
 }
 
 export interface RecallTimings {
@@ -501,6 +506,8 @@ export interface WorkingRecall {
   planes: Array<string>;
   candidates: number;
   terms: number;
+  time_from: string | null;
+  time_until: string | null;
 }
 
 export interface Operations {
