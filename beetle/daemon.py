@@ -11,15 +11,20 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
-from beetle.runtime.host.config import Config, read_config
+from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.transports import check_built
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
+
+if TYPE_CHECKING:
+    from beetle.transports.grpc.server import GrpcServer
 
 log = logging.getLogger("beetle.daemon")
 
@@ -40,12 +45,13 @@ def serve(
     store: str,
     profile: str,
     backend: str | None = None,
+    grpc: str | None = None,
     env: Mapping[str, str],
 ) -> int:
     """Run in the foreground until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 
     Raises:
-        BeetleError: the store or the socket could not be opened.
+        BeetleError: the store, the socket or the address of gRPC could not be opened.
     """
     _start_log(config.daemon.log)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -61,6 +67,8 @@ def serve(
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
+        endpoint = grpc or config.grpc.listen or opened.dispatcher.sessions.transports.configured_endpoint("grpc")
+        rpc = None if endpoint is None else _start_grpc(opened, principals, config.grpc, endpoint, server)
         jobs = start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
@@ -74,6 +82,8 @@ def serve(
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
             stop_jobs(opened, jobs)
+            if rpc is not None:
+                rpc.stop()
             server.stop()
         # Before the daemon's last row, which a reader of the log takes for the end of it.
         opened.dispatcher.refusals.finish()
@@ -83,6 +93,27 @@ def serve(
         notifier.close()
     log.info("stopped")
     return 0
+
+
+def _start_grpc(
+    opened: Opened, principals: Principals, settings: Grpc, endpoint: str, server: SocketServer
+) -> GrpcServer:
+    """Serve gRPC too.
+
+    Raises:
+        BeetleError: this build has no gRPC, or the address or who its peers are is not as it must be.
+    """
+    try:
+        check_built("grpc")
+        # A daemon without it loads none of it.
+        from beetle.transports.grpc.server import GrpcServer
+
+        found = GrpcServer(opened.dispatcher, principals, settings, endpoint)
+        found.start()
+    except BaseException:
+        server.stop()
+        raise
+    return found
 
 
 def _end() -> None:
@@ -115,8 +146,8 @@ def _wait(
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
             log.info("configuration read again: its principals hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica) != (
-                config.daemon, config.agent_skills, config.model, config.replica
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.grpc
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 

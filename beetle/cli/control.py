@@ -139,8 +139,8 @@ def _serve_command(wanted: Plan) -> list[str]:
     options = [f"--socket={wanted.socket}", f"--store={wanted.store}", f"--profile={wanted.profile}"]
     if wanted.config_path is not None:
         options.append(f"--config={wanted.config_path}")
-    backend = [] if wanted.backend is None else [f"--backend={wanted.backend}"]
-    return [*program, *options, "serve", *backend]
+    given = (("--backend", wanted.backend), ("--grpc", wanted.grpc))
+    return [*program, *options, "serve", *(f"{name}={value}" for name, value in given if value is not None)]
 
 
 def _serve_environment(address: str) -> dict[str, str]:

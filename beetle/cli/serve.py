@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     profile: str
     backend: str | None
     log: str
+    grpc: str | None = None
 
 
 def fill_serve(parser: Parser) -> None:
@@ -41,6 +42,10 @@ def fill_serve(parser: Parser) -> None:
     parser.add_argument(
         "--backend", metavar="NAME", default=SUPPRESS, help="in-memory, sqlite, file or embedded; the profile's own"
     )
+    parser.add_argument(
+        "--grpc", metavar="ADDR", default=SUPPRESS,
+        help="serve gRPC too, at HOST:PORT or unix:PATH; as whom its peers ask, [grpc] says in the configuration",
+    )  # fmt: skip
 
 
 def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
@@ -67,6 +72,7 @@ def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
         profile,
         typed_option(typed, "backend"),
         os.path.splitext(store)[0] + ".log" if config.daemon.log == "stderr" else config.daemon.log,
+        typed_option(typed, "grpc"),
     )
 
 
@@ -82,6 +88,7 @@ def run_serve(typed: Namespace) -> int:
         store=wanted.store,
         profile=wanted.profile,
         backend=wanted.backend,
+        grpc=wanted.grpc,
         env=os.environ,
     )
 

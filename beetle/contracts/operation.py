@@ -12,6 +12,7 @@ from beetle.contracts.names import TransportName
 
 Effect = Literal["read", "write", "admin", "stream"]
 EVERYWHERE = frozenset[TransportName]({"in_process", "unix_socket", "cli"})
+RPC = EVERYWHERE | frozenset[TransportName]({"grpc"})
 SOCKET = frozenset[TransportName]({"unix_socket"})
 NO_FIELDS: Mapping[str, Any] = {}
 
