@@ -67,8 +67,7 @@ def serve(
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
-        endpoint = grpc or config.grpc.listen or opened.dispatcher.sessions.transports.configured_endpoint("grpc")
-        rpc = None if endpoint is None else _start_grpc(opened, principals, config.grpc, endpoint, server)
+        rpc = _grpc(opened, principals, config.grpc, grpc or config.grpc.listen, server)
         jobs = start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
@@ -95,24 +94,36 @@ def serve(
     return 0
 
 
-def _start_grpc(
-    opened: Opened, principals: Principals, settings: Grpc, endpoint: str, server: SocketServer
-) -> GrpcServer:
-    """Serve gRPC too.
+def _grpc(
+    opened: Opened, principals: Principals, settings: Grpc, asked: str | None, server: SocketServer
+) -> GrpcServer | None:
+    """The gRPC server, where one is asked for, or an operator has given it an address by `transport.update`.
 
     Raises:
-        BeetleError: this build has no gRPC, or the address or who its peers are is not as it must be.
+        BeetleError: it was asked for, and this build has none, or the address or who its peers are is not as it must
+            be. The socket's server is stopped then.
     """
+    stored = opened.dispatcher.sessions.transports.configured_endpoint("grpc")
+    if asked is None and stored is None:
+        return None
     try:
-        check_built("grpc")
-        # A daemon without it loads none of it.
-        from beetle.transports.grpc.server import GrpcServer
-
-        found = GrpcServer(opened.dispatcher, principals, settings, endpoint)
-        found.start()
-    except BaseException:
+        return _start_grpc(opened, principals, settings, asked or stored or "")
+    except BeetleError as error:
+        if asked is None:
+            # The store keeps that address, and a daemon that did not start could not be told another.
+            log.error("gRPC is not served at %s: %s; %s", stored, error.message, error.hint)
+            return None
         server.stop()
         raise
+
+
+def _start_grpc(opened: Opened, principals: Principals, settings: Grpc, address: str) -> GrpcServer:
+    check_built("grpc")
+    # A daemon without it loads none of it.
+    from beetle.transports.grpc.server import GrpcServer
+
+    found = GrpcServer(opened.dispatcher, principals, settings, address)
+    found.start()
     return found
 
 

@@ -105,6 +105,11 @@ class GrpcServer:
         """Calls that are open now."""
         return self._open.count
 
+    @property
+    def most_each(self) -> int:
+        """Most calls of one connection that may be open at once."""
+        return self._open.each
+
     def _warn(self) -> None:
         if self._credentials is None and not self._address.path and self._principal.is_operator:
             log.warning(
