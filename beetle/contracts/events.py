@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from beetle.contracts.common import ConversationRef, Cursor, Report
 from beetle.contracts.fields import Evidence, Id, Open, Part, Piece, Request, Visibility, budgeted, clipped
 from beetle.contracts.operation import EVENT, QUERY, RPC, Operation
-from beetle.contracts.transcript import Redacted, StoredRole
+from beetle.contracts.transcript import EventType, Redacted, StoredRole
 
-EventType = Literal[
-    "session_start", "user_message", "assistant_message", "tool_result", "assistant_stop", "subagent_start",
-    "subagent_stop", "session_end",
-]  # fmt: skip
-EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
-"""In the order of their numbers, which stand in the store and in protocols; the first is 1."""
 EventRole = Literal["user", "assistant", "system", "tool"]
 CHANNEL = "event"
 """The channel of the conversations that ingested events make."""
@@ -30,9 +24,7 @@ TimestampMs = Annotated[int, Meta(ge=FIRST_MS, le=LAST_MS)]
 class Event(Part, frozen=True, kw_only=True):
     """One event of a session. Its session is a conversation of the channel `event`, the event a turn of it."""
 
-    event_id: Annotated[
-        Id, Meta(max_length=EVENT_ID_BYTES, description="the client's own id, unique in the space; at most 128 bytes")
-    ]
+    event_id: Annotated[Id, Meta(description="the client's own id, unique in the space; at most 128 bytes")]
     session_id: Annotated[Id, Meta(description="the session that it is of")]
     timestamp_ms: Annotated[TimestampMs, Meta(description="when it was, in milliseconds since the epoch, UTC")]
     event_type: Annotated[EventType, Meta(description="what happened")]
