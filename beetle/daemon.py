@@ -68,7 +68,7 @@ def serve(
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
         rpc = _grpc(opened, principals, config.grpc, grpc or config.grpc.listen, server)
-        jobs = start_jobs(opened, principals.by_name)
+        start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
@@ -80,7 +80,7 @@ def serve(
             notifier.say("STOPPING=1")
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
-            stop_jobs(opened, jobs)
+            stop_jobs(opened)
             if rpc is not None:
                 rpc.stop()
             server.stop()
@@ -157,8 +157,8 @@ def _wait(
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
             log.info("configuration read again: its principals hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.grpc
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.scheduler, read.grpc) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.scheduler, config.grpc
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 

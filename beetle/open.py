@@ -19,12 +19,13 @@ from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import slices
+from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, read_config, store_path
 from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
 from beetle.runtime.host.identity import Identity, open_identity
-from beetle.runtime.host.jobs import EMBEDDED, JobLimits, JobLoop, exactly
+from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.runtime.pipeline.dispatcher import Dispatcher
@@ -33,8 +34,6 @@ from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
 from beetle.store.engine.turns import IsAbandoned
 
-RESTING_MODES = ("read_only", "safe", "closing")
-"""Modes of a runtime in which it does no job."""
 IN_MEMORY = ":memory:"
 """Instead of a path: a store that is gone when it is closed. SQLite's own word for it."""
 SKILL_DIRS_VARIABLE = "BM_AGENT_SKILL_DIRS"
@@ -77,7 +76,7 @@ def open_store(
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
-    dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, JOBS, version=__version__)
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
@@ -92,7 +91,14 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
     named = [each for each in env.get(SKILL_DIRS_VARIABLE, "").split(":") if each]
     dirs = skill_folders(named, f"${SKILL_DIRS_VARIABLE}") if named else config.agent_skills.dirs
     signed = config.skill_registry.require_signed_skills
-    return Dependencies(skill_dirs=dirs, model=config.model, require_signed_skills=signed)
+    return Dependencies(
+        skill_dirs=dirs,
+        model=config.model,
+        require_signed_skills=signed,
+        schedules=config.scheduler.jobs,
+        time_zone=config.scheduler.time_zone,
+        keep_snapshots=config.scheduler.keep_snapshots,
+    )
 
 
 def dependencies_with_model(store: str | None, model: Model) -> Dependencies:
@@ -175,7 +181,7 @@ def _backend(asked: str | None, profile: Profile) -> BackendName:
 
 
 class _Jobs:
-    """What the job loop asks of a runtime: a job is a call like any other."""
+    """What doing deferred jobs asks of a runtime: a job is a call like any other."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -183,55 +189,46 @@ class _Jobs:
     def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
         return self._dispatcher.may(operation, caller, scope)
 
-    def rests(self) -> bool:
-        return self._dispatcher.lifecycle.mode in RESTING_MODES
-
     def maintain(self, caller: Caller, scope: WireScope, request: MemoryMaintainRequest) -> MemoryMaintainReport:
         report = self._dispatcher.dispatch(Call("memory.maintain", request, caller, scope)).report
         assert isinstance(report, MemoryMaintainReport)
         return report
 
 
-def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, only: str | None = None) -> JobLoop | None:
-    """Do what is left to be done in this store, as those who left it; without a model nothing is.
+def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, only: str | None = None) -> None:
+    """Run the scheduler's jobs when they are due; with a model, also what principals have left to be done.
 
     Args:
         caller_of: who a principal's name stands for now, None for nobody.
-        only: do the jobs of this principal alone; else those of all but runtimes in processes of their own.
+        only: do what this principal has left alone; else what all have left but runtimes in processes of their own.
     """
-    model = opened.dispatcher.model
-    if model is None:
-        return None
-    terms = JobLimits(
-        caller_of=caller_of,
-        whose="*" if only is None else exactly(only),
-        not_whose=EMBEDDED if only is None else "",
-        share_percent=opened.profile.budgets.background_share_percent,
-        timeout_s=model.timeout_s,
-        rest_s=lambda: model.rest_s,
-        clock=opened.dependencies.clock,
-        ids=opened.dependencies.ids,
-    )
-    loop = JobLoop(opened.store, _Jobs(opened.dispatcher), terms)
-    opened.dispatcher.on_job = loop.wake
-    loop.start()
-    return loop
+    dispatcher, model = opened.dispatcher, opened.dispatcher.model
+    if model is not None:
+        terms = JobLimits(
+            caller_of=caller_of,
+            whose="*" if only is None else exactly(only),
+            not_whose=EMBEDDED if only is None else "",
+            timeout_s=model.timeout_s,
+            rest_s=lambda: model.rest_s,
+            clock=opened.dependencies.clock,
+            ids=opened.dependencies.ids,
+        )
+        dispatcher.scheduler.deferred = DeferredJobs(opened.store, _Jobs(dispatcher), terms)
+    dispatcher.scheduler.start()
 
 
-def stop_jobs(opened: Opened, loop: JobLoop | None) -> None:
-    """Break off what the model is being asked, and wait for the job that runs to be put off."""
+def stop_jobs(opened: Opened) -> None:
+    """Break off what the model is being asked, and wait for the jobs that run to end."""
     if opened.dispatcher.model is not None:
         opened.dispatcher.model.close()
-    if loop is not None:
-        loop.stop()
+    opened.dispatcher.scheduler.stop()
 
 
 class Embedded:
     """A store opened in this process, behind the call that a client has too."""
 
-    def __init__(self, opened: Opened, caller: Caller, scope: WireScope, jobs: JobLoop | None = None) -> None:
+    def __init__(self, opened: Opened, caller: Caller, scope: WireScope) -> None:
         self._opened = opened
-        self._jobs = jobs
         self._caller = caller
         self._scope = scope
         self.dispatcher = opened.dispatcher
@@ -296,7 +293,7 @@ class Embedded:
     def release(self) -> None:
         """Commit what is queued and free the store; a second call does nothing."""
         self._opened.dispatcher.lifecycle.stop_tasks()
-        stop_jobs(self._opened, self._jobs)
+        stop_jobs(self._opened)
         self._opened.store.close()
         self._opened.dispatcher.lifecycle.release()
 
@@ -348,8 +345,9 @@ def open_embedded(
     # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
     caller = OPERATOR._replace(transport=transport) if transport == "cli" else _owner(identity)
     # A command is over before a job would be.
-    jobs = start_jobs(opened, {caller.name: caller}.get, only=caller.name) if transport == "in_process" else None
-    return Embedded(opened, caller, wire, jobs)
+    if transport == "in_process":
+        start_jobs(opened, {caller.name: caller}.get, only=caller.name)
+    return Embedded(opened, caller, wire)
 
 
 def _owner(identity: MemoryIdentity) -> Caller:

@@ -18,6 +18,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.contracts": ("contracts", "msgspec"),
     "beetle.domain": ("domain contracts", ""),
     "beetle.domain.chains": ("domain contracts", "rfc8785"),  # the canonical bytes that a thought's hash is over
+    "beetle.domain.cron": ("contracts", "cronsim"),
     "beetle.store": ("store contracts", "apsw"),
     "beetle.runtime": ("", ""),
     "beetle.runtime.host": ("runtime.host contracts domain store", "msgspec"),
@@ -79,6 +80,8 @@ FURTHER = {
     "beetle.transports.unix_socket": "runtime",
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",
+    # A job's function is handed an invocation.
+    "beetle.runtime.host.scheduler": "runtime.pipeline",
 }
 DEFERRED = (ast.FunctionDef, ast.ClassDef, ast.If)
 """Where an import at the top of a file does not run when it is loaded (an `if` is TYPE_CHECKING)."""

@@ -195,6 +195,16 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
+    from beetle.contracts.scheduler import (
+        SchedulerPauseReport,
+        SchedulerPauseRequest,
+        SchedulerResumeReport,
+        SchedulerResumeRequest,
+        SchedulerRunReport,
+        SchedulerRunRequest,
+        SchedulerStatusReport,
+        SchedulerStatusRequest,
+    )
     from beetle.contracts.skill_registry import (
         SkillRegistryDeprecateRequest,
         SkillRegistryListReport,
@@ -5931,6 +5941,149 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("memory.close", "reason", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def scheduler_status(self, request: SchedulerStatusRequest, /) -> SchedulerStatusReport: ...
+        @overload
+        async def scheduler_status(self, /) -> SchedulerStatusReport: ...
+
+    async def scheduler_status(
+        self, request: SchedulerStatusRequest | None = None, /, **fields: Any
+    ) -> SchedulerStatusReport:
+        """List the background jobs with their schedules, counters, last error and next run.
+
+        Returns:
+            The jobs in the order of their names. `scheduler_running` says whether somebody starts them when they
+                are due: in a daemon and an in-process runtime; not for a command that opened the store itself, and
+                not in a profile whose share for background work is 0. `time_zone` is the zone in which the
+                schedules are read.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `scheduler`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("scheduler.status", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def pause_job(self, request: SchedulerPauseRequest, /) -> SchedulerPauseReport: ...
+        @overload
+        async def pause_job(
+            self,
+            /,
+            *,
+            job_name: str,
+        ) -> SchedulerPauseReport: ...
+        @overload
+        async def pause_job(
+            self,
+            job_name: str,
+            /,
+        ) -> SchedulerPauseReport: ...
+
+    async def pause_job(
+        self, request: SchedulerPauseRequest | str | None = None, /, **fields: Any
+    ) -> SchedulerPauseReport:
+        """Pause a background job, past restarts too; a run that has begun goes on.
+
+        Args:
+            job_name: the job's name, as `scheduler.status` has it (required; at least 1 character; at most 64
+                characters; no control characters).
+
+        Returns:
+            The job as it is now. `changed` is false where it was paused before. `success` is true: an unknown job
+                is `not_found`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `scheduler`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("scheduler.pause", "job_name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def resume_job(self, request: SchedulerResumeRequest, /) -> SchedulerResumeReport: ...
+        @overload
+        async def resume_job(
+            self,
+            /,
+            *,
+            job_name: str,
+        ) -> SchedulerResumeReport: ...
+        @overload
+        async def resume_job(
+            self,
+            job_name: str,
+            /,
+        ) -> SchedulerResumeReport: ...
+
+    async def resume_job(
+        self, request: SchedulerResumeRequest | str | None = None, /, **fields: Any
+    ) -> SchedulerResumeReport:
+        """Resume a paused background job: it runs at its next time.
+
+        Args:
+            job_name: the job's name, as `scheduler.status` has it (required; at least 1 character; at most 64
+                characters; no control characters).
+
+        Returns:
+            The job as it is now. `changed` is false where it was not paused. `success` is true: an unknown job is
+                `not_found`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `scheduler`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("scheduler.resume", "job_name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def run_job(self, request: SchedulerRunRequest, /) -> SchedulerRunReport: ...
+        @overload
+        async def run_job(
+            self,
+            /,
+            *,
+            job_name: str,
+            wait: bool = False,
+        ) -> SchedulerRunReport: ...
+        @overload
+        async def run_job(
+            self,
+            job_name: str,
+            /,
+            *,
+            wait: bool = False,
+        ) -> SchedulerRunReport: ...
+
+    async def run_job(self, request: SchedulerRunRequest | str | None = None, /, **fields: Any) -> SchedulerRunReport:
+        """Start a background job now, paused or not; refused while it runs.
+
+        Args:
+            job_name: the job's name, as `scheduler.status` has it (required; at least 1 character; at most 64
+                characters; no control characters).
+            wait: answer when the run has ended, not when it has begun (default False).
+
+        Returns:
+            The job as it is now: running, or with `wait` and where no scheduler runs, as its run left it.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `scheduler`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("scheduler.run", "job_name", request, fields)
 
     if TYPE_CHECKING:
 

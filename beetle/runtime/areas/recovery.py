@@ -79,10 +79,11 @@ def _step(invocation: Invocation, name: StepName, work: Callable[[Invocation], D
     )
 
 
-def _look(invocation: Invocation) -> None:
+def look(invocation: Invocation) -> None:
     """Between two pieces of a step: it ends with the runtime, with its deadline, and when its client has gone."""
     invocation.shared.lifecycle.check()
     invocation.check("the store was recovered")
+    invocation.work.rest()
 
 
 def _checkpoint(invocation: Invocation) -> Done:
@@ -163,7 +164,7 @@ def _altered(invocation: Invocation, texts: Texts) -> bool:
         invocation.progress.step(texts.step, of=0 if texts.last is None else texts.last(tx))
     after = 0
     while True:
-        _look(invocation)
+        look(invocation)
         invocation.progress.at(after)
         with store.read() as tx:
             found = texts.page(tx, after, LOOK)
@@ -187,7 +188,7 @@ def _extra(invocation: Invocation) -> Iterator[list[tuple[str, int]]]:
     """Pages of (plane, key) that the index holds and should not."""
     after = -1
     while True:
-        _look(invocation)
+        look(invocation)
         with invocation.shared.store.read() as tx:
             found = recover.extra(tx, table.indexed_tables(), after, PIECE)
         if not found:
@@ -222,7 +223,7 @@ def _fill(invocation: Invocation, indexed: Indexed) -> Iterator[tuple[int, int]]
     store = invocation.shared.store
     after = 0
     while True:
-        _look(invocation)
+        look(invocation)
         with store.read() as tx:
             keys = indexed.missing(tx, after, PIECE)
         if not keys:
@@ -264,7 +265,7 @@ def _transcripts(invocation: Invocation) -> Done:
         inner = Progress(partial(_looked, invocation, before, every))
         inside = invocation._replace(scope=scope, now=shared.dependencies.clock(), progress=inner)
         while True:
-            _look(invocation)
+            look(invocation)
             mend = repair_safe(inside, MemoryTranscriptRepairSafeRequest(), whole=True)
             report = shared.store.write(mend, grows=False)
             mended += len(report.mended)
@@ -287,7 +288,7 @@ def _idempotency_keys(invocation: Invocation) -> Done:
     most = invocation.shared.profile.budgets.idempotency_keys
     dropped = 0
     while more := invocation.shared.store.write(lambda tx: recover.drop_keys(tx, most, KEYS), grows=False):
-        _look(invocation)
+        look(invocation)
         dropped += more
     return Done(dropped)
 
@@ -303,7 +304,7 @@ def _optimize(invocation: Invocation) -> Done:
         return Done()
     count = 1
     while store.write(lambda tx: recover.merge_index(tx, MERGE_PAGES), grows=False):
-        _look(invocation)
+        look(invocation)
         count += 1
     return Done(count)
 
@@ -340,6 +341,16 @@ def _vacuum(invocation: Invocation) -> Done:
         for left in (making, ready):
             store_snapshots.remove(store, left)
     return Done(free * size)
+
+
+def drop_spent(invocation: Invocation) -> int:
+    """What no caller can ask for any more, and leases that have ended; how many."""
+    return sum(step(invocation).mended for step in (_stuck_jobs, _idempotency_keys, _remembered))
+
+
+def optimize(invocation: Invocation) -> int:
+    """Fold the write-ahead log into the file and merge the index's segments; how much there was to do."""
+    return sum(step(invocation).mended for step in (_checkpoint, _optimize))
 
 
 STEPS: dict[StepName, Callable[[Invocation], Done]] = {

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
+from beetle.runtime.areas import (
+    console,
+    daemon,
+    devices,
+    event_log,
+    maintain,
+    scheduled,
+    sealed_items,
+    tools,
+    transfers,
+)
 from beetle.runtime.areas.capture import coverage, events, host_keys, turns
 from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
 from beetle.runtime.areas.continuity import transfer
@@ -17,9 +27,15 @@ from beetle.runtime.areas.recall import inspect, recall
 from beetle.runtime.areas.registry import skill_registry
 from beetle.runtime.areas.skills import agent_skills, runtime_skills
 from beetle.runtime.areas.snapshots import snapshots
+from beetle.runtime.areas.toc import expanding, rebuilding, searching
+from beetle.runtime.areas.toc import reading as toc_reading
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS = (
+    toc_reading,
+    searching,
+    expanding,
+    rebuilding,
     agents,
     ending,
     reading,
@@ -49,6 +65,7 @@ AREAS = (
     write,
     remember,
     maintain,
+    scheduled,
     sealed_items,
     inspect,
     recall,

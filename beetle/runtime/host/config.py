@@ -147,6 +147,18 @@ class Console(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keys: dict[KeyId, ShortText] = {}
 
 
+class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[scheduler]`: `jobs` has, by a job's name, a cron expression of six fields, seconds first, or `off`.
+
+    Schedules are read in `time_zone`, this machine's when it is left out. `keep_snapshots` is how many of those are
+    kept that the job `snapshot` makes.
+    """
+
+    time_zone: ShortText | None = None
+    keep_snapshots: Annotated[int, Meta(ge=1, le=1000)] = 7
+    jobs: dict[ShortText, ShortText] = {}
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """What a configuration file says, or the defaults. `file` is the file that was read, if one was."""
 
@@ -157,12 +169,13 @@ class Config(Struct, frozen=True, kw_only=True):
     replica: Replica | None = None
     grpc: Grpc = Grpc()
     principals: Mapping[str, Principal] = MappingProxyType({})
+    scheduler: Scheduler = Scheduler()
     console: Console = Console()
     file: Path | None = None
 
 
 SECTIONS: tuple[str, ...] = (
-    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "console",
+    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "console",
 )  # fmt: skip
 
 
@@ -282,10 +295,12 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
     return Config(
         daemon=daemon,
         agent_skills=decode_table(tables.get("agent_skills", {}), AgentSkills, file, "$.agent_skills"),
+        skill_registry=decode_table(tables.get("skill_registry", {}), SkillRegistry, file, "$.skill_registry"),
         model=_optional(tables, "model", Model, file),
         replica=_optional(tables, "replica", Replica, file),
         grpc=_grpc(tables.get("grpc", {}), file),
         principals=_principals(tables.get("principals", {}), file),
+        scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
         console=_console(tables.get("console", {}), file),
         file=file,
     )

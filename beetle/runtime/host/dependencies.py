@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
@@ -22,6 +23,8 @@ class Dependencies(NamedTuple):
     `clock` answers microseconds since the epoch. `ids` answers so many random bytes, for the ids of records; keys,
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
+    `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
+    None for this machine's, `keep_snapshots` how many of the scheduled ones are kept.
     """
 
     clock: Callable[[], int] = clock
@@ -30,6 +33,9 @@ class Dependencies(NamedTuple):
     model: Model | None = None
     require_signed_skills: bool = False
     harness: Callable[[HarnessRunRequest], HarnessRunReport] | None = None
+    schedules: Mapping[str, str] = MappingProxyType({})
+    time_zone: str | None = None
+    keep_snapshots: int = 7
 
 
 SYSTEM_DEPENDENCIES = Dependencies()

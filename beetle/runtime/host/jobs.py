@@ -1,10 +1,8 @@
-"""Deferred work: how a job is left and ends, and the loop that does what is due."""
+"""Deferred work: how a job is left and ends, and how one is done that is due."""
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -31,10 +29,6 @@ LEASE_MARGIN_S = 60
 FIRST_PAUSE_S = 30
 MOST_PAUSE_S = 3600
 MOST_ATTEMPTS = 8
-LOOK_AGAIN_S = 60.0
-"""The clock may be set: nobody sleeps for longer than this until something that is due by it."""
-MODE_LOOK_S = 5.0
-"""A change of mode wakes nobody."""
 EMBEDDED = "embedded:*"
 """Principals that live in a process of their own; a daemon knows none of them, and leaves their jobs to them."""
 
@@ -141,14 +135,10 @@ def exactly(name: str) -> str:
 
 
 class JobRunner(Protocol):
-    """What the loop asks of the runtime whose jobs it does."""
+    """What doing them asks of the runtime whose jobs it does."""
 
     def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
         """Whether a caller may use an operation in a scope."""
-        ...
-
-    def rests(self) -> bool:
-        """Whether the runtime is in a mode in which no job runs."""
         ...
 
     def maintain(self, caller: Caller, scope: WireScope, request: MemoryMaintainRequest) -> MemoryMaintainReport:
@@ -157,59 +147,34 @@ class JobRunner(Protocol):
 
 
 class JobLimits(NamedTuple):
-    """How a loop works.
+    """How they are done.
 
     `caller_of` answers who a principal's name stands for now, None for nobody. Jobs are looked at whose principal fits
-    `whose` and not `not_whose` (GLOB). `share_percent` of the time may be spent on them. `timeout_s` is what the model
-    may take, `rest_s` for how long it is left alone just now.
+    `whose` and not `not_whose` (GLOB). `timeout_s` is what the model may take, `rest_s` for how long it is left alone
+    just now.
     """
 
     caller_of: Callable[[str], Caller | None]
     whose: str
     not_whose: str
-    share_percent: int
     timeout_s: int
     rest_s: Callable[[], float]
     clock: Callable[[], int]
     ids: Callable[[int], bytes]
 
 
-class JobLoop:
-    """One thread that does the jobs that are due, one after the other."""
+class DeferredJobs:
+    """Does the jobs that are due, one after the other."""
 
     def __init__(self, store: Store, doing: JobRunner, terms: JobLimits) -> None:
         self._store = store
         self._doing = doing
         self._terms = terms
-        self._wake = threading.Condition()
-        self._woken = False
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin, unless this profile leaves no time for work of its own."""
-        if self._terms.share_percent:
-            self._thread = threading.Thread(target=self._work, name="beetle-jobs", daemon=True)
-            self._thread.start()
-
-    def wake(self) -> None:
-        """Look again for what is due. Quick: the writer's thread calls it."""
-        with self._wake:
-            self._woken = True
-            self._wake.notify()
-
-    def stop(self) -> None:
-        """End, after the job that runs; whoever owns the model breaks its call off first."""
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
-        if self._thread is not None:
-            self._thread.join()
 
     def run_next(self) -> bool:
         """Do one job that is due; whether there was one."""
         terms = self._terms
-        if self._doing.rests() or terms.rest_s() > 0:
+        if terms.rest_s() > 0:
             return False
         with self._store.read() as tx:
             if jobs.due(tx, terms.clock(), terms.whose, terms.not_whose) is None:
@@ -218,6 +183,14 @@ class JobLoop:
         if job is not None:
             self._do(job)
         return job is not None
+
+    def next_due(self) -> int | None:
+        """When the next job is due, and the model may be asked; None when nothing waits."""
+        terms = self._terms
+        with self._store.read() as tx:
+            at = jobs.next_due(tx, terms.whose, terms.not_whose)
+        rest = terms.rest_s()
+        return at if at is None or rest <= 0 else max(at, terms.clock() + round(rest * SECOND_US))
 
     def _take(self, tx: WriteTransaction) -> JobRow | None:
         job = jobs.due(tx, tx.now, self._terms.whose, self._terms.not_whose)
@@ -275,38 +248,3 @@ class JobLoop:
         except BeetleError as error:
             # The lease ends by itself, and the job is taken up again.
             log.warning("what became of job %s could not be written: %s", job.job_id, error.message)
-
-    def _work(self) -> None:
-        """The thread: nothing that goes wrong with one job may end it."""
-        while not self._stopping:
-            began = time.monotonic()
-            try:
-                ran = self.run_next()
-                pause = (time.monotonic() - began) * (100 / self._terms.share_percent - 1) if ran else self._idle_s()
-            except BeetleError as error:
-                log.warning("jobs have to wait: %s", error.message)
-                ran, pause = False, LOOK_AGAIN_S
-            except Exception as defect:  # noqa: BLE001 - the last stop of this thread; the lease of the job ends by itself
-                log.error("a job ended with a defect: %s", type(defect).__name__)
-                ran, pause = False, LOOK_AGAIN_S
-            self._sleep(min(pause, MOST_PAUSE_S), to_be_woken=not ran)
-
-    def _idle_s(self) -> float:
-        """Seconds until something may be due."""
-        terms = self._terms
-        rest = terms.rest_s()
-        if self._doing.rests():
-            return MODE_LOOK_S
-        if rest > 0:
-            return min(rest, LOOK_AGAIN_S)
-        with self._store.read() as tx:
-            at = jobs.next_due(tx, terms.whose, terms.not_whose)
-        # Nothing is due before something is left, which wakes.
-        return MOST_PAUSE_S if at is None else min(max(0.0, (at - terms.clock()) / SECOND_US), LOOK_AGAIN_S)
-
-    def _sleep(self, seconds: float, *, to_be_woken: bool) -> None:
-        end = time.monotonic() + seconds
-        with self._wake:
-            while not self._stopping and not (to_be_woken and self._woken) and (left := end - time.monotonic()) > 0:
-                self._wake.wait(left)
-            self._woken = False

@@ -14,6 +14,8 @@ from beetle.contracts.operations import Operation
 
 STRICTNESS: tuple[Mode, ...] = ("normal", "maintenance", "read_only", "safe", "closing")
 READS_ALONE: tuple[Mode, ...] = ("read_only", "safe")
+RESTING_MODES: tuple[Mode, ...] = ("read_only", "safe", "closing")
+"""In which no job runs."""
 STATUS_OPERATIONS = frozenset(
     {"hello", "memory.capabilities", "memory.inspect", "memory.close", "console.overview", "console.session"}
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from math import exp
 
@@ -28,6 +28,8 @@ MOST_KEPT = 256
 """Principals of whom that is known, beyond those that worked just now."""
 LOOK_S = 0.1
 """How often a thread that waits for another of its own principal looks whether it still has to."""
+MOST_REST_S = 5.0
+"""How long background work rests at a time."""
 STUCK_S = 2.0
 """Who has worked for so long without a pause is waited for no longer, whatever it may be waiting for itself."""
 
@@ -35,7 +37,7 @@ STUCK_S = 2.0
 class Work:
     """The computing of one request, on one thread."""
 
-    __slots__ = ("_depth", "by", "crowd", "since", "slot", "turn")
+    __slots__ = ("_depth", "by", "crowd", "rested", "since", "slot", "turn")
 
     def __init__(self, crowd: Crowd, by: str) -> None:
         self.crowd = crowd
@@ -47,6 +49,11 @@ class Work:
         """Whether it is the one thread of all."""
         self.since = 0.0
         """When it began to work last."""
+        self.rested = 0.0
+        """Seconds in which it has rested."""
+
+    def rest(self) -> None:
+        """Between two writes of long work: background work rests, so that it has its share and no more."""
 
     @contextmanager
     def going_on(self) -> Generator[None]:
@@ -66,6 +73,31 @@ class Work:
         """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
         if self._depth and (not self.slot.is_set() or time.monotonic() - self.since > SLICE_S):
             self.crowd.pass_on(self)
+
+
+class BackgroundWork(Work):
+    """The computing of a job that nobody waits for.
+
+    Args:
+        share_percent: of the time, which it may work.
+        pause: does nothing for so many seconds, or for less when the runtime ends.
+    """
+
+    __slots__ = ("_pause", "_rested_at", "_share")
+
+    def __init__(self, crowd: Crowd, by: str, share_percent: int, pause: Callable[[float], None]) -> None:
+        super().__init__(crowd, by)
+        self._share = share_percent
+        self._pause = pause
+        self._rested_at = time.monotonic()
+
+    def rest(self) -> None:
+        """Rest for as long as the share asks, of the time since the last rest."""
+        begun = time.monotonic()
+        if 0 < self._share < 100:
+            self._pause(min((begun - self._rested_at) * (100 / self._share - 1), MOST_REST_S))
+        self._rested_at = time.monotonic()
+        self.rested += self._rested_at - begun
 
 
 class Crowd:
@@ -96,12 +128,12 @@ class Crowd:
             return len(self._line)
 
     @contextmanager
-    def asking(self, by: str) -> Generator[Work]:
+    def asking(self, by: str, work: Work | None = None) -> Generator[Work]:
         """One request of a principal, until it is answered."""
         with self._guard:
             self._asking[by] = self._asking.get(by, 0) + 1
         try:
-            yield Work(self, by)
+            yield work or Work(self, by)
         finally:
             with self._guard:
                 self._asking[by] -= 1
@@ -171,6 +203,11 @@ class Crowd:
                 return True
             since = time.monotonic() - GRACE_S
             return any(at > since for each, at in self._asked.items() if each != by)
+
+    def is_asked(self, but: str) -> bool:
+        """Whether anybody but one principal asks now."""
+        with self._guard:
+            return any(each != but for each in self._asking)
 
     def _is_stuck(self, by: str) -> bool:
         with self._guard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, assert_never, cast
 
@@ -41,15 +41,19 @@ from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
 from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.model_failure import open_model
-from beetle.runtime.host.modes import RESTORED, RuntimeLifecycle
+from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
+from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.host.profile import Profile
+from beetle.runtime.host.scheduler import NAME as SCHEDULER
+from beetle.runtime.host.scheduler import TOPIC as JOB_TOPIC
+from beetle.runtime.host.scheduler import Job, Limits, Run, Scheduler
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
 from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.capabilities import Catalog
-from beetle.runtime.pipeline.crowd import Crowd, Work
+from beetle.runtime.pipeline.crowd import BackgroundWork, Crowd, Work
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
@@ -83,6 +87,7 @@ class Dispatcher:
         identity: Identity,
         dependencies: Dependencies,
         handlers: Mapping[str, Handler],
+        jobs: Sequence[Job] = (),
         *,
         version: str,
     ) -> None:
@@ -96,7 +101,19 @@ class Dispatcher:
         self.history = History(lambda: gauges(store))
         self.refusals = Refusals(store)
         self.crowd = Crowd()
-        self.on_job: Callable[[], None] | None = None
+        self.scheduler = Scheduler(
+            store,
+            jobs,
+            Limits(
+                begin=self._background,
+                is_busy=lambda: self.crowd.is_asked(but=SCHEDULER) or store.writer.queued > 0,
+                rests=lambda: self.lifecycle.mode in RESTING_MODES,
+                share_percent=profile.budgets.background_share_percent,
+                clock=dependencies.clock,
+                schedules=dependencies.schedules,
+                time_zone=dependencies.time_zone,
+            ),
+        )
         self.shared = Facilities(
             store=store,
             profile=profile,
@@ -114,6 +131,7 @@ class Dispatcher:
             sessions=self.sessions,
             metrics=self.metrics,
             history=self.history,
+            scheduler=self.scheduler,
             subscriptions=lambda: self.hub.count,
             heavy_turns=Turns(1, each=1, full=HEAVY),
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
@@ -219,8 +237,30 @@ class Dispatcher:
         self.hub.publish(logged)
         if rights:
             self.hub.nudge()
-        if self.on_job is not None and (restored or any(each.event.topic == "job" for each in logged)):
-            self.on_job()
+        if restored:
+            self.scheduler.forget()
+        elif any(each.event.topic == JOB_TOPIC for each in logged):
+            self.scheduler.wake()
+
+    @contextmanager
+    def _background(self, run: Run) -> Generator[Invocation]:
+        """The invocation of a job that nobody asked for: it sees what an operator sees, and takes turns with others."""
+        caller = OPERATOR._replace(name=SCHEDULER, transport="in_process")
+        row = BY_NAME["scheduler.run"]
+        share = self.shared.profile.budgets.background_share_percent
+        with self.crowd.asking(SCHEDULER, BackgroundWork(self.crowd, SCHEDULER, share, run.pause)) as work:
+            yield Invocation(
+                caller=caller,
+                scope=resolve_scope(caller, None),
+                operation=row,
+                view=_view(row, caller),
+                now=self.shared.dependencies.clock(),
+                deadline=run.deadline,
+                shared=self.shared,
+                progress=Progress(),
+                work=work,
+                is_abandoned=lambda: run.must_end,
+            )
 
     def may(self, operation: str, caller: Caller, scope: WireScope) -> bool:
         """Whether a caller could use an operation in a scope now."""

@@ -40,6 +40,7 @@ from beetle.store.sight import Sight
 
 if TYPE_CHECKING:
     from beetle.runtime.host.model import ModelClient
+    from beetle.runtime.host.scheduler import Scheduler
 
 
 R = TypeVar("R", bound=Report)
@@ -94,6 +95,7 @@ class Facilities(NamedTuple):
     sessions: Sessions
     metrics: Metrics
     history: History
+    scheduler: Scheduler
     subscriptions: Callable[[], int]
     heavy_turns: Turns
     """One place, for what looks through the whole store."""

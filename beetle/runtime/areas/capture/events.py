@@ -82,7 +82,7 @@ def between(invocation: Invocation, request: EventRangeRequest, tx: Reading) -> 
         after = Place(*read_cursor(invocation.key, bound_to, request.cursor))
     limit = request.limit if request.limit > 0 else min(DEFAULT_LIMIT, invocation.shared.profile.budgets.page_limit)
     rows = events.between(tx, space, after, last, limit + 1)
-    shown = _Shown(invocation, tx, rows)
+    shown = Shown(invocation, tx, rows)
     found = page(
         invocation, rows, limit, shown.record, bound_to=bound_to, place=lambda row: tuple(row.place)
     )  # fmt: skip
@@ -94,7 +94,7 @@ def between(invocation: Invocation, request: EventRangeRequest, tx: Reading) -> 
     )
 
 
-class _Shown:
+class Shown:
     """Rows of a page as records: what turns hold is read in runs, when the first of a run is wanted."""
 
     def __init__(self, invocation: Invocation, tx: Reading, rows: list[Timed]) -> None:

@@ -181,10 +181,12 @@ def oldest_allowed(invocation: Invocation, tx: WriteTransaction) -> int:
     return tx.now - invocation.shared.profile.budgets.deferred_days * DAY_US
 
 
-def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
-    """Drop the candidates that have waited for longer than the profile lets them."""
-    for row in candidates.expired(tx, space, oldest_allowed(invocation, tx), MOST_DROPPED):
+def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
+    """Drop the candidates that have waited for longer than the profile lets them; how many."""
+    going = candidates.expired(tx, space, oldest_allowed(invocation, tx), MOST_DROPPED)
+    for row in going:
         drop(invocation, tx, space, row, "expired")
+    return len(going)
 
 
 def drop_citing(

@@ -50,6 +50,8 @@ from beetle.store.transports import TransportRow
 CHECKING = ("unpack", "pages", "event_log")
 """The steps of looking a snapshot through."""
 REFS_SHOWN = 1000
+SCHEDULED = "scheduled"
+"""The label of snapshots that the job `snapshot` makes, and may remove."""
 ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device")
 """What `other_store` allows."""
 
@@ -387,6 +389,27 @@ def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPrun
         freed_bytes=freed,
         lifecycle=lifecycle,
     )
+
+
+def make_scheduled(invocation: Invocation) -> int:
+    """Make a snapshot by the clock, and remove the oldest of those that were made so; how many files that were."""
+    create(invocation, SnapshotCreateRequest(label=SCHEDULED))
+    store = invocation.shared.store
+    with invocation.shared.lifecycle.alone("scheduler.run"):
+        own = [each for each in store_snapshots.snapshot_files(store) if _is_scheduled(store, each)]
+        going = own[invocation.shared.dependencies.keep_snapshots :]
+        freed = sum(each.bytes for each in going)
+        for each in going:
+            store_snapshots.remove(store, each.path)
+        if going:
+            told = {"removed": len(going), "replaced": 0, "bytes": freed}
+            log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
+    return 1 + len(going)
+
+
+def _is_scheduled(store: Store, each: SnapshotFile) -> bool:
+    header = each.header
+    return header is not None and header.label == SCHEDULED and header.store_id == store.store_id
 
 
 def _on_disk(invocation: Invocation) -> None:

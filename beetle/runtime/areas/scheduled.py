@@ -1,0 +1,173 @@
+"""The jobs that the scheduler runs, and the operations on them.
+
+A job is one row of `JOBS`: its name, when it runs, its function, what it is for, and what it uses (see `Job`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.contracts.common import Lifecycle
+from beetle.contracts.errors import BeetleError, DeadlineExceeded, IntegrityViolation
+from beetle.contracts.scheduler import (
+    SchedulerPauseReport,
+    SchedulerPauseRequest,
+    SchedulerResumeReport,
+    SchedulerResumeRequest,
+    SchedulerRunReport,
+    SchedulerRunRequest,
+    SchedulerStatusReport,
+    SchedulerStatusRequest,
+)
+from beetle.runtime.areas import recovery, verification
+from beetle.runtime.areas.governance import queue
+from beetle.runtime.areas.snapshots import snapshots
+from beetle.runtime.areas.toc import building
+from beetle.runtime.host.scheduler import TOPIC, Job, Scheduler
+from beetle.runtime.pipeline.handlers import Handler, Plain
+from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.store import recover
+from beetle.store.engine.writer import WriteTransaction
+
+LOOK_S = 1.0
+"""How often who waits for a run looks whether anybody waits for the answer still."""
+
+
+def do_deferred(invocation: Invocation) -> int:
+    """One job that a principal has left."""
+    deferred = invocation.shared.scheduler.deferred
+    return 0 if deferred is None else int(deferred.run_next())
+
+
+def next_deferred(scheduler: Scheduler) -> int | None:
+    """When the next of them is due."""
+    return None if scheduler.deferred is None else scheduler.deferred.next_due()
+
+
+def retain(invocation: Invocation) -> int:
+    """Drop what has waited for too long in any space, and what no caller can ask for any more."""
+    dropped, space = 0, 0
+    while True:
+        with invocation.reading() as tx:
+            found = recover.space_after(tx, space)
+        if found is None:
+            return dropped + recovery.drop_spent(invocation)
+        space, name = found
+        scope = invocation.scope._replace(owner_id=name.removeprefix("space:"))
+        inside = invocation._replace(scope=scope, now=invocation.shared.dependencies.clock())
+
+        def drop(tx: WriteTransaction, inside: Invocation = inside, space: int = space) -> int:
+            return queue.drop_expired(inside, tx, space)
+
+        while more := invocation.shared.store.write(drop, grows=False, by=invocation.caller.name):
+            dropped += more
+            recovery.look(invocation)
+
+
+def optimize(invocation: Invocation) -> int:
+    """Fold the write-ahead log into the store, and merge the recall index."""
+    return recovery.optimize(invocation)
+
+
+def verify(invocation: Invocation) -> int:
+    """Look the whole store through.
+
+    Raises:
+        IntegrityViolation: something was found.
+    """
+    with invocation.heavy_turn(), invocation.reading(heavy=True) as tx:
+        checked, findings = verification.run(invocation, tx, pages=True)
+    if findings:
+        checks = ", ".join(sorted({each.check for each in findings}))
+        raise IntegrityViolation(reason=f"{len(findings)} findings of {checks}")
+    return sum(checked.values())
+
+
+JOBS: tuple[Job, ...] = (
+    Job(
+        "outbox-processor", "0 * * * * *", building.cut_waiting,
+        "cuts the days of sessions whose events have changed into segments of the table of contents",
+    ),
+    Job(
+        "segment-summarizer", "0 */15 * * * *", building.summarize_segments,
+        "chooses bullets and keywords of the segments that have changed", timeout_s=1800,
+    ),
+    Job(
+        "hourly-rollup", "0 0 * * * *", building.roll_up,
+        "sums up the days, weeks, months and years whose segments have changed", timeout_s=1800,
+    ),
+    Job(
+        "deferred-governance", "0 0 * * * *", do_deferred,
+        "maintains conversations whose maintenance was left for later; also as soon as one is due",
+        uses="model", timeout_s=900, due=next_deferred,
+    ),
+    Job(
+        "retention", "0 30 3 * * *", retain,
+        "drops candidates that have waited for too long, old first reports and leases that have ended", timeout_s=1800,
+    ),
+    Job(
+        "optimize", "0 0 4 * * *", optimize,
+        "folds the write-ahead log into the store and merges the recall index", timeout_s=1800,
+    ),
+    Job(
+        "verification", "0 0 5 * * 0", verify, "looks the whole store through, as `beetle verify` does", timeout_s=7200
+    ),
+    Job(
+        "snapshot", "off", snapshots.make_scheduled,
+        "makes a snapshot of the store, and removes the oldest of those that it made", timeout_s=7200,
+    ),
+)  # fmt: skip
+
+
+def status(invocation: Invocation, request: SchedulerStatusRequest) -> SchedulerStatusReport:
+    """Every job, whoever asks: they are the daemon's own, and no space's."""
+    del request
+    scheduler = invocation.shared.scheduler
+    jobs = scheduler.status()
+    return SchedulerStatusReport(scheduler_running=scheduler.runs, jobs=jobs, time_zone=str(scheduler.zone))
+
+
+def pause(invocation: Invocation, request: SchedulerPauseRequest) -> SchedulerPauseReport:
+    """Leave a job's times out from now on."""
+    changed, lifecycle = _set_paused(invocation, request.job_name, paused=True)
+    job = invocation.shared.scheduler.job(request.job_name)
+    return SchedulerPauseReport(success=True, changed=changed, job=job, lifecycle=lifecycle)
+
+
+def resume(invocation: Invocation, request: SchedulerResumeRequest) -> SchedulerResumeReport:
+    """Run a job at its times again."""
+    changed, lifecycle = _set_paused(invocation, request.job_name, paused=False)
+    job = invocation.shared.scheduler.job(request.job_name)
+    return SchedulerResumeReport(success=True, changed=changed, job=job, lifecycle=lifecycle)
+
+
+def _set_paused(invocation: Invocation, name: str, *, paused: bool) -> tuple[bool, Lifecycle | None]:
+    """Whether that changed anything, and its event."""
+    scheduler = invocation.shared.scheduler
+    if scheduler.job(name).is_paused == paused:
+        return False, None
+    event = invocation.own_event(TOPIC, "scheduled_job_paused" if paused else "scheduled_job_resumed", job_name=name)
+    try:
+        return True, log_apart(invocation, event, lambda tx: scheduler.set_paused(tx, name, paused=paused))
+    except BeetleError:
+        scheduler.undo_paused(name, paused=not paused)
+        raise
+
+
+def run(invocation: Invocation, request: SchedulerRunRequest) -> SchedulerRunReport:
+    """Begin a run; with `wait` the answer is of its end."""
+    scheduler = invocation.shared.scheduler
+    begun = scheduler.run_now(request.job_name)
+    lifecycle = log_apart(invocation, invocation.own_event(TOPIC, "scheduled_job_started", job_name=request.job_name))
+    while request.wait and not begun.ended.wait(LOOK_S):
+        if invocation.must_end:
+            raise DeadlineExceeded.before("the job had ended")
+    return SchedulerRunReport(success=True, job=scheduler.job(request.job_name), lifecycle=lifecycle)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "scheduler.status": Plain(status),
+    "scheduler.pause": Plain(pause),
+    "scheduler.resume": Plain(resume),
+    "scheduler.run": Plain(run),
+}

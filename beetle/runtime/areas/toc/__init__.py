@@ -1,0 +1,1 @@
+"""The table of contents: how it is built, shown and searched."""

@@ -1,0 +1,559 @@
+"""The scheduler: which job is due by the clock, who runs it, and what became of it.
+
+One thread waits for the next time; it wakes at the latest once a minute, and a run has a thread of its own while it
+lasts. Times come from the wall clock and waiting is monotonic: after a step of the clock what is past runs once, and
+what is ahead is counted from the new time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Internal, InvalidRequest, NotFound, nearest
+from beetle.contracts.scheduler import SchedulerJob, SkipReason
+from beetle.domain.cron import Schedule
+from beetle.runtime.host.zone import zone_of
+from beetle.store import scheduled_jobs
+from beetle.store.engine.store import Store
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.event_log import Event
+from beetle.store.scheduled_jobs import ScheduledJobRow
+
+if TYPE_CHECKING:
+    from beetle.runtime.host.jobs import DeferredJobs
+    from beetle.runtime.pipeline.invocation import Invocation
+
+log = logging.getLogger("beetle.scheduler")
+
+NAME = "scheduler"
+"""The principal of what the scheduler does by itself."""
+TOPIC = "job"
+SECOND_US = 1_000_000
+LOOK_AGAIN_S = 60.0
+"""The clock may be set: nobody sleeps for longer than this until something that is due by it."""
+BUSY_LOOK_S = 1.0
+"""How often a job that is due looks whether the device has less to do."""
+MODE_LOOK_S = 5.0
+"""A change of mode wakes nobody."""
+MOST_BUSY_S = 300.0
+"""So long a job that is due waits for the device to have less to do, and no longer."""
+MISSED_S = 300
+"""How long after the start a job runs whose time came while nothing was there to run it: agents come first."""
+FIRST_PAUSE_S = 30
+MOST_PAUSE_S = 3600
+KEEP_EVERY_S = 900.0
+"""How often counters of runs that found nothing to do are written down: an idle minute writes nothing to the disk."""
+MOST_GRACE_S = 30
+"""How long after its time a run may take to end before it is told as hung, and no longer than its time was."""
+CLOSE_S = 5.0
+"""How long closing waits for the runs that were told to end."""
+
+Uses = Literal["store", "model"]
+"""What a job may use. Jobs that use the same run one after the other."""
+
+
+class Job(NamedTuple):
+    """A job of the scheduler: one row of a table.
+
+    `cron` has six fields, or is `off`; the configuration may say another. `run` gets an invocation of the operator's
+    kind, and ends, with an error, once `invocation.check` or `shared.lifecycle.check` says so; between two pieces of
+    work it calls `invocation.work.rest()`, which keeps to the profile's share. It answers how many things it did: 0
+    says that there was nothing to do. Past `timeout_s` it must end, and is told as hung as long as it does not. `due`
+    may say when it wants to run beside its schedule, in microseconds since the epoch.
+    """
+
+    name: str
+    cron: str
+    run: Callable[[Invocation], int]
+    description: str
+    uses: Uses = "store"
+    timeout_s: int = 600
+    due: Callable[[Scheduler], int | None] | None = None
+
+
+class Run:
+    """One run of a job, on a thread of its own or its caller's."""
+
+    def __init__(self, scheduler: Scheduler, job: Job, at: int) -> None:
+        self._scheduler = scheduler
+        self.job = job
+        self.at = at
+        self.began = time.monotonic()
+        self.deadline = self.began + job.timeout_s
+        self.hangs_at = self.deadline + min(job.timeout_s, MOST_GRACE_S)
+        self.ended = threading.Event()
+        self.hung = False
+
+    @property
+    def must_end(self) -> bool:
+        """Whether the runtime ends, or the run has taken too long."""
+        return self._scheduler.stopping or time.monotonic() > self.deadline
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing for a while, or until the runtime ends."""
+        self._scheduler.wait_for_stop(min(seconds, max(0.0, self.deadline - time.monotonic())))
+
+
+class Limits(NamedTuple):
+    """What a scheduler keeps to. `begin` makes the invocation of a run; `is_busy` says whether others ask just now;
+    `rests` whether the runtime is in a mode in which no job runs."""
+
+    begin: Callable[[Run], AbstractContextManager[Invocation]]
+    is_busy: Callable[[], bool]
+    rests: Callable[[], bool]
+    share_percent: int
+    clock: Callable[[], int]
+    schedules: Mapping[str, str]
+    time_zone: str | None
+
+
+class _Kept:
+    """A job and how it stands."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.row = ScheduledJobRow(job.name)
+        self.schedule: Schedule | None = None
+        self.next: int | None = None
+        self.wanted: int | None = None
+        """When it wants to run beside its schedule."""
+        self.waits_since: float | None = None
+        self.run: Run | None = None
+        self.kept_at = float("-inf")
+        self.unkept = False
+        """Whether the store does not know yet how it stands."""
+
+    def plan(self, now: int) -> None:
+        """The next time by the schedule; after failures in a row, one that is not too soon."""
+        assert self.schedule is not None
+        pause = min(FIRST_PAUSE_S * 2 ** min(self.row.failures - 1, 16), MOST_PAUSE_S) if self.row.failures else 0
+        self.next = self.schedule.next_us(now + pause * SECOND_US)
+
+    @property
+    def first(self) -> int | None:
+        """When it is due next, one way or the other."""
+        return min((each for each in (self.next, self.wanted) if each is not None), default=None)
+
+
+class _Lane:
+    """Jobs that use the same. A run that hangs holds nobody up."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.rests_until = 0.0
+
+
+def check_schedules(jobs: Sequence[Job], schedules: Mapping[str, str], time_zone: str | None) -> None:
+    """Whether a configuration's schedules are of jobs that there are, and can be read.
+
+    Raises:
+        InvalidRequest: the first that is not, with its path.
+    """
+    zone = zone_of(time_zone)
+    names = [each.name for each in jobs]
+    for name, cron in schedules.items():
+        if name not in names:
+            path = "$.scheduler.jobs"
+            raise InvalidRequest(
+                reason=f"{path}: no job is named {name[:80]!r}", hint=nearest(name, names), path=f"{path}.{name[:80]}"
+            )
+        Schedule(cron, zone, f"$.scheduler.jobs.{name}")
+
+
+class Scheduler:
+    """The jobs of one runtime. Without `start` they run when they are asked for, on the thread of who asks."""
+
+    def __init__(self, store: Store, jobs: Sequence[Job], limits: Limits) -> None:
+        """Raises InvalidRequest as `check_schedules`."""
+        if limits.schedules or limits.time_zone is not None:
+            check_schedules(jobs, limits.schedules, limits.time_zone)
+        self._store = store
+        self._limits = limits
+        self._guard = threading.Lock()
+        self._jobs = {each.name: _Kept(each) for each in sorted(jobs, key=lambda each: each.name)}
+        self._lanes: dict[Uses, _Lane] = {"store": _Lane(), "model": _Lane()}
+        self._wake = threading.Condition()
+        self._woken = self._look = False
+        self._loaded = False
+        self._seen = 0
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self.zone: tzinfo | None = None
+        self.deferred: DeferredJobs | None = None
+        """What principals have left to be done; None where nobody can do it."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the runtime ends."""
+        return self._stop.is_set()
+
+    def wait_for_stop(self, seconds: float) -> None:
+        """Until the runtime ends, at most so long."""
+        self._stop.wait(seconds)
+
+    @property
+    def runs(self) -> bool:
+        """Whether somebody starts the jobs that are due."""
+        return self._thread is not None and not self.stopping
+
+    def start(self) -> None:
+        """Begin, unless this profile leaves no time for work of its own or the store cannot be written."""
+        if self._limits.share_percent and not self._store.settings.immutable:
+            self._look = True
+            self._thread = threading.Thread(target=self._loop, name="beetle-scheduler", daemon=True)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Look again for what wants to run beside its schedule. Quick: the writer's thread calls it."""
+        self._look = True
+        self._nudge()
+
+    def forget(self) -> None:
+        """The store is another one: what was known of the jobs is read anew."""
+        self._loaded = False
+        self.wake()
+
+    def stop(self) -> None:
+        """Have every run end, and wait for them as long as closing may wait. One that hangs is left behind."""
+        self._stop.set()
+        self._nudge()
+        if self._thread is not None:
+            self._thread.join()
+        end = time.monotonic() + CLOSE_S
+        for each in self._jobs.values():
+            if (run := each.run) is not None and not run.hung:
+                run.ended.wait(max(0.0, end - time.monotonic()))
+        if self._loaded and not self._store.closed:
+            self._keep([each for each in self._jobs.values() if each.unkept])
+
+    def status(self) -> tuple[SchedulerJob, ...]:
+        """Every job as it stands, in the order of their names."""
+        self._load()
+        with self._guard:
+            return tuple(self._shown(each) for each in self._jobs.values())
+
+    def job(self, name: str) -> SchedulerJob:
+        """One job as it stands. Raises NotFound."""
+        found = self._find(name)
+        with self._guard:
+            return self._shown(found)
+
+    def set_paused(self, tx: WriteTransaction, name: str, *, paused: bool) -> None:
+        """Pause or resume a job that there is, in a write. `undo_paused` takes it back if that fails."""
+        found = self._jobs[name]
+        with self._guard:
+            found.row = found.row._replace(paused=paused)
+            row = found.row
+        scheduled_jobs.put(tx, row)
+
+    def undo_paused(self, name: str, *, paused: bool) -> None:
+        """A write that was to pause or resume a job has failed."""
+        with self._guard:
+            self._jobs[name].row = self._jobs[name].row._replace(paused=paused)
+
+    def run_now(self, name: str) -> Run:
+        """Begin a run now; where nobody starts jobs, the run is over when this returns.
+
+        Raises:
+            NotFound: no job of that name.
+            Conflict: it runs.
+        """
+        found = self._find(name)
+        with self._guard:
+            if found.run is not None:
+                raise Conflict(
+                    reason=f"the job {name} is running",
+                    hint=f"`beetle scheduler status` shows for how long; start {name} again when it has ended",
+                )
+            run = self._begin(found)
+        if self.runs:
+            self._spawn(found, run)
+        else:
+            self._work(found, run)
+        return run
+
+    def tick(self) -> float:
+        """Start what is due and may run; for how many seconds nothing will be."""
+        self._load()
+        now, mono = self._limits.clock(), time.monotonic()
+        if self._look or now < self._seen:
+            self._look = False
+            self._ask_wanted()
+        with self._guard:
+            # Set back, the clock would have every job wait for the time that it showed before.
+            if now < self._seen:
+                for each in self._jobs.values():
+                    each.plan(now)
+            self._seen = now
+            for each in self._jobs.values():
+                self._mark_due(each, now, mono)
+            hung = [each for each in self._jobs.values() if each.run and not each.run.hung and mono > each.run.hangs_at]
+            for each in hung:
+                self._tell_hung(each, now)
+            started = [] if self._limits.rests() else [(each, self._begin(each)) for each in self._free(mono)]
+            wait = self._wait(now, time.monotonic())
+        self._keep(hung, "scheduled_job_hung")
+        for each, run in started:
+            self._spawn(each, run)
+        return wait
+
+    def _loop(self) -> None:
+        """The thread: nothing that goes wrong once may end it."""
+        while not self.stopping:
+            try:
+                wait = self.tick()
+            except BeetleError as error:
+                log.warning("jobs have to wait: %s", error.message)
+                wait = LOOK_AGAIN_S
+            except Exception as defect:  # noqa: BLE001 - the last stop of this thread
+                log.error("the scheduler met a defect: %s", _recorded(defect, "tick"))
+                wait = LOOK_AGAIN_S
+            with self._wake:
+                if not (self.stopping or self._woken):
+                    self._wake.wait(wait)
+                self._woken = False
+
+    def _nudge(self) -> None:
+        with self._wake:
+            self._woken = True
+            self._wake.notify()
+
+    def _find(self, name: str) -> _Kept:
+        self._load()
+        if (found := self._jobs.get(name)) is None:
+            listing = f"{nearest(name, self._jobs)}; `beetle scheduler status` lists the jobs"
+            raise NotFound(kind="job", name=name, listing=listing)
+        return found
+
+    def _load(self) -> None:
+        """What the store says of the jobs, once, and their schedules."""
+        if self._loaded:
+            return
+        with self._store.read() as tx:
+            rows = scheduled_jobs.every(tx)
+        zone = zone_of(self._limits.time_zone)
+        now = self._limits.clock()
+        with self._guard:
+            if self._loaded:
+                return
+            self.zone = zone
+            for name, each in self._jobs.items():
+                cron = self._limits.schedules.get(name, each.job.cron)
+                each.schedule = Schedule(cron, zone)
+                each.row = rows.get(name, ScheduledJobRow(name))
+                each.plan(now)
+                missed = None if each.row.last_run is None else each.schedule.next_us(each.row.last_run)
+                if missed is not None and missed <= now and each.next is not None:
+                    each.next = min(each.next, now + MISSED_S * SECOND_US)
+            self._seen = now
+            self._loaded = True
+
+    def _ask_wanted(self) -> None:
+        for each in self._jobs.values():
+            if each.job.due is not None:
+                each.wanted = each.job.due(self)
+
+    def _mark_due(self, each: _Kept, now: int, mono: float) -> None:
+        """A job whose time has come waits to be started, or leaves this time out."""
+        if (first := each.first) is None or first > now:
+            return
+        if each.next is not None and each.next <= now:
+            each.plan(now)
+        by_itself = each.wanted is not None and each.wanted <= now
+        each.wanted = None if by_itself else each.wanted
+        if each.waits_since is not None:
+            return
+        if each.row.paused:
+            self._skip(each, "paused")
+        elif each.run is not None:
+            if not by_itself:
+                self._skip(each, "overlap")
+        else:
+            each.waits_since = mono
+
+    @staticmethod
+    def _skip(each: _Kept, reason: SkipReason) -> None:
+        row = each.row
+        each.unkept = True
+        each.row = row._replace(skip_count=row.skip_count + 1, last_result="skipped", skip_reason=reason)
+
+    def _free(self, mono: float) -> Iterable[_Kept]:
+        """Of each lane, the job that has waited longest and may start."""
+        busy = self._limits.is_busy()
+        waiting = [each for each in self._jobs.values() if each.waits_since is not None]
+        for uses, lane in self._lanes.items():
+            mine = [each for each in waiting if each.job.uses == uses]
+            if lane.run is not None or lane.rests_until > mono or not mine:
+                continue
+            first = min(mine, key=lambda each: (each.waits_since, each.job.name))
+            if not busy or mono - (first.waits_since or mono) >= MOST_BUSY_S:
+                yield first
+
+    def _begin(self, each: _Kept) -> Run:
+        """Note that a run begins; the guard is held."""
+        each.waits_since = None
+        each.run = run = Run(self, each.job, self._limits.clock())
+        lane = self._lanes[each.job.uses]
+        if lane.run is None:
+            lane.run = run
+        return run
+
+    def _spawn(self, each: _Kept, run: Run) -> None:
+        threading.Thread(target=self._work, args=(each, run), name=f"beetle-job-{each.job.name}", daemon=True).start()
+
+    def _work(self, each: _Kept, run: Run) -> None:
+        """A run, and what became of it: nothing that goes wrong in one may end anything else."""
+        failed: BeetleError | None = None
+        done, rested = 0, 0.0
+        try:
+            with self._limits.begin(run) as invocation:
+                try:
+                    done = each.job.run(invocation)
+                finally:
+                    rested = invocation.work.rested
+        except DeadlineExceeded as error:
+            failed = DeadlineExceeded(what=error.details.get("what"), deadline_ms=each.job.timeout_s * 1000)
+        except BeetleError as error:
+            failed = error
+        except Exception as defect:  # noqa: BLE001 - the last stop of this thread; the job runs again at its next time
+            failed = Internal(reference=_recorded(defect, each.job.name))
+        try:
+            took = time.monotonic() - run.began
+            with self._guard:
+                self._free_lane(run, took - rested)
+                event = self._end(each, run, failed, took)
+            late = time.monotonic() - each.kept_at > KEEP_EVERY_S
+            if each.unkept and (done or event is not None or failed is not None or late):
+                self._keep([each], event)
+        finally:
+            run.ended.set()
+            if each.job.due is not None:
+                self._look = True
+            self._nudge()
+
+    def _free_lane(self, run: Run, worked: float) -> None:
+        """The next one's turn, once the profile's share allows it; the guard is held."""
+        lane, share = self._lanes[run.job.uses], self._limits.share_percent
+        if lane.run is run:
+            lane.run = None
+            if share:
+                lane.rests_until = time.monotonic() + min(worked * (100 / share - 1), MOST_PAUSE_S)
+
+    def _end(self, each: _Kept, run: Run, failed: BeetleError | None, took: float) -> str | None:
+        """Count a run, and say what is to be told of it; the guard is held. What closing breaks off was no run."""
+        each.run = None
+        if failed is not None and self.stopping:
+            return None
+        each.unkept = True
+        row = each.row._replace(last_run=run.at, last_duration=round(took * 1000), skip_reason=None)
+        event: str | None = None
+        if run.hung:  # it was counted when it was told
+            row = row._replace(failures=0)
+        elif failed is None:
+            event = "scheduled_job_recovered" if row.error_key is not None else None
+            row = row._replace(run_count=row.run_count + 1, failures=0, last_result="success")
+            row = row._replace(error_key=None, error=None)
+        else:
+            log.warning("the job %s failed: %s", row.name, failed.message)
+            event = "scheduled_job_failed" if row.error_key != failed.key else None
+            row = row._replace(error_count=row.error_count + 1, failures=row.failures + 1, last_result="failed")
+            row = row._replace(error_key=failed.key, error=failed.message)
+        each.row = row
+        each.plan(self._limits.clock())
+        return event
+
+    def _tell_hung(self, each: _Kept, now: int) -> None:
+        """A run has not ended although it must: it is a failed one, and others wait for it no longer."""
+        run, row = each.run, each.row
+        assert run is not None
+        run.hung = each.unkept = True
+        if (lane := self._lanes[run.job.uses]).run is run:
+            lane.run = None
+        each.row = row._replace(
+            error_count=row.error_count + 1,
+            failures=row.failures + 1,
+            last_result="failed",
+            error_key="deadline_exceeded",
+            error=f"the job has run for more than {each.job.timeout_s} s, and has not ended",
+        )
+        each.plan(now)
+
+    def _keep(self, jobs: Iterable[_Kept], event: str | None = None) -> None:
+        """Write down how jobs stand. What cannot be written now is known in memory, and written another time."""
+        for each in jobs:
+
+            def write(tx: WriteTransaction, each: _Kept = each) -> None:
+                with self._guard:
+                    row, each.unkept = each.row, False
+                scheduled_jobs.put(tx, row)
+                if event is not None:
+                    told = {"job_name": row.name} | ({} if row.error_key is None else {"reason": row.error_key})
+                    tx.log(Event(TOPIC, event, "scheduler.run", NAME, None, told))
+
+            try:
+                self._store.write(write, grows=False, by=NAME)
+                each.kept_at = time.monotonic()
+            except BeetleError as error:
+                each.unkept = True
+                log.warning("what became of the job %s could not be written: %s", each.job.name, error.message)
+
+    def _wait(self, now: int, mono: float) -> float:
+        """Seconds until something may be due; the guard is held."""
+        ends = [LOOK_AGAIN_S]
+        for each in self._jobs.values():
+            if each.first is not None:
+                ends.append((each.first - now) / SECOND_US)
+            if each.run is not None and not each.run.hung:
+                ends.append(each.run.hangs_at - mono)
+            if each.waits_since is not None:
+                lane = self._lanes[each.job.uses]
+                if self._limits.rests():
+                    ends.append(MODE_LOOK_S)
+                elif lane.rests_until > mono:
+                    ends.append(lane.rests_until - mono)
+                elif lane.run is None:
+                    ends.append(BUSY_LOOK_S)
+        # A little beyond it: a wait that ends early would be followed by one of microseconds.
+        return max(0.0, min(ends)) + 0.001
+
+    def _shown(self, each: _Kept) -> SchedulerJob:
+        row, run = each.row, each.run
+        assert each.schedule is not None
+        skipped = row.last_result == "skipped"
+        return SchedulerJob(
+            job_name=row.name,
+            description=each.job.description,
+            cron_expr=each.schedule.expression,
+            last_run_ms=(row.last_run or 0) // 1000,
+            last_duration_ms=row.last_duration,
+            last_result=row.last_result,
+            last_error=row.error,
+            last_error_key=row.error_key,
+            skip_reason=row.skip_reason if skipped else None,
+            next_run_ms=(each.first or 0) // 1000,
+            run_count=row.run_count,
+            error_count=row.error_count,
+            skip_count=row.skip_count,
+            is_running=run is not None,
+            is_paused=row.paused,
+            is_hung=run is not None and run.hung,
+            waiting=each.waits_since is not None,
+            running_ms=0 if run is None else round((time.monotonic() - run.began) * 1000),
+            timeout_s=each.job.timeout_s,
+        )
+
+
+def _recorded(defect: BaseException, name: str) -> str:
+    """A defect in the log, under a reference. The frames name code, never values; its own text may hold content."""
+    reference = f"E{os.urandom(4).hex()}"
+    frames = "".join(traceback.format_tb(defect.__traceback__))
+    log.error("%s: %s in the job %s\n%s", reference, type(defect).__name__, name, frames)
+    return reference

@@ -1,0 +1,411 @@
+"""The table of contents: its outbox, nodes, grips, and the texts that their places stand in.
+
+No content is kept here: bullets and keywords are places in bodies. What is read back of them is live, shared and of the
+node's space, whatever became of a message since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from beetle.store.engine.transaction import Reading, Row, Writing
+
+DAY_US = 86_400_000_000
+LEVELS = {"year": 1, "month": 2, "week": 3, "day": 4, "segment": 5}
+SEGMENT = LEVELS["segment"]
+
+OUTBOX_SQL = "SELECT conversation, day FROM toc_outbox ORDER BY conversation, day LIMIT ?"
+OUTBOX_SIZE_SQL = "SELECT count(*) FROM toc_outbox"
+SETTLE_OUTBOX_SQL = "DELETE FROM toc_outbox WHERE conversation = ? AND day = ?"
+PUT_OUTBOX_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
+WAITS_SQL = "SELECT 1 FROM toc_outbox WHERE conversation = ? AND day = ?"
+PLACE_SQL = """
+SELECT c.space, s.memory_space_id, c.channel_id, c.conversation_id
+FROM conversation c JOIN space s ON s.space = c.space WHERE c.conversation = ?
+"""
+MEMBERS_SQL = """
+SELECT m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position, m.message, m.role,
+  m.length, m.state, m.message_id
+FROM message m INDEXED BY message_at CROSS JOIN turn t ON t.turn = m.turn
+WHERE m.conversation = ? AND m.at BETWEEN ? AND ? AND m.visibility = 'shared'
+"""
+SEGMENTS_SQL = """
+SELECT toc_node, node_id, space, parent, members, starts, ends FROM toc_node
+WHERE level = 5 AND conversation = ? AND day = ?
+"""
+NODE_COLUMNS = """
+SELECT toc_node, space, level, node_id, parent, starts, ends, conversation, day, version, stale, bullets, words,
+  keywords
+FROM toc_node
+"""
+NODE_SQL = NODE_COLUMNS + "WHERE space = ? AND node_id = ?"
+BY_KEY_SQL = NODE_COLUMNS + "WHERE toc_node = ?"
+CHILDREN_SQL = NODE_COLUMNS + "WHERE parent = ? ORDER BY starts, node_id LIMIT ? OFFSET ?"
+YEARS_SQL = NODE_COLUMNS + "WHERE space = ? AND level = 1 AND starts < ? ORDER BY starts DESC LIMIT ?"
+LEVEL_SQL = NODE_COLUMNS + "WHERE space = ? AND level = ? ORDER BY starts, node_id"
+CHILD_IDS_SQL = "SELECT node_id FROM toc_node WHERE parent = ? ORDER BY starts, node_id LIMIT ?"
+STALE_SQL = NODE_COLUMNS + "WHERE level = ? AND toc_node > ? AND stale > 0 ORDER BY toc_node LIMIT ?"
+STALE_COUNT_SQL = "SELECT count(*) FROM toc_node WHERE level BETWEEN ? AND ? AND stale > 0"
+NEW_NODE_SQL = """
+INSERT INTO toc_node (space, level, node_id, parent, starts, ends, conversation, day, members, version, stale)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 1)
+"""
+RECUT_SQL = """
+UPDATE toc_node SET parent = ?, starts = ?, ends = ?, members = ?, version = version + 1, stale = stale + 1
+WHERE toc_node = ?
+"""
+STALE_NODE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE toc_node = ?"
+KEY_SQL = "SELECT toc_node FROM toc_node WHERE space = ? AND node_id = ?"
+PUT_SQL = """
+UPDATE toc_node SET bullets = ?, words = ?, keywords = ?, stale = 0,
+  version = version + (bullets <> ?1 OR keywords <> ?3 OR ?4)
+WHERE toc_node = ?5 AND stale = ?6 RETURNING toc_node
+"""
+PUT_KEYWORDS_SQL = "UPDATE toc_node SET keywords = ?, version = version + 1 WHERE toc_node = ? AND keywords <> ?1"
+PARENT_SQL = "SELECT parent FROM toc_node WHERE toc_node = ?"
+HAS_CHILD_SQL = "SELECT 1 FROM toc_node WHERE parent = ? LIMIT 1"
+DROP_NODE_SQL = "DELETE FROM toc_node WHERE toc_node = ?"
+DROP_TITLE_SQL = "DELETE FROM toc_title WHERE toc_node = ?"
+DROP_GRIPS_SQL = "DELETE FROM grip WHERE segment = ?"
+DROP_OTHER_GRIPS_SQL = """
+DELETE FROM grip WHERE segment = ? AND grip_id NOT IN (SELECT value FROM json_each(?))
+"""
+PUT_GRIP_SQL = """
+INSERT INTO grip (space, grip_id, segment, message, last_message, begins, ends, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (space, grip_id) DO UPDATE SET segment = excluded.segment, message = excluded.message,
+  last_message = excluded.last_message, begins = excluded.begins, ends = excluded.ends, written = excluded.written
+"""
+PUT_TITLE_SQL = "INSERT INTO toc_title VALUES (?, ?) ON CONFLICT DO UPDATE SET title = excluded.title"
+TITLES_SQL = "SELECT t.toc_node, t.title FROM json_each(?) j CROSS JOIN toc_title t ON t.toc_node = j.value"
+GRIPS_SQL = """
+SELECT g.grip_id, g.segment, g.message, g.last_message, g.begins, g.ends, g.written
+FROM json_each(?) j CROSS JOIN grip g ON g.space = ? AND g.grip_id = j.value
+"""
+GRIP_SQL = """
+SELECT g.grip_id, g.segment, g.message, g.last_message, g.begins, g.ends, g.written FROM grip g
+WHERE g.space = ? AND g.grip_id = ?
+"""
+NAMED_SQL = "SELECT at, message_id FROM message WHERE message = ?"
+WRITTEN_SQL = """
+SELECT grip_id, segment, message, last_message, begins, ends, written FROM grip
+WHERE segment = ? AND written IS NOT NULL ORDER BY grip
+"""
+TEXTS_SQL = """
+SELECT m.message, m.role, m.length, m.digest, b.content
+FROM json_each(?) j
+CROSS JOIN message m ON m.message = j.value
+CROSS JOIN conversation c ON c.conversation = m.conversation AND c.space = ?
+CROSS JOIN body b ON b.message = m.message
+WHERE m.state = 'live' AND m.visibility = 'shared'
+"""
+SEGMENT_OF_SQL = """
+SELECT n.toc_node FROM message m
+CROSS JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
+  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+  AND n.starts <= (m.at - (m.at % 1000 + 1000) % 1000) / 1000 AND n.ends >= (m.at - (m.at % 1000 + 1000) % 1000) / 1000
+WHERE m.message = ? AND m.visibility = 'shared' AND n.space = ? ORDER BY n.starts DESC, n.node_id DESC LIMIT 1
+"""
+MESSAGE_NAMED_SQL = """
+SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
+WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
+"""
+DAYS_SQL = """
+SELECT DISTINCT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000 AS day
+FROM message WHERE visibility = 'shared' AND at >= ?
+"""
+CUT_DAYS_SQL = "SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND day >= ?"
+ALL_STALE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE ends >= ?"
+VERSIONS_SQL = "SELECT space, node_id, version FROM toc_node"
+COUNTS_SQL = "SELECT count(*) FROM toc_node WHERE space = ?"
+GRIP_COUNT_SQL = "SELECT count(*) FROM grip WHERE space = ?"
+CONVERSATION_OF_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ?"
+
+
+class Waiting(NamedTuple):
+    """A day of a conversation that is to be cut anew."""
+
+    conversation: int
+    day: int
+
+
+class Place(NamedTuple):
+    """Where a conversation belongs."""
+
+    space: int
+    space_id: str
+    channel_id: str
+    conversation_id: str
+
+
+class CutSegment(NamedTuple):
+    """A segment as it was cut."""
+
+    key: int
+    node_id: str
+    space: int
+    parent: int
+    members: bytes | None
+    starts: int
+    ends: int
+
+
+class NodeRow(NamedTuple):
+    """A node as it is kept; `bullets`, `words` and `keywords` are JSON."""
+
+    key: int
+    space: int
+    level: int
+    node_id: str
+    parent: int | None
+    starts: int
+    ends: int
+    conversation: int | None
+    day: int | None
+    version: int
+    stale: int
+    bullets: str
+    words: str
+    keywords: str
+
+
+class GripRow(NamedTuple):
+    """What a bullet rests on; `written` is a model's text of it."""
+
+    grip_id: str
+    segment: int
+    message: int
+    last_message: int
+    begins: int
+    ends: int
+    written: str | None
+
+
+class TextRow(NamedTuple):
+    """A live, shared message; behind `length` characters of its content may stand tool calls."""
+
+    message: int
+    role: str
+    length: int
+    digest: bytes
+    content: str
+
+
+def waiting(tx: Reading, most: int) -> list[Waiting]:
+    """Days that are to be cut anew."""
+    return [Waiting(*row) for row in tx.rows(OUTBOX_SQL, most)]
+
+
+def waiting_count(tx: Reading) -> int:
+    """How many days are to be cut anew."""
+    return tx.value(OUTBOX_SIZE_SQL)
+
+
+def waits(tx: Reading, conversation: int, day: int) -> bool:
+    """Whether a day is to be cut anew."""
+    return tx.value(WAITS_SQL, conversation, day) is not None
+
+
+def put_waiting(tx: Writing, conversation: int, day: int) -> None:
+    """Have a day cut anew."""
+    tx.run(PUT_OUTBOX_SQL, conversation, day)
+
+
+def settle_waiting(tx: Writing, each: Waiting) -> None:
+    """A day was cut."""
+    tx.run(SETTLE_OUTBOX_SQL, *each)
+
+
+def place_of(tx: Reading, conversation: int) -> Place | None:
+    """Where a conversation belongs, None where it is gone."""
+    return tx.one(Place, PLACE_SQL, conversation)
+
+
+def members(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
+    """The shared events of a conversation between two times (µs, both included), as fields of a `Member`."""
+    return list(tx.rows(MEMBERS_SQL, conversation, first, last))
+
+
+def segments(tx: Reading, conversation: int, day: int) -> list[CutSegment]:
+    """The segments that a day of a conversation was cut into."""
+    return [CutSegment(*row) for row in tx.rows(SEGMENTS_SQL, conversation, day)]
+
+
+def node(tx: Reading, space: int, node_id: str) -> NodeRow | None:
+    """The node of that id."""
+    return tx.one(NodeRow, NODE_SQL, space, node_id)
+
+
+def by_key(tx: Reading, key: int) -> NodeRow | None:
+    """The node of that key."""
+    return tx.one(NodeRow, BY_KEY_SQL, key)
+
+
+def children(tx: Reading, parent: int, most: int, offset: int = 0) -> list[NodeRow]:
+    """Children of a node in order of time."""
+    return [NodeRow(*row) for row in tx.rows(CHILDREN_SQL, parent, most, offset)]
+
+
+def child_ids(tx: Reading, parent: int, most: int) -> list[str]:
+    """Ids of the first children of a node, in order of time."""
+    return [row[0] for row in tx.rows(CHILD_IDS_SQL, parent, most)]
+
+
+def years(tx: Reading, space: int, before: int, most: int) -> list[NodeRow]:
+    """Years of a space that begin before a time, newest first."""
+    return [NodeRow(*row) for row in tx.rows(YEARS_SQL, space, before, most)]
+
+
+def level(tx: Reading, space: int, number: int) -> list[NodeRow]:
+    """All nodes of a level, in order of time."""
+    return [NodeRow(*row) for row in tx.rows(LEVEL_SQL, space, number)]
+
+
+def stale(tx: Reading, number: int, after: int, most: int) -> list[NodeRow]:
+    """Nodes of a level whose bullets are to be made anew, behind a key."""
+    return [NodeRow(*row) for row in tx.rows(STALE_SQL, number, after, most)]
+
+
+def stale_count(tx: Reading, first: int, last: int) -> int:
+    """How many nodes of some levels are to be made anew."""
+    return tx.value(STALE_COUNT_SQL, first, last)
+
+
+def key_of(tx: Reading, space: int, node_id: str) -> int | None:
+    """The key of the node of that id."""
+    return tx.value(KEY_SQL, space, node_id)
+
+
+def add_node(
+    tx: Writing, space: int, number: int, node_id: str, parent: int | None, bounds: tuple[int, int],
+    cut_from: tuple[int | None, int | None, bytes | None] = (None, None, None),
+) -> int:  # fmt: skip
+    """A new node, which is stale; its key. `cut_from`: a segment's conversation, day and digest of members."""
+    return tx.insert(NEW_NODE_SQL, space, number, node_id, parent, *bounds, *cut_from)
+
+
+def recut(tx: Writing, key: int, parent: int, bounds: tuple[int, int], digest: bytes) -> None:
+    """A segment has other events now."""
+    tx.run(RECUT_SQL, parent, *bounds, digest, key)
+
+
+def make_stale(tx: Writing, key: int) -> None:
+    """What is below a node has changed."""
+    tx.run(STALE_NODE_SQL, key)
+
+
+def drop_segment(tx: Writing, key: int) -> None:
+    """A segment is gone, with its grips."""
+    tx.run(DROP_GRIPS_SQL, key)
+    tx.run(DROP_TITLE_SQL, key)
+    tx.run(DROP_NODE_SQL, key)
+
+
+def drop_if_empty(tx: Writing, key: int) -> int | None:
+    """Take a period away that holds nothing, and those above that hold nothing then; the first one that stays."""
+    at: int | None = key
+    while at is not None and tx.value(HAS_CHILD_SQL, at) is None:
+        above: int | None = tx.value(PARENT_SQL, at)
+        tx.run(DROP_NODE_SQL, at)
+        at = above
+    return at
+
+
+def put(tx: Writing, row: NodeRow, bullets: Sequence[str], words: object, keywords: object, *, other: bool) -> bool:
+    """What was made of a node, unless something below changed meanwhile. `other`: something else of it changed too."""
+    made = (json.dumps(bullets), json.dumps(words), json.dumps(keywords))
+    return tx.value(PUT_SQL, *made, int(other), row.key, row.stale) is not None
+
+
+def put_keywords(tx: Writing, key: int, keywords: object) -> None:
+    """Which words of a node are shown."""
+    tx.run(PUT_KEYWORDS_SQL, json.dumps(keywords), key)
+
+
+def put_grips(tx: Writing, space: int, segment: int, grips: Sequence[GripRow]) -> None:
+    """The grips of a segment, in place of those that it had."""
+    tx.run(DROP_OTHER_GRIPS_SQL, segment, json.dumps([each.grip_id for each in grips]))
+    for each in grips:
+        tx.run(
+            PUT_GRIP_SQL, space, each.grip_id, segment, each.message, each.last_message, each.begins, each.ends,
+            each.written,
+        )  # fmt: skip
+
+
+def put_title(tx: Writing, key: int, title: str | None) -> None:
+    """What a model calls a segment; None: nothing."""
+    if title is None:
+        tx.run(DROP_TITLE_SQL, key)
+    else:
+        tx.run(PUT_TITLE_SQL, key, title)
+
+
+def titles(tx: Reading, keys: Iterable[int]) -> dict[int, str]:
+    """What a model calls these segments."""
+    return dict((row[0], row[1]) for row in tx.rows(TITLES_SQL, json.dumps(list(keys))))
+
+
+def grips(tx: Reading, space: int, ids: Iterable[str]) -> dict[str, GripRow]:
+    """The grips of these ids that are there."""
+    return {row[0]: GripRow(*row) for row in tx.rows(GRIPS_SQL, json.dumps(list(ids)), space)}
+
+
+def grip(tx: Reading, space: int, grip_id: str) -> GripRow | None:
+    """The grip of that id."""
+    return tx.one(GripRow, GRIP_SQL, space, grip_id)
+
+
+def written_grips(tx: Reading, segment: int) -> list[GripRow]:
+    """What a model has written of a segment."""
+    return [GripRow(*row) for row in tx.rows(WRITTEN_SQL, segment)]
+
+
+def written_ids(tx: Reading, segment: int) -> list[str]:
+    """The ids of the bullets that a model has written of a segment."""
+    return [row[0] for row in tx.rows(WRITTEN_SQL, segment)]
+
+
+def named(tx: Reading, message: int) -> tuple[int, str]:
+    """Time (µs) and id of a message that is there."""
+    found = tx.row(NAMED_SQL, message)
+    assert found is not None
+    return found[0], found[1]
+
+
+def texts(tx: Reading, space: int, keys: Iterable[int]) -> list[TextRow]:
+    """Those of these messages that are live, shared and of the space, in the order asked."""
+    return [TextRow(*row) for row in tx.rows(TEXTS_SQL, json.dumps(list(keys)), space)]
+
+
+def segment_of(tx: Reading, space: int, message: int) -> int | None:
+    """The segment that a shared message stands in, as far as it was cut."""
+    return tx.value(SEGMENT_OF_SQL, message, space)
+
+
+def message_named(tx: Reading, space: int, channel: str, conversation: str, message_id: str) -> int | None:
+    """The key of a message by its names."""
+    return tx.value(MESSAGE_NAMED_SQL, space, channel, conversation, message_id)
+
+
+def all_days(tx: Reading, first: int) -> list[Waiting]:
+    """Every day of every conversation from a day on: those with events, and those that were cut."""
+    found = {Waiting(*row) for row in tx.rows(DAYS_SQL, first * DAY_US)}
+    found |= {Waiting(*row) for row in tx.rows(CUT_DAYS_SQL, first)}
+    return sorted(found)
+
+
+def make_all_stale(tx: Writing, since_ms: int) -> None:
+    """Have every node made anew that ends at a time or later."""
+    tx.run(ALL_STALE_SQL, since_ms)
+
+
+def versions(tx: Reading) -> dict[tuple[int, str], int]:
+    """The version of every node."""
+    return {(row[0], row[1]): row[2] for row in tx.rows(VERSIONS_SQL)}
+
+
+def conversation_of(tx: Reading, conversation: int) -> tuple[str, str] | None:
+    """Channel and id of a conversation."""
+    found = tx.row(CONVERSATION_OF_SQL, conversation)
+    return None if found is None else (found[0], found[1])
