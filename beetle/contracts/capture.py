@@ -80,6 +80,19 @@ class MemoryCaptureTurnRequest(Request, frozen=True, kw_only=True):
     ) = None
 
 
+class CaptureAttr(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """The attr `capture` of a captured turn, as JSON: how it was delivered. It goes with the turn into archives."""
+
+    host_session_id: Id
+    host_turn_index: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    host_kind: Id
+    agent_id: Id
+    attest_level: AttestLevel
+    host_version: Label | None = None
+    host_signature_b64: Base64 | None = None
+    host_pubkey_b64: Base64 | None = None
+
+
 class MemoryCaptureTurnReport(Report, frozen=True, kw_only=True):
     """`memory_id` is the ref of the turn's message. `dedup_hit`: the turn was there already, and nothing was written.
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
 
+MS_OF_MESSAGE = "(m.at - (m.at % 1000 + 1000) % 1000) / 1000"
+"""The time of a message `m` in whole milliseconds, as Python's `//` has it before the epoch too."""
 ADD_SQL = "INSERT INTO event SELECT space, ?, ?, ? FROM conversation WHERE conversation = ?"
 NAMED_SQL = "SELECT message FROM event WHERE space = ? AND event_id = ? AND event_id <> ''"
 NAMED_BESIDE_SQL = """

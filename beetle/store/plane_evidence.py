@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from beetle.store.engine.transaction import Reading
+from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.sight import Sight
 from beetle.store.verify import Finding
@@ -78,17 +79,16 @@ SELECT DISTINCT conversation FROM (
   )
 ) LIMIT 100
 """
-FLOOR = "(m.at - (m.at % 1000 + 1000) % 1000) / 1000"
 # What an event is called is its message's id, so that a row that was changed by hand is found.
 ASTRAY_SQL = f"""
 SELECT m.message, 'is not in the index by time' FROM message m JOIN conversation c ON c.conversation = m.conversation
 WHERE NOT EXISTS (
-  SELECT 1 FROM event e WHERE e.space = c.space AND e.at_ms = {FLOOR} AND e.event_id IN ('', m.message_id)
+  SELECT 1 FROM event e WHERE e.space = c.space AND e.at_ms = {MS_OF_MESSAGE} AND e.event_id IN ('', m.message_id)
     AND e.message = m.message)
 UNION ALL
 SELECT e.message, 'stands at a wrong place in the index by time' FROM event e
 LEFT JOIN message m ON m.message = e.message LEFT JOIN conversation c ON c.conversation = m.conversation
-WHERE m.message IS NULL OR c.space IS NOT e.space OR e.at_ms <> {FLOOR} OR e.event_id NOT IN ('', m.message_id)
+WHERE m.message IS NULL OR c.space IS NOT e.space OR e.at_ms <> {MS_OF_MESSAGE} OR e.event_id NOT IN ('', m.message_id)
 LIMIT 100
 """  # noqa: S608 - our own text
 COUNTS_SQL = """

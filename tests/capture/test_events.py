@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.common import WireScope
+from beetle.contracts.common import MemoryIdentity
 from beetle.contracts.errors import Conflict, InvalidRequest, PayloadTooLarge
 from tests.building import CONVERSATION, step, talk, turn
 
@@ -187,9 +188,12 @@ def test_what_is_wrong_with_an_event_is_told_by_its_path(memory: MemoryRuntime) 
     assert ids(within(memory, AT, AT)) == []
 
 
-def test_another_owner_has_events_of_its_own(memory: MemoryRuntime) -> None:
-    ingest(memory, "e", text="mine")
-    other = WireScope(owner_id="another")
-    assert memory.call("event.range", {"from_timestamp_ms": AT, "to_timestamp_ms": AT}, scope=other).events == ()  # type: ignore[attr-defined]
-    assert memory.call("event.ingest", event("e", text="theirs"), scope=other).created  # type: ignore[attr-defined]
-    assert [each["text"] for each in within(memory, AT, AT)["events"]] == ["mine"]
+def test_another_owner_has_events_of_its_own(tmp_path: Path) -> None:
+    store = str(tmp_path / "b.db")
+    with MemoryRuntime.open(store) as memory:
+        ingest(memory, "e", text="mine")
+    with MemoryRuntime.open(store, identity=MemoryIdentity(owner_id="another")) as memory:
+        assert within(memory, AT, AT)["events"] == ()
+        assert ingest(memory, "e", text="theirs")["created"]
+    with MemoryRuntime.open(store) as memory:
+        assert [each["text"] for each in within(memory, AT, AT)["events"]] == ["mine"]

@@ -35,21 +35,25 @@ def one_message(
     """A turn of one message, which bears the turn's id; `attrs` stand on the turn, and may be exported.
 
     Raises:
-        PayloadTooLarge: content, tool calls and attrs are more than one message may have.
+        PayloadTooLarge: content and tool calls, or the attrs, are more than one message may have.
     """
     assert message.at is not None
     turn = CanonicalTurnDelta(turn_id=message.message_id, at=message.at, messages=(message,))
     at = to_us(message.at)
     prepared = evidence_plane.prepared(invocation.key, message, at)._replace(event_type=event_type)
     most = invocation.shared.profile.budgets.message_content_bytes
-    actual = len(prepared.content.encode()) + sum(len(f"{key}{value}".encode()) for key, value in attrs.items())
-    if actual > most and (attrs or message.tool_calls):
-        raise PayloadTooLarge(
-            what="the content with its metadata and tool calls", maximum=most, unit="bytes",
-            limit="message_content_bytes", actual=actual, path="$.args",
-        )  # fmt: skip
+    _check_size("the content with its tool calls", prepared.content, most)
+    _check_size("the metadata", "".join(f"{key}{value}" for key, value in attrs.items()), most)
     kept = tuple(PreparedAttr(key, value, None, ",".join(views), True) for key, value in attrs.items())
     return PreparedTurn(turn.turn_id, at, turn_digest(invocation.key, turn), (prepared,), (), kept)
+
+
+def _check_size(what: str, text: str, most: int) -> None:
+    actual = len(text.encode())
+    if actual > most:
+        raise PayloadTooLarge(
+            what=what, maximum=most, unit="bytes", limit="message_content_bytes", actual=actual, path="$.args"
+        )
 
 
 def keep(

@@ -29,20 +29,27 @@ def canonical_bytes(session: str, index: int, role: str, content: str) -> bytes:
 
 
 def signed(request: MemoryCaptureTurnRequest) -> Signed | None:
-    """The key of a request's signature and whether that is good; None without a signature.
+    """As `checked`, of a request."""
+    turn = (request.host_session_id, request.host_turn_index, request.role, request.content)
+    return checked(request.host_pubkey_b64, request.host_signature_b64, turn)
+
+
+def checked(key: str | None, signature: str | None, turn: tuple[str, int, str, str]) -> Signed | None:
+    """A key and whether the signature of a turn by it is good; None without both.
+
+    Args:
+        turn: session, index, role, content.
 
     Raises:
         InvalidRequest: only one of the two is there, or the key is none.
     """
-    key, signature = request.host_pubkey_b64, request.host_signature_b64
     if key is None and signature is None:
         return None
     if key is None or signature is None:
         raise _invalid(BOTH, "host_pubkey_b64" if key is None else "host_signature_b64")
     public = public_key(key)
-    data = canonical_bytes(request.host_session_id, request.host_turn_index, request.role, request.content)
     try:
-        return Signed(public, _problem(public, signature, data))
+        return Signed(public, _problem(public, signature, canonical_bytes(*turn)))
     except InvalidRequest as refused:
         return Signed(public, refused)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -12,10 +11,11 @@ from typing import Any, NamedTuple, cast
 from beetle.contracts.capture import (
     NO_HOST,
     AttestLevel,
+    CaptureAttr,
     MemoryCaptureTurnReport,
     MemoryCaptureTurnRequest,
 )
-from beetle.contracts.codec import replace
+from beetle.contracts.codec import pack_json, replace
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.errors import Conflict, InvalidRequest
 from beetle.contracts.refs import format_ref
@@ -94,15 +94,17 @@ def _prepared(
         tool_calls=tuple(ToolCall(tool=each.tool, brief=each.brief) for each in request.tool_calls or ()),
     )
     kind = request.host_kind or NO_HOST
-    told = {
-        "host_session_id": request.host_session_id, "host_turn_index": request.host_turn_index, "host_kind": kind,
-        "host_version": request.host_version, "agent_id": agent, "attest_level": level,
-        "host_signature_b64": request.host_signature_b64, "host_pubkey_b64": request.host_pubkey_b64,
-    }  # fmt: skip
-    attrs = {
-        ATTR: _text({name: value for name, value in told.items() if value is not None}),
-        "metadata": _text(metadata),
-    }
+    told = CaptureAttr(
+        host_session_id=request.host_session_id,
+        host_turn_index=request.host_turn_index,
+        host_kind=kind,
+        host_version=request.host_version,
+        agent_id=agent,
+        attest_level=level,
+        host_signature_b64=request.host_signature_b64,
+        host_pubkey_b64=request.host_pubkey_b64,
+    )
+    attrs = {ATTR: pack_json(told).decode(), "metadata": pack_json(metadata).decode()}
     if request.namespace is not None:
         attrs["namespace"] = request.namespace
     turn = one_message(invocation, message, attrs=attrs, views=VIEWS)
@@ -154,10 +156,6 @@ def _report(
     )
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _metadata(invocation: Invocation, given: dict[str, Any] | None) -> dict[str, Any]:
     """The metadata with the agent's id, which it has from the caller alone."""
     metadata = dict(given or {})
@@ -175,7 +173,7 @@ def _metadata(invocation: Invocation, given: dict[str, Any] | None) -> dict[str,
                 f"metadata.{name} is no id", f"$.args.metadata.{name}",
                 hint="1 to 128 of A-Z a-z 0-9 _ - : @ . /, no .. and no / at its start",
             )  # fmt: skip
-    if _depth(metadata) > METADATA_DEPTH or len(_text(metadata).encode()) > METADATA_BYTES:
+    if _depth(metadata) > METADATA_DEPTH or len(pack_json(metadata)) > METADATA_BYTES:
         raise _invalid(
             f"metadata is deeper than {METADATA_DEPTH} levels or larger than {METADATA_BYTES:,} bytes",
             "$.args.metadata",
