@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
@@ -34,7 +34,24 @@ SWITCH_SECONDS = 0.0005
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
+LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Asked(NamedTuple):
+    """What the command line asks for and a configuration may say: where gRPC is served, what is logged."""
+
+    grpc: str | None = None
+    log_level: str | None = None
+
+
+NOTHING_ASKED = Asked()
 
 
 def serve(
@@ -45,7 +62,7 @@ def serve(
     store: str,
     profile: str,
     backend: str | None = None,
-    grpc: str | None = None,
+    asked: Asked = NOTHING_ASKED,
     env: Mapping[str, str],
 ) -> int:
     """Run in the foreground until SIGTERM or SIGINT; SIGHUP reads the configuration again.
@@ -53,7 +70,7 @@ def serve(
     Raises:
         BeetleError: the store, the socket or the address of gRPC could not be opened.
     """
-    _start_log(config.daemon.log)
+    _start_log(config.daemon.log, asked.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -67,7 +84,7 @@ def serve(
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
-        rpc = _grpc(opened, principals, config.grpc, grpc or config.grpc.listen, server)
+        rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
         start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
@@ -213,7 +230,7 @@ def _group(name: str | None) -> int | None:
         ) from None
 
 
-def _start_log(place: str) -> None:
+def _start_log(place: str, level: str | None) -> None:
     try:
         handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
     except OSError as error:
@@ -225,7 +242,7 @@ def _start_log(place: str) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("beetle")
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(LEVELS[level or "info"])
     root.propagate = False
 
 

@@ -253,7 +253,7 @@ class MemoryClient:
 
     def ingest(self, event: Event) -> tuple[str, bool]:
         """Keep an event: its id, and whether it is new. What an id names already stays as it came first."""
-        told = self._ask("IngestEvent", {"event": to_builtins(event)})
+        told = self.ask("IngestEvent", {"event": to_builtins(event)})
         return told.get("event_id", ""), told.get("created", False)
 
     def ingest_batch(self, events: Iterable[Event]) -> int:
@@ -262,17 +262,17 @@ class MemoryClient:
 
     def get_toc_root(self) -> tuple[TocNode, ...]:
         """The years, newest first."""
-        return tuple(_read(each, TocNode) for each in self._ask("GetTocRoot", {}).get("nodes", ()))
+        return tuple(_read(each, TocNode) for each in self.ask("GetTocRoot", {}).get("nodes", ()))
 
     def get_node(self, node_id: str) -> TocNode | None:
         """A node, or None where there is none of that id."""
-        found = self._ask("GetNode", {"node_id": node_id}).get("node")
+        found = self.ask("GetNode", {"node_id": node_id}).get("node")
         return None if found is None else _read(found, TocNode)
 
     def browse_toc(self, parent_id: str, limit: int = 20, continuation_token: str | None = None) -> BrowseTocResult:
         """A page of a node's children in order of time."""
         asked = {"parent_id": parent_id, "limit": limit, "continuation_token": continuation_token}
-        return _read(self._ask("BrowseToc", asked), BrowseTocResult)
+        return _read(self.ask("BrowseToc", asked), BrowseTocResult)
 
     def get_events(
         self, from_timestamp_ms: int, to_timestamp_ms: int, limit: int = 50, continuation_token: str | None = None
@@ -284,37 +284,37 @@ class MemoryClient:
             "limit": limit,
             "continuation_token": continuation_token,
         }
-        return _read(self._ask("GetEvents", asked), GetEventsResult)
+        return _read(self.ask("GetEvents", asked), GetEventsResult)
 
     def expand_grip(
         self, grip_id: str, events_before: int | None = None, events_after: int | None = None
     ) -> ExpandGripResult:
         """The events that a grip stands for, with 3 before and after them unless others are asked for."""
         asked = {"grip_id": grip_id, "events_before": events_before, "events_after": events_after}
-        return _read(self._ask("ExpandGrip", asked), ExpandGripResult)
+        return _read(self.ask("ExpandGrip", asked), ExpandGripResult)
 
     def search_node(
         self, node_id: str, query: str, fields: Iterable[TocField] = (), limit: int = 10
     ) -> tuple[SearchMatch, ...]:
         """The texts of a node that match, best first."""
         asked = {"node_id": node_id, "query": query, "fields": list(fields), "limit": limit}
-        return tuple(_read(each, SearchMatch) for each in self._ask("SearchNode", asked).get("matches", ()))
+        return tuple(_read(each, SearchMatch) for each in self.ask("SearchNode", asked).get("matches", ()))
 
     def search_children(
         self, query: str, parent_id: str = "", child_level: TocLevel | None = None, limit: int = 10
     ) -> tuple[FoundNode, ...]:
         """The children of a node, or the nodes of a level, that match, best first."""
         asked = {"query": query, "parent_id": parent_id, "child_level": child_level, "limit": limit}
-        return tuple(_read(each, FoundNode) for each in self._ask("SearchChildren", asked).get("results", ()))
+        return tuple(_read(each, FoundNode) for each in self.ask("SearchChildren", asked).get("results", ()))
 
     def search(self, query: str, limit: int = 10) -> tuple[Hit, ...]:
         """What recall finds in all of memory, best first."""
-        found = self._ask("RouteQuery", {"query": query, "limit": limit}).get("results", ())
+        found = self.ask("RouteQuery", {"query": query, "limit": limit}).get("results", ())
         return tuple(_read(each, Hit) for each in found)
 
     def get_scheduler_status(self) -> SchedulerStatus:
         """The background jobs."""
-        return _read(self._ask("GetSchedulerStatus", {}), SchedulerStatus)
+        return _read(self.ask("GetSchedulerStatus", {}), SchedulerStatus)
 
     def pause_job(self, job_name: str) -> tuple[bool, str | None]:
         """Pause a job: whether that was done, and else why not."""
@@ -325,20 +325,32 @@ class MemoryClient:
         return self._changed("ResumeJob", job_name)
 
     def _changed(self, method: Literal["PauseJob", "ResumeJob"], job_name: str) -> tuple[bool, str | None]:
-        told = self._ask(method, {"job_name": job_name})
+        told = self.ask(method, {"job_name": job_name})
         return told.get("success", False), told.get("error")
 
-    def _ask(self, method: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(
+        self,
+        method: str,
+        fields: Mapping[str, Any],
+        metadata: Mapping[str, str | bytes] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """The fields of any method's answer: what is 0 or empty may be missing. `timeout` is in seconds, 30 otherwise.
+
+        Raises:
+            KeyError: no such method.
+        """
         request_class, answer_class = method_messages(method)
         try:
             data = to_message(request_class, fields)
         except BadMessage as error:
             raise SerializationFailed(str(error)) from None
+        given = (*self._metadata, *(metadata or {}).items())
         call: Any = self._channel.unary_unary(
             f"/{SERVICE}/{method}", request_class.SerializeToString, answer_class.FromString
         )
         try:
-            answer = call(data, timeout=CALL_SECONDS, metadata=self._metadata)
+            answer = call(data, timeout=timeout or CALL_SECONDS, metadata=given)
         except grpc.RpcError as error:
             raise _failed(error) from None
         except ValueError as error:  # the client was closed
