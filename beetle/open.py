@@ -28,6 +28,7 @@ from beetle.runtime.host.identity import Identity, open_identity
 from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
+from beetle.runtime.host.scheduled_job import Job
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
 from beetle.store.engine.connection import StoreSettings
@@ -60,6 +61,7 @@ def open_store(
     dependencies: Dependencies = SYSTEM_DEPENDENCIES,
     vfs: str | None = None,
     env: Mapping[str, str] = os.environ,
+    jobs: Sequence[Job] = JOBS,
 ) -> Opened:
     """Open or create the store at `path` with a profile, or the one that fits this machine (`auto`).
 
@@ -76,7 +78,7 @@ def open_store(
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
-    dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, JOBS, version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
@@ -97,6 +99,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         require_signed_skills=signed,
         schedules=config.scheduler.jobs,
         time_zone=config.scheduler.time_zone,
+        zone_variable=env.get("TZ", ""),
         keep_snapshots=config.scheduler.keep_snapshots,
     )
 

@@ -81,7 +81,7 @@ FURTHER = {
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",
     # A job's function is handed an invocation.
-    "beetle.runtime.host.scheduler": "runtime.pipeline",
+    "beetle.runtime.host.scheduled_job": "runtime.pipeline",
 }
 DEFERRED = (ast.FunctionDef, ast.ClassDef, ast.If)
 """Where an import at the top of a file does not run when it is loaded (an `if` is TYPE_CHECKING)."""

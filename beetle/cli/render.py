@@ -18,6 +18,7 @@ from beetle.cli import (
     render_private,
     render_registry,
     render_repair,
+    render_scheduler,
     render_time,
     render_waiting,
 )
@@ -424,6 +425,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_registry.RENDERERS,
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
+    **render_scheduler.RENDERERS,
     **render_time.RENDERERS,
     **render_waiting.RENDERERS,
 }

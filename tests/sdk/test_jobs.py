@@ -14,9 +14,8 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.maintain import OpenJob
 from beetle.open import EMBEDDED, Embedded, Opened, _Jobs, open_embedded, start_jobs, stop_jobs
-from beetle.runtime.host import jobs
 from beetle.runtime.host.caller import Caller
-from beetle.runtime.host.jobs import FIRST_PAUSE_S, MOST_ATTEMPTS, MOST_PAUSE_S, JobLimits, JobLoop, exactly
+from beetle.runtime.host.jobs import FIRST_PAUSE_S, MOST_ATTEMPTS, MOST_PAUSE_S, DeferredJobs, JobLimits, drop, exactly
 from beetle.store import jobs as job_store
 from beetle.store.jobs import JobRow, NewJob
 from tests.sdk.answering import (
@@ -50,19 +49,18 @@ def store(server: ModelServer, time_: Recorded) -> Iterator[Opened]:
     running.store.close()
 
 
-def loop(store: Opened, caller_of: Callable[[str], Caller | None] | None = None, **more: Any) -> JobLoop:
-    """The loop of a store, which no thread runs; its model never rests, so that a test has no time to wait for."""
+def loop(store: Opened, caller_of: Callable[[str], Caller | None] | None = None, **more: Any) -> DeferredJobs:
+    """What does the jobs of a store, which no thread asks; its model never rests, so that a test waits for nothing."""
     terms = JobLimits(
         caller_of=caller_of or {OWNER.name: OWNER}.get,
         whose="*",
         not_whose="",
-        share_percent=50,
         timeout_s=20,
         rest_s=lambda: 0.0,
         clock=store.dependencies.clock,
         ids=store.dependencies.ids,
     )
-    return JobLoop(store.store, _Jobs(store.dispatcher), terms._replace(**more))
+    return DeferredJobs(store.store, _Jobs(store.dispatcher), terms._replace(**more))
 
 
 def defer(store: Opened, *, caller: Caller = OWNER, conversation: str = "c1", turn_id: str = "t1") -> str:
@@ -198,10 +196,10 @@ def test_who_has_lost_its_lease_settles_nothing(store: Opened, time_: Recorded) 
     first = store.store.write(loop(store)._take)
     time_.now = first.lease_until
     second = store.store.write(loop(store)._take)
-    loop(store)._settle(first, lambda tx: jobs.drop(tx, first, "principal_gone"))
+    loop(store)._settle(first, lambda tx: drop(tx, first, "principal_gone"))
     now = row(store, job_id)
     assert (now.state, now.lease_until) == ("leased", second.lease_until)
-    loop(store)._settle(second, lambda tx: jobs.drop(tx, second, "principal_gone"))
+    loop(store)._settle(second, lambda tx: drop(tx, second, "principal_gone"))
     assert row(store, job_id).state == "dropped"
 
 
@@ -274,15 +272,6 @@ def test_a_job_whose_conversation_is_gone_is_dropped(store: Opened, server: Mode
     assert server.asked == []
 
 
-def test_a_mode_in_which_no_job_runs_leaves_them_alone(store: Opened, server: ModelServer) -> None:
-    job_id = defer(store)
-    store.dispatcher.lifecycle.enter("read_only")
-    assert loop(store).run_next() is False
-    store.dispatcher.lifecycle.enter("normal")
-    assert loop(store).run_next() is True
-    assert row(store, job_id).state == "done" and len(server.asked) == 1
-
-
 def test_a_daemon_leaves_the_jobs_of_runtimes_in_other_processes_to_them(store: Opened, server: ModelServer) -> None:
     mine = defer(store, caller=OWNER._replace(name="agent", kind="principal"))
     theirs = defer(store, caller=OWNER._replace(name="embedded:[a]*?"), conversation="c2")
@@ -337,12 +326,11 @@ def test_a_runtime_with_a_model_does_its_jobs_by_itself_when_they_are_left(
 ) -> None:
     store = opened(server.model())
     server.answer = noted(PORTO)
-    thread = start_jobs(store, {OWNER.name: OWNER}.get, only=OWNER.name)
-    assert thread is not None
+    start_jobs(store, {OWNER.name: OWNER}.get, only=OWNER.name)
     job_id = defer(store)
     wait_until(lambda: row(store, job_id).state == "done")
     assert len(runtime(store).list_long_term().records) == 1
-    stop_jobs(store, thread)
+    stop_jobs(store)
     store.store.close()
 
 
@@ -381,42 +369,6 @@ def test_closing_does_not_wait_for_the_model(server: ModelServer, tmp_path: Path
     with MemoryRuntime.builder().store(path).profile("dev-full").open() as again:
         (left,) = again.governance_report().deferred.open_jobs
         assert (left.state, left.reason, left.attempts) == ("waiting", "closing", 0)
-
-
-def test_a_profile_without_background_work_starts_no_thread(store: Opened) -> None:
-    idle = loop(store, share_percent=0)
-    idle.start()
-    assert idle._thread is None
-    idle.stop()
-
-
-def test_without_a_model_there_is_no_loop() -> None:
-    store = opened(None)
-    assert start_jobs(store, lambda _: OWNER) is None
-    store.store.close()
-
-
-def test_a_defect_in_one_job_does_not_end_the_loop(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(jobs, "LOOK_AGAIN_S", 0.01)
-    store = opened(server.model())
-    job_id = defer(store)
-    failures = ["a secret text"]
-
-    def caller_of(name: str) -> Caller | None:
-        if failures:
-            raise RuntimeError(failures.pop())
-        return {OWNER.name: OWNER}.get(name)
-
-    thread = start_jobs(store, caller_of, only=OWNER.name)
-    assert thread is not None
-    wait_until(lambda: not failures)
-    store.store.write(lambda tx: tx.run("UPDATE job SET lease_until = 1"))
-    wait_until(lambda: row(store, job_id).state == "done")
-    assert "RuntimeError" in caplog.text and "secret" not in caplog.text
-    stop_jobs(store, thread)
-    store.store.close()
 
 
 def test_the_embedded_runtime_does_the_jobs_of_its_own_principal(server: ModelServer, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from beetle import MemoryRuntime, __version__
 from beetle.contracts.common import WireScope
 from beetle.domain.chain import chain_hash
 from beetle.open import Embedded, Opened, store_settings
+from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.dependencies import Dependencies, clock
@@ -46,7 +47,7 @@ def open_runtime(
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
     store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
     identity = open_identity(store, None)
-    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now), HANDLERS, version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now), HANDLERS, JOBS, version=__version__)
     opened = Opened(store, dispatcher, profile, (), identity)
     caller = Caller(
         name="embedded:test",

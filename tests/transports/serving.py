@@ -22,6 +22,7 @@ from beetle import __version__
 from beetle.contracts.codec import replace
 from beetle.domain.chain import chain_hash
 from beetle.open import store_settings
+from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.config import Principal
 from beetle.runtime.host.dependencies import Dependencies, clock
@@ -73,7 +74,7 @@ class Served:
             version=__version__,
         )
         identity = open_identity(self.store, None)
-        self.dispatcher = Dispatcher(self.store, profile, identity, Dependencies(), HANDLERS, version=__version__)
+        self.dispatcher = Dispatcher(self.store, profile, identity, Dependencies(), HANDLERS, JOBS, version=__version__)
         self.principals = Principals(os.getuid() if own_uid is None else own_uid, principals or {})
         self.server = SocketServer(self.dispatcher, self.principals, self.path, group)
         self._stopped = False

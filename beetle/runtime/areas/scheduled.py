@@ -23,7 +23,8 @@ from beetle.runtime.areas import recovery, verification
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.areas.toc import building
-from beetle.runtime.host.scheduler import TOPIC, Job, Scheduler
+from beetle.runtime.host.scheduled_job import Job
+from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.store import recover

@@ -24,7 +24,8 @@ class Dependencies(NamedTuple):
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
-    None for this machine's, `keep_snapshots` how many of the scheduled ones are kept.
+    None for this machine's, which `zone_variable`, $TZ, may name. `keep_snapshots` is how many of the scheduled ones
+    are kept.
     """
 
     clock: Callable[[], int] = clock
@@ -35,6 +36,7 @@ class Dependencies(NamedTuple):
     harness: Callable[[HarnessRunRequest], HarnessRunReport] | None = None
     schedules: Mapping[str, str] = MappingProxyType({})
     time_zone: str | None = None
+    zone_variable: str = ""
     keep_snapshots: int = 7
 
 

@@ -12,14 +12,24 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Internal, InvalidRequest, NotFound, nearest
+from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Internal, NotFound, nearest
 from beetle.contracts.scheduler import SchedulerJob, SkipReason
 from beetle.domain.cron import Schedule
+from beetle.runtime.host.scheduled_job import (
+    MOST_PAUSE_S,
+    SECOND_US,
+    Job,
+    Kept,
+    Lane,
+    Limits,
+    Run,
+    Uses,
+    check_schedules,
+)
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
 from beetle.store.engine.store import Store
@@ -29,14 +39,12 @@ from beetle.store.scheduled_jobs import ScheduledJobRow
 
 if TYPE_CHECKING:
     from beetle.runtime.host.jobs import DeferredJobs
-    from beetle.runtime.pipeline.invocation import Invocation
 
 log = logging.getLogger("beetle.scheduler")
 
 NAME = "scheduler"
 """The principal of what the scheduler does by itself."""
 TOPIC = "job"
-SECOND_US = 1_000_000
 LOOK_AGAIN_S = 60.0
 """The clock may be set: nobody sleeps for longer than this until something that is due by it."""
 BUSY_LOOK_S = 1.0
@@ -47,125 +55,10 @@ MOST_BUSY_S = 300.0
 """So long a job that is due waits for the device to have less to do, and no longer."""
 MISSED_S = 300
 """How long after the start a job runs whose time came while nothing was there to run it: agents come first."""
-FIRST_PAUSE_S = 30
-MOST_PAUSE_S = 3600
 KEEP_EVERY_S = 900.0
 """How often counters of runs that found nothing to do are written down: an idle minute writes nothing to the disk."""
-MOST_GRACE_S = 30
-"""How long after its time a run may take to end before it is told as hung, and no longer than its time was."""
 CLOSE_S = 5.0
 """How long closing waits for the runs that were told to end."""
-
-Uses = Literal["store", "model"]
-"""What a job may use. Jobs that use the same run one after the other."""
-
-
-class Job(NamedTuple):
-    """A job of the scheduler: one row of a table.
-
-    `cron` has six fields, or is `off`; the configuration may say another. `run` gets an invocation of the operator's
-    kind, and ends, with an error, once `invocation.check` or `shared.lifecycle.check` says so; between two pieces of
-    work it calls `invocation.work.rest()`, which keeps to the profile's share. It answers how many things it did: 0
-    says that there was nothing to do. Past `timeout_s` it must end, and is told as hung as long as it does not. `due`
-    may say when it wants to run beside its schedule, in microseconds since the epoch.
-    """
-
-    name: str
-    cron: str
-    run: Callable[[Invocation], int]
-    description: str
-    uses: Uses = "store"
-    timeout_s: int = 600
-    due: Callable[[Scheduler], int | None] | None = None
-
-
-class Run:
-    """One run of a job, on a thread of its own or its caller's."""
-
-    def __init__(self, scheduler: Scheduler, job: Job, at: int) -> None:
-        self._scheduler = scheduler
-        self.job = job
-        self.at = at
-        self.began = time.monotonic()
-        self.deadline = self.began + job.timeout_s
-        self.hangs_at = self.deadline + min(job.timeout_s, MOST_GRACE_S)
-        self.ended = threading.Event()
-        self.hung = False
-
-    @property
-    def must_end(self) -> bool:
-        """Whether the runtime ends, or the run has taken too long."""
-        return self._scheduler.stopping or time.monotonic() > self.deadline
-
-    def pause(self, seconds: float) -> None:
-        """Do nothing for a while, or until the runtime ends."""
-        self._scheduler.wait_for_stop(min(seconds, max(0.0, self.deadline - time.monotonic())))
-
-
-class Limits(NamedTuple):
-    """What a scheduler keeps to. `begin` makes the invocation of a run; `is_busy` says whether others ask just now;
-    `rests` whether the runtime is in a mode in which no job runs."""
-
-    begin: Callable[[Run], AbstractContextManager[Invocation]]
-    is_busy: Callable[[], bool]
-    rests: Callable[[], bool]
-    share_percent: int
-    clock: Callable[[], int]
-    schedules: Mapping[str, str]
-    time_zone: str | None
-
-
-class _Kept:
-    """A job and how it stands."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.row = ScheduledJobRow(job.name)
-        self.schedule: Schedule | None = None
-        self.next: int | None = None
-        self.wanted: int | None = None
-        """When it wants to run beside its schedule."""
-        self.waits_since: float | None = None
-        self.run: Run | None = None
-        self.kept_at = float("-inf")
-        self.unkept = False
-        """Whether the store does not know yet how it stands."""
-
-    def plan(self, now: int) -> None:
-        """The next time by the schedule; after failures in a row, one that is not too soon."""
-        assert self.schedule is not None
-        pause = min(FIRST_PAUSE_S * 2 ** min(self.row.failures - 1, 16), MOST_PAUSE_S) if self.row.failures else 0
-        self.next = self.schedule.next_us(now + pause * SECOND_US)
-
-    @property
-    def first(self) -> int | None:
-        """When it is due next, one way or the other."""
-        return min((each for each in (self.next, self.wanted) if each is not None), default=None)
-
-
-class _Lane:
-    """Jobs that use the same. A run that hangs holds nobody up."""
-
-    def __init__(self) -> None:
-        self.run: Run | None = None
-        self.rests_until = 0.0
-
-
-def check_schedules(jobs: Sequence[Job], schedules: Mapping[str, str], time_zone: str | None) -> None:
-    """Whether a configuration's schedules are of jobs that there are, and can be read.
-
-    Raises:
-        InvalidRequest: the first that is not, with its path.
-    """
-    zone = zone_of(time_zone)
-    names = [each.name for each in jobs]
-    for name, cron in schedules.items():
-        if name not in names:
-            path = "$.scheduler.jobs"
-            raise InvalidRequest(
-                reason=f"{path}: no job is named {name[:80]!r}", hint=nearest(name, names), path=f"{path}.{name[:80]}"
-            )
-        Schedule(cron, zone, f"$.scheduler.jobs.{name}")
 
 
 class Scheduler:
@@ -174,16 +67,17 @@ class Scheduler:
     def __init__(self, store: Store, jobs: Sequence[Job], limits: Limits) -> None:
         """Raises InvalidRequest as `check_schedules`."""
         if limits.schedules or limits.time_zone is not None:
-            check_schedules(jobs, limits.schedules, limits.time_zone)
+            check_schedules(jobs, limits.schedules, zone_of(limits.time_zone))
         self._store = store
         self._limits = limits
         self._guard = threading.Lock()
-        self._jobs = {each.name: _Kept(each) for each in sorted(jobs, key=lambda each: each.name)}
-        self._lanes: dict[Uses, _Lane] = {"store": _Lane(), "model": _Lane()}
+        self._jobs = {each.name: Kept(each) for each in sorted(jobs, key=lambda each: each.name)}
+        self._lanes: dict[Uses, Lane] = {"store": Lane(), "model": Lane()}
         self._wake = threading.Condition()
         self._woken = self._look = False
         self._loaded = False
         self._seen = 0
+        self._open: set[Run] = set()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self.zone: tzinfo | None = None
@@ -194,10 +88,6 @@ class Scheduler:
     def stopping(self) -> bool:
         """Whether the runtime ends."""
         return self._stop.is_set()
-
-    def wait_for_stop(self, seconds: float) -> None:
-        """Until the runtime ends, at most so long."""
-        self._stop.wait(seconds)
 
     @property
     def runs(self) -> bool:
@@ -227,24 +117,29 @@ class Scheduler:
         self._nudge()
         if self._thread is not None:
             self._thread.join()
-        end = time.monotonic() + CLOSE_S
-        for each in self._jobs.values():
-            if (run := each.run) is not None and not run.hung:
-                run.ended.wait(max(0.0, end - time.monotonic()))
+        self.join(CLOSE_S)
         if self._loaded and not self._store.closed:
             self._keep([each for each in self._jobs.values() if each.unkept])
+
+    def join(self, seconds: float) -> None:
+        """Wait until the runs that have begun and do not hang are over, at most so long."""
+        end = time.monotonic() + seconds
+        with self._guard:
+            runs = [each for each in self._open if not each.hung]
+        for run in runs:
+            run.ended.wait(max(0.0, end - time.monotonic()))
 
     def status(self) -> tuple[SchedulerJob, ...]:
         """Every job as it stands, in the order of their names."""
         self._load()
         with self._guard:
-            return tuple(self._shown(each) for each in self._jobs.values())
+            return tuple(each.shown() for each in self._jobs.values())
 
     def job(self, name: str) -> SchedulerJob:
         """One job as it stands. Raises NotFound."""
         found = self._find(name)
         with self._guard:
-            return self._shown(found)
+            return found.shown()
 
     def set_paused(self, tx: WriteTransaction, name: str, *, paused: bool) -> None:
         """Pause or resume a job that there is, in a write. `undo_paused` takes it back if that fails."""
@@ -326,7 +221,7 @@ class Scheduler:
             self._woken = True
             self._wake.notify()
 
-    def _find(self, name: str) -> _Kept:
+    def _find(self, name: str) -> Kept:
         self._load()
         if (found := self._jobs.get(name)) is None:
             listing = f"{nearest(name, self._jobs)}; `beetle scheduler status` lists the jobs"
@@ -339,7 +234,7 @@ class Scheduler:
             return
         with self._store.read() as tx:
             rows = scheduled_jobs.every(tx)
-        zone = zone_of(self._limits.time_zone)
+        zone = zone_of(self._limits.time_zone, self._limits.zone_variable)
         now = self._limits.clock()
         with self._guard:
             if self._loaded:
@@ -361,31 +256,28 @@ class Scheduler:
             if each.job.due is not None:
                 each.wanted = each.job.due(self)
 
-    def _mark_due(self, each: _Kept, now: int, mono: float) -> None:
+    def _mark_due(self, each: Kept, now: int, mono: float) -> None:
         """A job whose time has come waits to be started, or leaves this time out."""
-        if (first := each.first) is None or first > now:
-            return
-        if each.next is not None and each.next <= now:
+        scheduled = each.next is not None and each.next <= now
+        wanted = each.wanted is not None and each.wanted <= now
+        if scheduled:
             each.plan(now)
-        by_itself = each.wanted is not None and each.wanted <= now
-        each.wanted = None if by_itself else each.wanted
-        if each.waits_since is not None:
+        if wanted:
+            each.wanted = None
+        if each.waits_since is not None or not (scheduled or wanted):
             return
-        if each.row.paused:
-            self._skip(each, "paused")
-        elif each.run is not None:
-            if not by_itself:
-                self._skip(each, "overlap")
-        else:
+        if not each.row.paused and each.run is None:
             each.waits_since = mono
+        elif scheduled:
+            self._skip(each, "paused" if each.row.paused else "overlap")
 
     @staticmethod
-    def _skip(each: _Kept, reason: SkipReason) -> None:
+    def _skip(each: Kept, reason: SkipReason) -> None:
         row = each.row
         each.unkept = True
         each.row = row._replace(skip_count=row.skip_count + 1, last_result="skipped", skip_reason=reason)
 
-    def _free(self, mono: float) -> Iterable[_Kept]:
+    def _free(self, mono: float) -> Iterable[Kept]:
         """Of each lane, the job that has waited longest and may start."""
         busy = self._limits.is_busy()
         waiting = [each for each in self._jobs.values() if each.waits_since is not None]
@@ -397,19 +289,20 @@ class Scheduler:
             if not busy or mono - (first.waits_since or mono) >= MOST_BUSY_S:
                 yield first
 
-    def _begin(self, each: _Kept) -> Run:
+    def _begin(self, each: Kept) -> Run:
         """Note that a run begins; the guard is held."""
         each.waits_since = None
-        each.run = run = Run(self, each.job, self._limits.clock())
+        each.run = run = Run(self._stop, each.job, self._limits.clock())
+        self._open.add(run)
         lane = self._lanes[each.job.uses]
         if lane.run is None:
             lane.run = run
         return run
 
-    def _spawn(self, each: _Kept, run: Run) -> None:
+    def _spawn(self, each: Kept, run: Run) -> None:
         threading.Thread(target=self._work, args=(each, run), name=f"beetle-job-{each.job.name}", daemon=True).start()
 
-    def _work(self, each: _Kept, run: Run) -> None:
+    def _work(self, each: Kept, run: Run) -> None:
         """A run, and what became of it: nothing that goes wrong in one may end anything else."""
         failed: BeetleError | None = None
         done, rested = 0, 0.0
@@ -434,6 +327,8 @@ class Scheduler:
             if each.unkept and (done or event is not None or failed is not None or late):
                 self._keep([each], event)
         finally:
+            with self._guard:
+                self._open.discard(run)
             run.ended.set()
             if each.job.due is not None:
                 self._look = True
@@ -447,7 +342,7 @@ class Scheduler:
             if share:
                 lane.rests_until = time.monotonic() + min(worked * (100 / share - 1), MOST_PAUSE_S)
 
-    def _end(self, each: _Kept, run: Run, failed: BeetleError | None, took: float) -> str | None:
+    def _end(self, each: Kept, run: Run, failed: BeetleError | None, took: float) -> str | None:
         """Count a run, and say what is to be told of it; the guard is held. What closing breaks off was no run."""
         each.run = None
         if failed is not None and self.stopping:
@@ -470,7 +365,7 @@ class Scheduler:
         each.plan(self._limits.clock())
         return event
 
-    def _tell_hung(self, each: _Kept, now: int) -> None:
+    def _tell_hung(self, each: Kept, now: int) -> None:
         """A run has not ended although it must: it is a failed one, and others wait for it no longer."""
         run, row = each.run, each.row
         assert run is not None
@@ -486,11 +381,11 @@ class Scheduler:
         )
         each.plan(now)
 
-    def _keep(self, jobs: Iterable[_Kept], event: str | None = None) -> None:
+    def _keep(self, jobs: Iterable[Kept], event: str | None = None) -> None:
         """Write down how jobs stand. What cannot be written now is known in memory, and written another time."""
         for each in jobs:
 
-            def write(tx: WriteTransaction, each: _Kept = each) -> None:
+            def write(tx: WriteTransaction, each: Kept = each) -> None:
                 with self._guard:
                     row, each.unkept = each.row, False
                 scheduled_jobs.put(tx, row)
@@ -523,32 +418,6 @@ class Scheduler:
                     ends.append(BUSY_LOOK_S)
         # A little beyond it: a wait that ends early would be followed by one of microseconds.
         return max(0.0, min(ends)) + 0.001
-
-    def _shown(self, each: _Kept) -> SchedulerJob:
-        row, run = each.row, each.run
-        assert each.schedule is not None
-        skipped = row.last_result == "skipped"
-        return SchedulerJob(
-            job_name=row.name,
-            description=each.job.description,
-            cron_expr=each.schedule.expression,
-            last_run_ms=(row.last_run or 0) // 1000,
-            last_duration_ms=row.last_duration,
-            last_result=row.last_result,
-            last_error=row.error,
-            last_error_key=row.error_key,
-            skip_reason=row.skip_reason if skipped else None,
-            next_run_ms=(each.first or 0) // 1000,
-            run_count=row.run_count,
-            error_count=row.error_count,
-            skip_count=row.skip_count,
-            is_running=run is not None,
-            is_paused=row.paused,
-            is_hung=run is not None and run.hung,
-            waiting=each.waits_since is not None,
-            running_ms=0 if run is None else round((time.monotonic() - run.began) * 1000),
-            timeout_s=each.job.timeout_s,
-        )
 
 
 def _recorded(defect: BaseException, name: str) -> str:

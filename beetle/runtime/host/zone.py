@@ -9,36 +9,38 @@ from beetle.contracts.errors import InvalidRequest
 
 LOCALTIME = "/etc/localtime"
 FOLDER = "/zoneinfo/"
+UTC_NAMES = ("UTC", "Etc/UTC", "UTC0")
 
 
-def zone_of(name: str | None) -> tzinfo:
-    """The zone of a name, this machine's for None: $TZ, else /etc/localtime, else UTC.
+def zone_of(name: str | None, variable: str = "") -> tzinfo:
+    """The zone of a name, this machine's for None.
+
+    Args:
+        variable: $TZ, which outranks /etc/localtime; neither can be read: UTC, as the C library has it.
 
     Raises:
         InvalidRequest: this machine knows no zone of that name.
     """
-    if name == "UTC":
+    if name in UTC_NAMES:
         return UTC
     if name is None:
-        return _own_zone()
+        return _own_zone(variable.removeprefix(":"))
     from zoneinfo import ZoneInfo
 
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError) as error:  # ZoneInfoNotFoundError is a KeyError
-        raise _unknown(name) from error
-    except KeyError as error:
-        raise _unknown(name) from error
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        raise _unknown(name) from None
 
 
-def _own_zone() -> tzinfo:
+def _own_zone(variable: str) -> tzinfo:
     from zoneinfo import ZoneInfo
 
-    name = os.environ.get("TZ", "").removeprefix(":")
+    name = variable
     place = os.path.realpath(name if name.startswith("/") else LOCALTIME)
     if not name or name.startswith("/"):
         name = place.partition(FOLDER)[2]
-    if name in ("UTC", "Etc/UTC", "UTC0"):
+    if name in UTC_NAMES:
         return UTC
     try:
         if name:

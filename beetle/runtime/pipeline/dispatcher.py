@@ -44,9 +44,10 @@ from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
 from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.host.profile import Profile
+from beetle.runtime.host.scheduled_job import Job, Limits, Run
 from beetle.runtime.host.scheduler import NAME as SCHEDULER
 from beetle.runtime.host.scheduler import TOPIC as JOB_TOPIC
-from beetle.runtime.host.scheduler import Job, Limits, Run, Scheduler
+from beetle.runtime.host.scheduler import Scheduler
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
@@ -87,7 +88,7 @@ class Dispatcher:
         identity: Identity,
         dependencies: Dependencies,
         handlers: Mapping[str, Handler],
-        jobs: Sequence[Job] = (),
+        jobs: Sequence[Job],
         *,
         version: str,
     ) -> None:
@@ -112,6 +113,7 @@ class Dispatcher:
                 clock=dependencies.clock,
                 schedules=dependencies.schedules,
                 time_zone=dependencies.time_zone,
+                zone_variable=dependencies.zone_variable,
             ),
         )
         self.shared = Facilities(
