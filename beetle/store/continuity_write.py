@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
-from beetle.store import long_term, skill_registry, skills, tool_registries
+from beetle.store import long_term, skill_registry, skills, toc_outbox, tool_registries
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.events import MS_OF_MESSAGE
@@ -207,6 +207,7 @@ def fasten(tx: Writing, derived_ref: int, turn: int) -> None:
 
 def clear_conversation(tx: Writing, conversation: int, *, whole: bool) -> None:
     """Take every turn of a conversation away, and with `whole` the conversation; its index rows are gone before."""
+    toc_outbox.note_conversation(tx, conversation)
     for sql in CONVERSATION_SQLS:
         tx.run(sql, conversation)
     if whole:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from beetle.contracts.errors import Conflict
-from beetle.store import events, turn_seals
+from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
 
 
@@ -190,6 +190,7 @@ def add_turn(
         tx.run(NEW_BODY_SQL, message_key, message.content)
         events.add(tx, conversation, message_key, message.at, message.message_id if door == EVENT_DOOR else "")
         written.append((message_key, message))
+    toc_outbox.note(tx, conversation, [message.at for _, message in written if message.visibility == "shared"])
     for position, ref in enumerate(turn.refs):
         host_ref = tx.insert(NEW_REF_SQL, key, position, ref.kind, ref.ref_id, ref.relation, ref.visibility)
         if ref.label is not None:
@@ -377,11 +378,13 @@ def archive_turn(tx: Writing, turn: int) -> bool:
 
 def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
     """Mark a message live, masked or deleted by a lifecycle step."""
+    toc_outbox.note_message(tx, message)
     tx.run(STATE_SQL, state, lifecycle, message)
 
 
 def delete_message(tx: Writing, message: int, lifecycle: int | None) -> None:
     """Mark a message deleted by a step, without who spoke and what set it off; ids, role and times stay."""
+    toc_outbox.note_message(tx, message)
     tx.run(DELETE_MESSAGE_SQL, lifecycle, message)
 
 

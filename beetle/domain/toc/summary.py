@@ -28,6 +28,8 @@ CANDIDATES = 32
 """Words that a node hands up to the period above it."""
 CHILDREN_READ = 200
 CONTEXT_WEIGHT = 0.5
+FULL_WORDS = 5
+"""A sentence of fewer words that name something says less than its words are worth."""
 SAME = 0.5
 """Sentences that share more of their words say the same."""
 
@@ -187,6 +189,7 @@ def _score(sentence: Sentence, bag: Collection[str], weights: dict[str, float], 
         return 0.001 * len(bag) if sentence.text else 0.0
     # In a fixed order: sums of floats depend on it.
     score = sum(log(1 + weights.get(word, 0.0)) for word in sorted(bag)) / (len(bag) ** 0.5 * log(1 + top))
+    score *= min(1.0, len(bag) / FULL_WORDS)
     # A question says less than its answer.
     return score * (0.6 if sentence.text.endswith(("?", "\uff1f", "\u061f")) else 1.0)
 

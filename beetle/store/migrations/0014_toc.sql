@@ -52,44 +52,12 @@ CREATE TABLE grip (
   UNIQUE (space, grip_id)
 ) STRICT;
 CREATE INDEX grip_segment ON grip (segment);
-CREATE INDEX grip_message ON grip (message);
-CREATE INDEX grip_last_message ON grip (last_message);
 
 -- What a model calls a segment.
 CREATE TABLE toc_title (
   toc_node INTEGER PRIMARY KEY REFERENCES toc_node,
   title    TEXT NOT NULL
 ) STRICT;
-
-CREATE TRIGGER toc_message_came AFTER INSERT ON message WHEN NEW.visibility = 'shared' BEGIN
-  INSERT OR IGNORE INTO toc_outbox
-  VALUES (NEW.conversation, (NEW.at - (NEW.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-END;
-
-CREATE TRIGGER toc_message_changed AFTER UPDATE OF state, visibility, at ON message
-WHEN NEW.visibility = 'shared' OR OLD.visibility = 'shared' BEGIN
-  INSERT OR IGNORE INTO toc_outbox
-  VALUES (OLD.conversation, (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-  DELETE FROM toc_title WHERE toc_node IN (
-    SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = OLD.conversation
-      AND day = (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-  DELETE FROM grip WHERE written IS NOT NULL AND segment IN (
-    SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = OLD.conversation
-      AND day = (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-END;
-
-CREATE TRIGGER toc_message_went AFTER DELETE ON message BEGIN
-  INSERT OR IGNORE INTO toc_outbox
-  VALUES (OLD.conversation, (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-  DELETE FROM toc_title WHERE toc_node IN (
-    SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = OLD.conversation
-      AND day = (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-  DELETE FROM grip WHERE message = OLD.message;
-  DELETE FROM grip WHERE last_message = OLD.message;
-  DELETE FROM grip WHERE written IS NOT NULL AND segment IN (
-    SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = OLD.conversation
-      AND day = (OLD.at - (OLD.at % 86400000000 + 86400000000) % 86400000000) / 86400000000);
-END;
 
 INSERT INTO toc_outbox
 SELECT DISTINCT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000

@@ -1,0 +1,51 @@
+"""Days of conversations whose events have changed: what of the table of contents is to be made anew.
+
+Each change of evidence notes its day in its own transaction, and takes away at once what a model has written of that
+day: everything else of the table of contents only points at bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from beetle.store.engine.transaction import Writing
+
+DAY_US = 86_400_000_000
+NOTE_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
+NOTE_MESSAGE_SQL = """
+INSERT OR IGNORE INTO toc_outbox
+SELECT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+FROM message WHERE message = ? AND visibility = 'shared'
+"""
+OF_DAY = """
+SELECT n.toc_node FROM message m JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
+  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000 WHERE m.message = ?
+"""
+DROP_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({OF_DAY})"  # noqa: S608 - ours
+DROP_WRITTEN_SQL = f"DELETE FROM grip WHERE segment IN ({OF_DAY}) AND written IS NOT NULL"  # noqa: S608 - ours
+NOTE_CONVERSATION_SQL = """
+INSERT OR IGNORE INTO toc_outbox SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND conversation = ?
+"""
+IN_CONVERSATION = "SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = ?"
+DROP_CONVERSATION_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({IN_CONVERSATION})"  # noqa: S608 - ours
+DROP_CONVERSATION_GRIPS_SQL = f"DELETE FROM grip WHERE segment IN ({IN_CONVERSATION})"  # noqa: S608 - ours
+
+
+def note(tx: Writing, conversation: int, times: Iterable[int]) -> None:
+    """Shared events came to these times (µs) of a conversation."""
+    for day in {at // DAY_US for at in times}:
+        tx.run(NOTE_SQL, conversation, day)
+
+
+def note_message(tx: Writing, message: int) -> None:
+    """The state of a message changes."""
+    tx.run(NOTE_MESSAGE_SQL, message)
+    tx.run(DROP_TITLES_SQL, message)
+    tx.run(DROP_WRITTEN_SQL, message)
+
+
+def note_conversation(tx: Writing, conversation: int) -> None:
+    """All events of a conversation go."""
+    tx.run(NOTE_CONVERSATION_SQL, conversation)
+    tx.run(DROP_CONVERSATION_TITLES_SQL, conversation)
+    tx.run(DROP_CONVERSATION_GRIPS_SQL, conversation)
