@@ -28,7 +28,7 @@ from beetle.runtime.host.identity import Identity, open_identity
 from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
-from beetle.runtime.host.scheduled_job import Job
+from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
 from beetle.store.engine.connection import StoreSettings
@@ -68,6 +68,7 @@ def open_store(
     Raises:
         StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch, InvalidRequest.
     """
+    check_schedules(jobs, dependencies.schedules, dependencies.time_zone)
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
         store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs),

@@ -319,13 +319,17 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "principals": config.Principal,
         "console": config.Console,
         "skill_registry": config.SkillRegistry,
+        "scheduler": config.Scheduler,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
     prefix = "principals.NAME" if name == "principals" else name
     assert [key for key in kinds[name].__struct_fields__ if f"{prefix}.{key}" not in documented] == []
 
 
-@pytest.mark.parametrize("block", blocks(DOCS / "configuration.md", "toml"), ids=lambda block: f"line {block.line}")
+CONFIGURATIONS = [block for page in ("configuration.md", "scheduler.md") for block in blocks(DOCS / page, "toml")]
+
+
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"line {block.line}")
 def test_every_example_of_the_configuration_can_be_read(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "beetle.toml"
     file.write_text(block.text, encoding="utf-8")

@@ -17,6 +17,7 @@ from beetle.runtime.host.config import (
     SYSTEM_STORE,
     Config,
     Daemon,
+    Scheduler,
     default_sockets_to_probe,
     read_config,
     socket_path,
@@ -423,3 +424,18 @@ def changes_nothing(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_the_scheduler_and_the_skill_registry_are_read(tmp_path: Path) -> None:
+    text = """
+    [skill_registry]
+    require_signed_skills = true
+    [scheduler]
+    time_zone = "Europe/Berlin"
+    keep_snapshots = 3
+    [scheduler.jobs]
+    snapshot = "0 0 2 * * *"
+    """
+    config = read_config(written(tmp_path, text), {}, os.getuid())
+    assert config.skill_registry.require_signed_skills
+    assert config.scheduler == Scheduler(time_zone="Europe/Berlin", keep_snapshots=3, jobs={"snapshot": "0 0 2 * * *"})

@@ -134,10 +134,10 @@ def test_a_report_says_that_a_budget_was_applied_only_where_one_was(opened: Open
         assert report.get("profile_budget_applied", False) is applied
 
 
-def test_the_job_loop_is_woken_by_jobs_and_by_a_restore_alone(opened: Opened) -> None:
+def test_the_scheduler_is_woken_by_jobs_and_by_a_restore_alone(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
     say(opened)
-    opened.dispatcher.on_job = lambda: woken.append("woken")
+    monkeypatch.setattr(opened.dispatcher.scheduler, "wake", lambda: woken.append("woken"))
     ask(opened, "memory.write", {"kind": "procedural", "source": "manual", "writes": [
         {"name": "tea", "topic": "tea", "title": "Tea", "summary": "how to", "content": "boil"}]})  # fmt: skip
     assert woken == []
@@ -147,7 +147,7 @@ def test_the_job_loop_is_woken_by_jobs_and_by_a_restore_alone(opened: Opened) ->
     assert woken == ["woken", "woken"]
 
 
-def test_a_store_that_no_job_loop_works_on_logs_no_trouble_when_a_job_is_left(
+def test_a_store_whose_scheduler_does_not_run_logs_no_trouble_when_a_job_is_left(
     opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="beetle"):

@@ -138,7 +138,7 @@ async def registry(shown: Visit) -> None:
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
-        for _ in range(("Facts", "Policies", "Tools", "Waiting", "Proposals").index(title)):
+        for _ in range(("Facts", "Policies", "Tools", "Waiting", "Proposals", "Jobs").index(title)):
             await shown.press("right")
         await shown.until_shown(*texts)
 
@@ -297,6 +297,7 @@ SCENES: dict[str, Scene] = {
     "tools": Scene(part("Tools", "1 of 1 registry", "Succeeded in 3")),
     "waiting": Scene(part("Waiting", "1 of 1 entry", "needs_assertion")),
     "proposals": Scene(part("Proposals", "1 of 1 proposal", "+The pump")),
+    "jobs": Scene(part("Jobs", "1 of 5 jobs", "deferred-governance", "Maintains conversations")),
     "recall": Scene(recall, sizes=USUAL + SMALL),
     "block": Scene(block),
     "log": Scene(log, sizes=USUAL + SMALL),

@@ -145,6 +145,27 @@ def test_a_proposal_is_looked_at_and_submitted_or_withdrawn(daemon: Daemon, clie
     ]
 
 
+def test_a_job_is_paused_run_and_resumed(daemon: Daemon, client: Client) -> None:
+    def job():
+        return next(each for each in client.scheduler_status().jobs if each.job_name == "optimize")
+
+    async def look(shown: Shown) -> None:
+        await part(shown, "Jobs")
+        await shown.until_shown("of 5 jobs", "deferred-governance", "active", "0 0 * * * *")
+        await shown.press("down")
+        await shown.until_shown("Folds the write-ahead log into the store")
+        await shown.press("m")
+        await shown.until_shown("optimize: paused", "State        paused")
+        assert job().is_paused
+        await shown.press("R")
+        await shown.until_shown("Result       success", "1 run")
+        await shown.press("u")
+        await shown.until_shown("optimize: resumed", "State        active")
+
+    show(at(daemon), look, size=(80, 40))
+    assert (job().is_paused, job().run_count) == (False, 1)
+
+
 def test_an_empty_store_says_in_each_part_what_would_be_there(tmp_path) -> None:
     said = {
         "Facts": "Facts are what holds beside what was said.",

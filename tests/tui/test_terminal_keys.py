@@ -100,6 +100,7 @@ PLACES = (
     KeyTarget("memory", ("Tools", "Section"), (Keys(("right",), "Registry Scope"),)),
     KeyTarget("memory", ("Waiting", "Section"), (Keys(("right",), "Waits for What"),)),
     KeyTarget("memory", ("Proposals", "Section"), (Keys(("right",), "Why Made"), Keys(("v",), "1 of 1 proposal"))),
+    KeyTarget("memory", ("Jobs", "Section"), (Keys(("right",), "State Last"),)),
     KeyTarget("recall", ("Recall", "Table", *EVERYWHERE), (ASKED,)),
     KeyTarget("recall", ("Switches",), (ASKED, Keys(("x",)))),
     KeyTarget("log", ("Log", "Table", *EVERYWHERE)),

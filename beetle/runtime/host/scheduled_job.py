@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import tzinfo
+from datetime import UTC
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.contracts.scheduler import SchedulerJob
 from beetle.domain.cron import Schedule
+from beetle.runtime.host.zone import zone_of
 from beetle.store.scheduled_jobs import ScheduledJobRow
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Job(NamedTuple):
 class Run:
     """One run of a job, on a thread of its own or its caller's."""
 
-    def __init__(self, stop: threading.Event, job: Job, at: int) -> None:
+    def __init__(self, stop: threading.Event, job: Job, at: int, *, asked: bool) -> None:
         self._stop = stop
         self.job = job
         self.at = at
@@ -59,6 +60,8 @@ class Run:
         self.hangs_at = self.deadline + min(job.timeout_s, MOST_GRACE_S)
         self.ended = threading.Event()
         self.hung = False
+        self.asked = asked
+        """Whether somebody has asked for it, and is told of its end."""
 
     @property
     def must_end(self) -> bool:
@@ -147,13 +150,14 @@ class Lane:
         self.rests_until = 0.0
 
 
-def check_schedules(jobs: Sequence[Job], schedules: Mapping[str, str], zone: tzinfo) -> None:
+def check_schedules(jobs: Sequence[Job], schedules: Mapping[str, str], time_zone: str | None) -> None:
     """Whether a configuration's schedules are of jobs that there are, and can be read.
 
     Raises:
         InvalidRequest: the first that is not, with its path.
     """
     names = [each.name for each in jobs]
+    zone = UTC if time_zone is None else zone_of(time_zone)
     for name, cron in schedules.items():
         if name not in names:
             path = "$.scheduler.jobs"

@@ -28,7 +28,6 @@ from beetle.runtime.host.scheduled_job import (
     Limits,
     Run,
     Uses,
-    check_schedules,
 )
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
@@ -65,9 +64,7 @@ class Scheduler:
     """The jobs of one runtime. Without `start` they run when they are asked for, on the thread of who asks."""
 
     def __init__(self, store: Store, jobs: Sequence[Job], limits: Limits) -> None:
-        """Raises InvalidRequest as `check_schedules`."""
-        if limits.schedules or limits.time_zone is not None:
-            check_schedules(jobs, limits.schedules, zone_of(limits.time_zone))
+        """The limits' schedules were checked; see `check_schedules`."""
         self._store = store
         self._limits = limits
         self._guard = threading.Lock()
@@ -168,7 +165,7 @@ class Scheduler:
                     reason=f"the job {name} is running",
                     hint=f"`beetle scheduler status` shows for how long; start {name} again when it has ended",
                 )
-            run = self._begin(found)
+            run = self._begin(found, asked=True)
         if self.runs:
             self._spawn(found, run)
         else:
@@ -289,10 +286,10 @@ class Scheduler:
             if not busy or mono - (first.waits_since or mono) >= MOST_BUSY_S:
                 yield first
 
-    def _begin(self, each: Kept) -> Run:
+    def _begin(self, each: Kept, *, asked: bool = False) -> Run:
         """Note that a run begins; the guard is held."""
         each.waits_since = None
-        each.run = run = Run(self._stop, each.job, self._limits.clock())
+        each.run = run = Run(self._stop, each.job, self._limits.clock(), asked=asked)
         self._open.add(run)
         lane = self._lanes[each.job.uses]
         if lane.run is None:
@@ -363,7 +360,7 @@ class Scheduler:
             row = row._replace(error_key=failed.key, error=failed.message)
         each.row = row
         each.plan(self._limits.clock())
-        return event
+        return event or ("scheduled_job_ended" if run.asked else None)
 
     def _tell_hung(self, each: Kept, now: int) -> None:
         """A run has not ended although it must: it is a failed one, and others wait for it no longer."""

@@ -34,14 +34,14 @@ def zone_of(name: str | None, variable: str = "") -> tzinfo:
 
 
 def _own_zone(variable: str) -> tzinfo:
-    from zoneinfo import ZoneInfo
-
     name = variable
     place = os.path.realpath(name if name.startswith("/") else LOCALTIME)
     if not name or name.startswith("/"):
         name = place.partition(FOLDER)[2]
     if name in UTC_NAMES:
         return UTC
+    from zoneinfo import ZoneInfo
+
     try:
         if name:
             return ZoneInfo(name)

@@ -1,4 +1,4 @@
-"""Memory: facts, policies, tool experience, what waits for governance, and proposals."""
+"""Memory: facts, policies, tool experience, what waits for governance, proposals, and background jobs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.exporting import Pages
 from beetle_tui.memory.facts import Facts
+from beetle_tui.memory.jobs import Jobs
 from beetle_tui.memory.policies import Policies
 from beetle_tui.memory.proposals import Proposals
 from beetle_tui.memory.section import Section
@@ -24,7 +25,7 @@ class Memory(AreaScreen):
 
     AUTO_FOCUS = "Table"
     SCROLLS = False
-    PARTS: ClassVar[tuple[type[Section[Any]], ...]] = (Facts, Policies, Tools, Waiting, Proposals)
+    PARTS: ClassVar[tuple[type[Section[Any]], ...]] = (Facts, Policies, Tools, Waiting, Proposals, Jobs)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "part(-1)", "Part before", id="memory-previous", tooltip="to the part before", show=False),
         Binding("right,l", "part(1)", "Next part", id="memory-next", tooltip="to the next part", show=False),

@@ -16,6 +16,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.event_log import EventLogReadReport
 from beetle.contracts.memory import MemoryInspectionReport, PlaneCounts, StoreState
+from beetle.contracts.scheduler import SchedulerJob, SchedulerStatusReport
 from beetle_tui.activity import MOST_BARS, STEP_SECONDS, Activity, activity_lines, asked_by_others
 from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.exporting import Pages, json_line
@@ -41,6 +42,7 @@ class Seen(NamedTuple):
     overview: ConsoleOverviewReport | None
     inspected: MemoryInspectionReport | None
     log: EventLogReadReport | None
+    jobs: tuple[SchedulerJob, ...] = ()
 
 
 class Remark(NamedTuple):
@@ -104,7 +106,10 @@ class Overview(AreaScreen):
         if "event_log.read" in self._readable:
             asked = {"newest_first": True, "limit": CHECKED_ROWS}
             log = cast(EventLogReadReport, await self.link.call("event_log.read", asked))
-        return Seen(told, overview, inspected, log)
+        jobs: tuple[SchedulerJob, ...] = ()
+        if "scheduler.status" in self._readable:
+            jobs = cast(SchedulerStatusReport, await self.link.call("scheduler.status")).jobs
+        return Seen(told, overview, inspected, log, jobs)
 
     async def _measure(self) -> ConsoleOverviewReport:
         return cast(ConsoleOverviewReport, await self.link.call("console.overview", {"steps": MOST_BARS}))
@@ -237,6 +242,10 @@ def remarks(seen: Seen, faults: Collection[str] = ()) -> Iterator[Remark]:
         yield from _inspected(seen.inspected)
     if seen.overview is not None:
         yield from _machine(seen.overview)
+    for job in seen.jobs:
+        if job.last_error_key is not None:
+            hung = "hangs" if job.is_hung else f"failed: {job.last_error_key}"
+            yield Remark(f"the job {job.job_name} {hung}", "memory", "Jobs")
 
 
 def _inspected(seen: MemoryInspectionReport) -> Iterator[Remark]:

@@ -1,0 +1,112 @@
+"""A real daemon's jobs: on the command line in the seed's shape, over a restart, as events, under a configuration."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beetle.__main__ import main
+from tests.running import Daemon
+
+PROFILE = "profile-linux-device-standalone-memory"
+JOB = """\
+  {name}
+    Schedule: {cron}
+    Status: {status}
+    Last Run: {last}
+    Next Run: [0-9-]{{10}} [0-9:]{{8}}Z
+    Stats: {stats}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bs-") as made:
+        yield Path(made)
+
+
+def command(daemon: Daemon, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["--socket", daemon.socket, "scheduler", *words]) == 0
+    return capsys.readouterr().out
+
+
+def optimize(told: str, status: str, last: str, stats: str) -> bool:
+    cron = re.escape("0 */20 * * * * (every 20 min)")
+    return bool(re.search(JOB.format(name="optimize", cron=cron, status=status, last=last, stats=stats), told))
+
+
+def test_jobs_are_shown_paused_and_run_on_the_command_line_and_a_pause_outlives_the_daemon(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = folder / "beetle.toml"
+    config.write_text('[scheduler]\ntime_zone = "UTC"\n[scheduler.jobs]\noptimize = "0 */20 * * * *"\n')
+    monkeypatch.setenv("BEETLE_CONFIG", str(config))
+    with Daemon(profile=PROFILE, folder=str(folder)) as running, running.client() as client:
+        events = client.subscribe(["job"])
+        told = command(running, capsys, "status")
+        assert told.startswith("Scheduler: Running\n\nJobs:\n  deferred-governance\n")
+        assert re.search(
+            shown("optimize", "0 */20 * * * * (every 20 min)", "Active", "never", "0 runs, 0 errors"), told
+        )
+        assert command(running, capsys, "run", "optimize", "--wait") == "Job 'optimize' ended: SUCCESS\n"
+        assert command(running, capsys, "pause", "optimize") == "Job 'optimize' paused\n"
+        names = [next(events).event for _ in range(3)]
+        assert sorted(each["event"] for each in names) == [
+                "scheduled_job_ended", "scheduled_job_paused", "scheduled_job_started",
+            ]  # fmt: skip
+        assert {each["job_name"] for each in names} == {"optimize"}
+        events.close()
+    with Daemon(profile=PROFILE, folder=str(folder)) as running:
+        last = r"[0-9-]{10} [0-9:]{8}Z \([0-9.]+s, (SUCCESS|SKIPPED: paused)\)"
+        stats = "1 runs, 0 errors"
+        assert re.search(
+            shown("optimize", "0 */20 * * * * (every 20 min)", "Paused", last, stats),
+            command(running, capsys, "status"),
+        )
+        assert command(running, capsys, "resume", "optimize") == "Job 'optimize' resumed\n"
+        with running.client() as client:
+            jobs = {each.job_name: each for each in client.scheduler_status().jobs}
+        assert (jobs["optimize"].is_paused, jobs["snapshot"].cron_expr) == (False, "off")
+        assert main(["--socket", running.socket, "scheduler", "run", "optimise"]) == 3
+        assert "did you mean optimize" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[scheduler.jobs]\nretention = "0 3 * * *"', "$.scheduler.jobs.retention: a schedule has six fields"),
+        ('[scheduler.jobs]\nretentoin = "off"', "did you mean retention"),
+        ('[scheduler]\ntime_zone = "Mars/Olympus"', "no time zone 'Mars/Olympus'"),
+        ("[scheduler]\nkeep_snapshots = 0", "$.scheduler.keep_snapshots"),
+        ("[scheduler]\njobs = 3", "$.scheduler.jobs"),
+    ],
+)
+def test_schedules_that_cannot_be_read_are_refused_before_the_store_is_opened(
+    text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "beetle.toml"
+    config.write_text(text)
+    store = str(tmp_path / "a.db")
+    assert main(["--config", str(config), "--store", store, "remember", "The harbour opens at six."]) == 2
+    assert words in capsys.readouterr().err
+    assert not Path(store).exists()
+
+
+def test_a_command_that_opens_the_store_itself_runs_a_job_in_its_own_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "a.db")
+    assert main(["--store", store, "remember", "The harbour opens at six."]) == 0
+    capsys.readouterr()
+    assert main(["--store", store, "scheduler", "run", "verification"]) == 0
+    assert capsys.readouterr().out == "Job 'verification' ended: SUCCESS\n"
+    assert main(["--store", store, "scheduler", "status"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Scheduler: Stopped\n")
+    assert re.search(
+        r"verification\n.*\(Sundays at 05:00\)\n.*\n    Last Run: .*SUCCESS\)\n.*\n    Stats: 1 runs", told
+    )
