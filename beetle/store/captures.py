@@ -35,7 +35,7 @@ FROM (
   SELECT host_session_id, min(host_turn_index) AS first, max(host_turn_index) AS last, count(*) AS turns
   FROM captured_turn WHERE space = ?1 AND (?2 IS NULL OR host_session_id = ?2) GROUP BY host_session_id
 ) s
-JOIN captured_turn k ON k.space = ?1 AND k.host_session_id = s.host_session_id AND k.host_turn_index = s.first
+CROSS JOIN captured_turn k ON k.space = ?1 AND k.host_session_id = s.host_session_id AND k.host_turn_index = s.first
 """
 INDEXES_SQL = """
 SELECT host_turn_index FROM captured_turn WHERE space = ? AND host_session_id = ? ORDER BY host_turn_index

@@ -113,4 +113,5 @@ def _decoded(text: str, field: str, size: int) -> bytes:
 
 def _invalid(reason: str, field: str) -> InvalidRequest:
     hint = "give an Ed25519 key of 32 bytes and its signature of 64 bytes, each in padded base64, or neither"
-    return InvalidRequest(reason=reason, path=f"$.args.{field}", hint=hint, code="INVALID_INPUT")
+    path = f"$.args.{field}"
+    return InvalidRequest(reason=f"{reason} - at {path}", path=path, hint=hint, code="INVALID_INPUT")

@@ -202,7 +202,7 @@ def _check_namespace(namespace: str | None) -> None:
 
 
 def _invalid(reason: str, path: str, hint: str | None = None) -> InvalidRequest:
-    return InvalidRequest(reason=reason, path=path, hint=hint, code="INVALID_INPUT")
+    return InvalidRequest(reason=f"{reason} - at {path}", path=path, hint=hint, code="INVALID_INPUT")
 
 
 HANDLERS: Mapping[str, Handler] = {"turn.capture": Write(capture)}
