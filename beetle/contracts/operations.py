@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.contracts import (
+    admin,
     agent_skills,
     capture,
     chain_agents,
@@ -72,6 +73,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *lifecycle.OPERATIONS,
     *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
+    *admin.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""
