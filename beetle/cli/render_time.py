@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from beetle.cli.text import clip, count, neutral
+from beetle.cli.text import clip, count, neutral, size
+from beetle.contracts.admin import AdminCompactReport, AdminStatsReport
 from beetle.contracts.common import Report
 from beetle.contracts.events import EventIngestReport, EventRangeReport, EventRecord
 from beetle.contracts.toc import (
@@ -176,6 +177,31 @@ def rebuilt(report: AdminRebuildTocReport, width: Width) -> str:
     return f"Rebuilt {count(report.days, 'day')} of sessions: {count(report.nodes, 'node')}, {changed}."
 
 
+def stats(report: AdminStatsReport, width: Width) -> str:
+    """The file, and its rows and bytes by kind."""
+    del width
+    if report.families is None:
+        return "The statistics of the store are an operator's."
+    place = neutral(report.path or "(in memory)")
+    lines = ["Database Statistics:", f"  Path: {place}", f"  Size: {size(report.bytes)}", "", "  Column Families:"]
+    for each in report.families:
+        entries = "" if each.entries is None else f"{count(each.entries, 'entry', 'entries')}, "
+        lines.append(f"    {each.name}: {entries}{size(each.bytes)}")
+    lines += ["", "  SQLite Info:", f"    Free: {size(report.free_bytes)}", f"    WAL: {size(report.wal_bytes)}"]
+    return "\n".join(lines)
+
+
+def compacted(report: AdminCompactReport, width: Width) -> str:
+    """What each step did, and what came of it."""
+    del width
+    steps = [f"  {each.step}: {each.outcome.replace('_', ' ')}{_why(each.reason)}" for each in report.steps]
+    return "\n".join(["Compaction:", *steps, f"  Size: {size(report.bytes_before)} -> {size(report.bytes_after)}"])
+
+
+def _why(reason: str | None) -> str:
+    return f" ({reason.replace('_', ' ')})" if reason else ""
+
+
 RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     TocRootReport: roots,
     TocNodeReport: node,
@@ -186,5 +212,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     EventIngestReport: ingested,
     GripExpandReport: grip,
     AdminRebuildTocReport: rebuilt,
+    AdminStatsReport: stats,
+    AdminCompactReport: compacted,
 }
 """Report type to what renders it."""

@@ -12,7 +12,7 @@ from beetle.contracts.lifecycle import RecoverStep
 from beetle.contracts.operation import ADMIN, Operation
 
 Family = Literal["events", "toc", "grips", "outbox"]
-"""What the statistics count: messages by time, nodes of the table of contents, grips, days that wait to be segmented."""
+"""What the statistics count: messages by time, nodes of the table of contents, grips, days that wait for it."""
 
 
 class FamilyStats(Piece, frozen=True, kw_only=True):
