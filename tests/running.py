@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,7 +25,14 @@ class Daemon:
     give it. `ready` is told through the notify socket, not by waiting."""
 
     def __init__(
-        self, *, profile: str, command: str | None = None, folder: str | None = None, checkout: Path = ROOT
+        self,
+        *,
+        profile: str,
+        command: str | None = None,
+        folder: str | None = None,
+        checkout: Path = ROOT,
+        options: Sequence[str] = (),
+        config: str | None = None,
     ) -> None:
         self._made = None if folder else tempfile.TemporaryDirectory(prefix="beetle-bench-")
         self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
@@ -33,6 +41,8 @@ class Daemon:
         self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or [sys.executable, "-m", "beetle"]
         self.profile = profile
         self.checkout = checkout
+        self._options = ["serve", *options]
+        self._config = [] if config is None else ["--config", config]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -41,10 +51,10 @@ class Daemon:
         notify = str(self.folder / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind(notify)
-            options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile]
+            options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile, *self._config]
             log = open(self.folder / "log", "ab")  # noqa: SIM115 - the child keeps it
             self.process = subprocess.Popen(
-                [*self.command, *options, "serve"],
+                [*self.command, *options, *self._options],
                 cwd=self.checkout,
                 env={**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify},
                 stdout=log,

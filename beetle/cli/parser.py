@@ -16,6 +16,9 @@ from beetle.contracts.operation import DAEMON, Group
 Words = tuple[str, ...]
 
 
+ENDPOINT = "--endpoint"
+
+
 class GlobalOption(NamedTuple):
     """An option of every command, before or after it. Without `metavar` it takes no value. `other` are names that it
     has too; one letter only before the command, which may have that letter for a flag of its own."""
@@ -121,14 +124,16 @@ class Parser(argparse.ArgumentParser):
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
+        fill, self.run = command.load()
+        fill(self)
         for each in GLOBALS:
             if each.metavar is None:
                 self.add_argument(each.option, action="store_true", default=SUPPRESS, help=SUPPRESS)
-            else:
-                names = (each.option, *(name for name in each.other if name.startswith("--")))
+                continue
+            names = (each.option, *(name for name in each.other if name.startswith("--")))
+            # The field of that name is meant where the operation has one.
+            if names != (ENDPOINT,) or ENDPOINT not in options_of(self):
                 self.add_argument(*names, default=SUPPRESS, help=SUPPRESS)
-        fill, self.run = command.load()
-        fill(self)
 
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"^argument (--\S+): expected one argument$", r"\1 needs a value", message)

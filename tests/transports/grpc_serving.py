@@ -36,14 +36,15 @@ SECONDS = 20.0
 class Served:
     """A store of the gateway's profile, served as one of PRINCIPALS; `endpoint` is as a client writes it."""
 
-    def __init__(self, folder: Path, principal: str = "agents", address: str = "[::1]:0", **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, principal: str | None = "agents", address: str = "[::1]:0", **settings: Any
+    ) -> None:
         surroundings = settings.pop("dependencies", SYSTEM_DEPENDENCIES)
         self.opened = open_store(str(folder / "b.db"), "gateway", dependencies=surroundings)
-        self.principals = Principals(os.getuid(), PRINCIPALS, self.opened.dispatcher.sessions.devices)
-        self.server = GrpcServer(
-            self.opened.dispatcher, self.principals, Grpc(principal=principal, **settings), address
-        )
         try:
+            self.principals = Principals(os.getuid(), PRINCIPALS, self.opened.dispatcher.sessions.devices)
+            given = Grpc(principal=principal, **settings)
+            self.server = GrpcServer(self.opened.dispatcher, self.principals, given, address)
             self.server.start()
         except BaseException:
             self.opened.store.close()
