@@ -10,6 +10,7 @@ It needs the extra `grpc`. Beside the daemon, `beetle.Client` over the socket do
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -33,7 +34,7 @@ DEFAULT_ENDPOINT = "http://[::1]:50051"
 CONNECT_SECONDS = 5.0
 CALL_SECONDS = 30.0
 ENDPOINT = re.compile(r"(?:(https?)://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})/?")
-UNIX = re.compile(r"unix:(?://)?(/[^\x00]+)")
+UNIX = re.compile(r"unix:(?://(?=/))?([^\x00]+)")
 ZEROS = frozenset({"timestamp_ms", "from_timestamp_ms", "to_timestamp_ms", "start_time_ms", "end_time_ms", "score"})
 """Fields whose 0 says something, so that it is not taken for a field that was left out."""
 T = TypeVar("T", bound=Struct)
@@ -361,7 +362,7 @@ class MemoryClient:
 def _target(endpoint: str) -> tuple[bool, str]:
     """Whether TLS is wanted, and the address as gRPC writes it."""
     if (found := UNIX.fullmatch(endpoint)) is not None:
-        return False, f"unix:{found[1]}"
+        return False, f"unix:{os.path.abspath(found[1])}"
     found = ENDPOINT.fullmatch(endpoint)
     if found is None or not 0 < int(found[3]) < 65536:
         raise InvalidEndpoint(f"{endpoint!r} is no http://HOST:PORT, https://HOST:PORT or unix:/PATH")
