@@ -112,5 +112,11 @@ def test_headers_over_their_limit_are_refused(stub: Stub) -> None:
     assert answers(stub)
 
 
-def test_a_deadline_that_has_passed_is_told(stub: Stub) -> None:
-    assert refused(stub, "GetTocRoot", {}, timeout=0.000001).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+def test_a_call_ends_with_its_deadline_and_gives_its_place_back(served: Served, stub: Stub) -> None:
+    ended = threading.Event()
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.channel.stream_unary(ROUTE)(_until(ended), timeout=0.2)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    ended.set()
+    while served.server.open_calls:
+        assert answers(stub)
