@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
+from beetle.hook import Link, drain, spool_folder
 from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
@@ -41,6 +42,7 @@ LEVELS = {
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
+SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -91,6 +93,7 @@ def serve(
             _record(opened, "daemon_started")
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
             notifier.say("READY=1")
+            Spooled(socket_path, env).start()
             watchdog = _Watchdog(env, notifier)
             _wait(opened, config, config_path, env, principals)
             watchdog.stop()
@@ -244,6 +247,29 @@ def _start_log(place: str, level: str | None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(LEVELS[level or "info"])
     root.propagate = False
+
+
+class Spooled(threading.Thread):
+    """Takes in the events that hooks of this user have spooled for this daemon while none answered."""
+
+    def __init__(self, socket_path: str, env: Mapping[str, str]) -> None:
+        super().__init__(name="beetle-spool", daemon=True)
+        self._socket = os.path.abspath(socket_path)
+        self._folder = spool_folder(env)
+
+    def run(self) -> None:
+        if not os.path.isdir(self._folder):
+            return
+        link = Link.first([self._socket], None, SPOOL_SECONDS)
+        if link is None:
+            return
+        try:
+            if taken := drain(self._folder, link, {self._socket}, SPOOL_SECONDS):
+                log.info("%d spooled events taken in", taken)
+        except OSError as error:
+            log.warning("the spool %s could not be read: %s", self._folder, error.strerror or error)
+        finally:
+            link.close()
 
 
 class _Notifier:

@@ -4611,6 +4611,8 @@ class AsyncOperationMethods(ABC):
     ) -> HostKeyReport:
         """Refuse what a key signs from now on; turns that it signed stay.
 
+        A revoked key is never enrolled again.
+
         Args:
             host_key: the key's fingerprint, or the key in base64 (required; at least 1 character; at most 256
                 characters; no control characters).
@@ -4698,7 +4700,7 @@ class AsyncOperationMethods(ABC):
         """Keep one event as evidence, once: what its id names already stays as it came first.
 
         Args:
-            event: one event of a session (required).
+            event: the event (required).
 
         Returns:
             `created` false: an event of this id was there already, and nothing was written.

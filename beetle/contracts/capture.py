@@ -140,7 +140,10 @@ class HostKeyReport(Report, frozen=True, kw_only=True):
 
 
 class HostKeyRevokeRequest(Request, frozen=True, kw_only=True):
-    """Refuse what a key signs from now on; turns that it signed stay. A revoked key is never enrolled again."""
+    """Refuse what a key signs from now on; turns that it signed stay.
+
+    A revoked key is never enrolled again.
+    """
 
     host_key: Annotated[Base64, Meta(description="the key's fingerprint, or the key in base64")]
 

@@ -49,7 +49,7 @@ class Event(Part, frozen=True, kw_only=True):
 class EventIngestRequest(Request, frozen=True, kw_only=True):
     """Keep one event as evidence, once: what its id names already stays as it came first."""
 
-    event: Event
+    event: Annotated[Event, Meta(description="the event")]
 
 
 class EventIngestReport(Report, frozen=True, kw_only=True):

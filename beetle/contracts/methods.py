@@ -4566,6 +4566,8 @@ class OperationMethods(ABC):
     def revoke_host_key(self, request: HostKeyRevokeRequest | str | None = None, /, **fields: Any) -> HostKeyReport:
         """Refuse what a key signs from now on; turns that it signed stay.
 
+        A revoked key is never enrolled again.
+
         Args:
             host_key: the key's fingerprint, or the key in base64 (required; at least 1 character; at most 256
                 characters; no control characters).
@@ -4653,7 +4655,7 @@ class OperationMethods(ABC):
         """Keep one event as evidence, once: what its id names already stays as it came first.
 
         Args:
-            event: one event of a session (required).
+            event: the event (required).
 
         Returns:
             `created` false: an event of this id was there already, and nothing was written.

@@ -104,6 +104,10 @@ class ParsedQuery(NamedTuple):
     dates: tuple[DatePart, ...]
     asks_when: bool
     first_person: bool
+    window: tuple[int, int] | None = None
+    """The time that it speaks of (µs, both ends included), where that is known."""
+    window_share: float = 1.0
+    """How sure that time is."""
 
 
 def evidence_fields(content: str, speaker: str | None, at_us: int) -> IndexFields:

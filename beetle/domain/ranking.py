@@ -60,6 +60,8 @@ class Weights(NamedTuple):
     """Said by somebody the query names, or by the asker in a query about "me"."""
     first_person: float = 0.25
     """… and says I or my: people tell of themselves."""
+    window: float = 1.0
+    """In the time that the query names, counted from when it was asked: twice as good as the same words elsewhere."""
     when: float = 0.25
     """A question of time, and a turn with a time expression."""
     day: float = 0.5
@@ -333,6 +335,8 @@ def _attributes(
         bonus = max(_date_bonus(date, candidate.at_us, weights) for date in parsed.dates)
         if bonus:
             signals.append(("date", bonus))
+    if parsed.window is not None and candidate.dated and parsed.window[0] <= candidate.at_us <= parsed.window[1]:
+        signals.append(("date", weights.window * parsed.window_share))
     if current_conversation is not None and candidate.conversation == current_conversation:
         signals.append(("current_conversation", weights.current))
     if candidate.title and parsed.terms:

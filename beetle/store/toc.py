@@ -107,6 +107,14 @@ CROSS JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
   AND n.starts <= (m.at - (m.at % 1000 + 1000) % 1000) / 1000 AND n.ends >= (m.at - (m.at % 1000 + 1000) % 1000) / 1000
 WHERE m.message = ? AND m.visibility = 'shared' AND n.space = ? ORDER BY n.starts DESC, n.node_id DESC LIMIT 1
 """
+HAS_EVENTS_SQL = "SELECT 1 FROM event WHERE space = ? AND at_ms BETWEEN ? AND ? LIMIT 1"
+HAS_EVENTS_OF_SQL = "SELECT 1 FROM message WHERE conversation = ? AND at BETWEEN ? AND ? LIMIT 1"
+TIME_SQL = "SELECT at FROM message WHERE message = ?"
+BULLETS_BETWEEN_SQL = """
+SELECT g.message FROM toc_node n CROSS JOIN grip g ON g.segment = n.toc_node
+WHERE n.space = ?1 AND n.level = 5 AND n.starts BETWEEN ?2 AND ?3 AND (?4 IS NULL OR n.conversation = ?4)
+ORDER BY n.starts DESC LIMIT ?5
+"""
 MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
@@ -386,6 +394,25 @@ def segment_of(tx: Reading, space: int, message: int) -> int | None:
 def message_named(tx: Reading, space: int, channel: str, conversation: str, message_id: str) -> int | None:
     """The key of a message by its names."""
     return tx.value(MESSAGE_NAMED_SQL, space, channel, conversation, message_id)
+
+
+def has_events(tx: Reading, space: int, conversation: int | None, since: int, until: int) -> bool:
+    """Whether anything was said between two times (µs), in the space or in one conversation."""
+    if conversation is None:
+        return tx.value(HAS_EVENTS_SQL, space, since // 1000, until // 1000) is not None
+    return tx.value(HAS_EVENTS_OF_SQL, conversation, since, until) is not None
+
+
+def time_of(tx: Reading, message: int) -> int | None:
+    """When a message was (µs)."""
+    return tx.value(TIME_SQL, message)
+
+
+def bullets_between(
+    tx: Reading, space: int, conversation: int | None, since_ms: int, until_ms: int, most: int
+) -> list[int]:
+    """The messages behind the bullets of segments that began between two times, the newest first."""
+    return [row[0] for row in tx.rows(BULLETS_BETWEEN_SQL, space, since_ms, until_ms, conversation, most)]
 
 
 def all_days(tx: Reading, first: int) -> list[Waiting]:

@@ -1,10 +1,11 @@
 """Evidence recall on the LoCoMo development conversations, through the socket of a running daemon.
 
-    python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE]
+    python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE] [--path toc]
 
 One turn per dialogue line: message_id is its dia_id, the image caption is appended to the text, the time is the
 session's date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its
-conversation. Evidence recall@k is the mean over questions of the share of its evidence turns among the first k hits.
+conversation, with `--path toc` by the table of contents, which is built first. Evidence recall@k is the mean over
+questions of the share of its evidence turns among the first k hits.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def load(client: Any, conversations: list[dict[str, Any]]) -> tuple[int, float]:
     return count, time.perf_counter() - started
 
 
-def ask(client: Any, conversations: list[dict[str, Any]]) -> tuple[dict[int, list[list[float]]], list[float]]:
+def ask(
+    client: Any, conversations: list[dict[str, Any]], path: str
+) -> tuple[dict[int, list[list[float]]], list[float]]:
     """Per category a row of recall at each depth and reciprocal rank a question; milliseconds of every recall."""
     rows: dict[int, list[list[float]]] = defaultdict(list)
     times: list[float] = []
@@ -89,7 +92,7 @@ def ask(client: Any, conversations: list[dict[str, Any]]) -> tuple[dict[int, lis
             if not wanted:
                 continue
             started = time.perf_counter()
-            report = client.recall(query=question["question"], limit=max(DEPTHS), conversation=where)
+            report = client.recall(query=question["question"], limit=max(DEPTHS), conversation=where, path=path)
             times.append((time.perf_counter() - started) * 1000)
             got = [hit.message_id for hit in report.hits]
             shares = [sum(each in got[:depth] for each in wanted) / len(wanted) for depth in DEPTHS]
@@ -115,11 +118,14 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the conversations (default: %(default)s)")
     parser.add_argument("--profile", default="profile-linux-device-standalone-memory")
     parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
+    parser.add_argument("--path", choices=("direct", "toc"), default="direct", help="path of recall")
     options = parser.parse_args()
     conversations = json.loads(options.data.read_text())
     with Daemon(profile=options.profile, command=options.command) as daemon, daemon.client() as client:
         turns, seconds = load(client, conversations)
-        rows, times = ask(client, conversations)
+        if options.path == "toc":
+            client.call("admin.rebuild_toc", {})
+        rows, times = ask(client, conversations, options.path)
         table = show(rows)
         p50, p99 = quantiles(times)
         rss = rss_mib(daemon.pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.common import MemoryIdentity
 from beetle.contracts.errors import Conflict, InvalidRequest, PayloadTooLarge
+from beetle.hook_events import HookEvent, HookEventType, ingest_batch, map_hook_event
+from beetle.hook_events import ingest as hook_ingest
 from tests.building import CONVERSATION, step, talk, turn
 
 Plain = dict[str, Any]
@@ -197,3 +200,24 @@ def test_another_owner_has_events_of_its_own(tmp_path: Path) -> None:
         assert ingest(memory, "e", text="theirs")["created"]
     with MemoryRuntime.open(store) as memory:
         assert [each["text"] for each in within(memory, AT, AT)["events"]] == ["mine"]
+
+
+def test_hooks_are_events(memory: MemoryRuntime) -> None:
+    at = datetime(2026, 1, 30, 10, 0, 0, 999, tzinfo=UTC)
+    plain = HookEvent("session-1", HookEventType.UserPromptSubmit, "Hello!")
+    read = HookEvent("session-1", HookEventType.ToolResult, "File contents").with_timestamp(at)
+    read = read.with_metadata({"file_path": "/src/main.rs", "tool_name": "x"}).with_tool_name("Read")
+    mapped = map_hook_event(read)
+    assert (mapped.event_type, mapped.role, mapped.text) == ("tool_result", "tool", "File contents")
+    assert mapped.timestamp_ms == 1769767200000
+    assert mapped.metadata == {"file_path": "/src/main.rs", "tool_name": "Read"}
+    kinds = {each: map_hook_event(HookEvent("s", each, "")) for each in HookEventType}
+    assert [(e.event_type, e.role) for e in kinds.values()] == [
+        ("session_start", "system"), ("user_message", "user"), ("assistant_message", "assistant"),
+        ("tool_result", "tool"), ("tool_result", "tool"), ("session_end", "system"), ("subagent_start", "system"),
+        ("subagent_stop", "system"),
+    ]  # fmt: skip
+    event_ = map_hook_event(plain)
+    assert len(event_.event_id) == 26 and event_.event_id != map_hook_event(plain).event_id
+    assert hook_ingest(memory, event_) == (event_.event_id, True)
+    assert ingest_batch(memory, [event_, mapped, *kinds.values()]) == 9

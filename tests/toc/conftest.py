@@ -77,8 +77,9 @@ def event(event_id: str, at: str | int, text: str, session: str = "s1", **more: 
 
 
 def ingest(memory: MemoryRuntime, *events: Plain) -> None:
-    for each in events:
-        ask(memory, "event.ingest", {"event": each})
+    for first in range(0, len(events), 200):
+        requests = [{"op": "event.ingest", "args": {"event": each}} for each in events[first : first + 200]]
+        ask(memory, "batch", {"requests": requests})
 
 
 def node(memory: MemoryRuntime, node_id: str) -> Plain:

@@ -36,6 +36,7 @@ class Search(NamedTuple):
 
     `conversation` narrows the search to one; `here` only says which one counts as current. `agent_skills` says whether
     the runtime's mode lets the host's skills in. `neighbours`: whether what only stands beside a match is a hit too.
+    `asked_at`: when the query was asked; None where times in it do not count.
     """
 
     query: str
@@ -49,6 +50,7 @@ class Search(NamedTuple):
     here: Conversation | None = None
     agent_skills: bool = True
     neighbours: bool = True
+    asked_at: int | None = None
 
     @property
     def timed(self) -> bool:

@@ -21,6 +21,7 @@ from beetle.domain.projection import Block, Item, Section, project
 from beetle.runtime.areas import tools
 from beetle.runtime.areas.evidence.alias import current_conversation
 from beetle.runtime.areas.recall.search import find
+from beetle.runtime.areas.toc.paths import PATH_HITS, led_to
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import visible_kinds
@@ -52,7 +53,7 @@ def recall(invocation: Invocation, request: MemoryRecallRequest, tx: Reading) ->
         tx,
         Search(
             query=request.query,
-            limit=request.limit,
+            limit=request.limit if request.path == "direct" else max(PATH_HITS, request.limit),
             viewer=invocation.viewer(),
             conversation=request.conversation,
             planes=request.planes,
@@ -60,17 +61,19 @@ def recall(invocation: Invocation, request: MemoryRecallRequest, tx: Reading) ->
             until=None if request.until is None else to_us(request.until),
             as_of=None if request.as_of is None else to_us(request.as_of),
             agent_skills=agent_skill.admitted(invocation, request),
+            asked_at=invocation.now if request.asked_at is None else to_us(request.asked_at),
         ),
     )
+    hits = answer.hits if request.path == "direct" else led_to(invocation, tx, answer.hits, request.limit)
     # The hits apart, in the report's list of each plane.
     by_plane: dict[str, Any] = {
-        plane.recall.reported_as: tuple(hit for hit in answer.hits if hit.plane == plane.name)
+        plane.recall.reported_as: tuple(hit for hit in hits if hit.plane == plane.name)
         for plane in table.PLANES
         if plane.recall is not None
     }
     experience = tools.hints(invocation, tx, request.tool_registry_refs)
     return MemoryRecallReport(
-        hits=answer.hits,
+        hits=hits,
         **by_plane,
         agent_tool_hints=experience.hints,
         tool_experience_status=experience.status,
@@ -122,7 +125,9 @@ def projected(
     last = [] if current is None else _recent(invocation, tx, current, kinds, recent)
     withheld = 0 if current is None else transcripts.hidden_among_recent(tx, current, kinds, recent)
     skills_too = agent_skill.admitted(invocation, request)
-    search = Search(query, PROJECTED_HITS, invocation.viewer(), here=named, agent_skills=skills_too)
+    search = Search(
+        query, PROJECTED_HITS, invocation.viewer(), here=named, agent_skills=skills_too, asked_at=invocation.now
+    )
     hits = find(invocation, tx, search).hits if query else ()
     said = {message_ref(row) for row in last}
     unsaid = tuple(hit for hit in hits if hit.ref not in said)

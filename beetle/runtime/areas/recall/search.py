@@ -5,19 +5,27 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
+from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
-from beetle.domain.lexical import ParsedQuery, parse_query, search_terms
+from beetle.domain.lexical import ParsedQuery, search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
+from beetle.domain.time_words import Window
 from beetle.runtime.areas.evidence.alias import current_conversation
+from beetle.runtime.areas.recall import timing
+from beetle.runtime.areas.recall.timing import Timed
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes import table
+from beetle.runtime.planes.evidence import NAME as EVIDENCE
 from beetle.runtime.planes.plane import Asked, Recall, Search
 from beetle.store import evidence, recall_index, transcripts
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import Tables
 from beetle.store.recall_index import SearchScope
+
+OPEN_END = 2**62
+"""An end of a time that is not there, in microseconds."""
 
 
 class Answer(NamedTuple):
@@ -31,13 +39,16 @@ class Answer(NamedTuple):
 def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     """The best hits for a query that the viewer may see."""
     started = time.perf_counter()
-    parsed = parse_query(search.query)
     space = evidence.find_space(tx, invocation.space_id)
+    timed = timing.read(tx, search, space)
+    parsed = timed.parsed
     looked = _looked_through(invocation, search)
     current = current_conversation(invocation, tx, space, search.conversation or search.here)
     parts = ((each.tables, each.past if search.as_of is not None else ()) for each in looked.values())
     tables = tuple(each for now, past in parts for each in (*now, *past))
     found = _search(tx, parsed, search, space, tables) if space is not None and tables else {}
+    if timed.window is not None and space is not None and tables:
+        _add_then(tx, timed, search, space, tables, found)
     searched = time.perf_counter()
     asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
     candidates: list[Candidate] = []
@@ -63,11 +74,34 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         planes=tuple(looked),
         candidates=len(candidates),
         terms=len(parsed.terms),
+        time_from=_shown_time(timed.window, 0),
+        time_until=_shown_time(timed.window, 1),
     )
     timings = RecallTimings(
         search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
     )
     return Answer(hits, working, timings, room.full)
+
+
+def _shown_time(window: Window | None, end: int) -> str | None:
+    """One end of the time that a query names; None where it is open."""
+    return None if window is None or abs(window[end]) >= OPEN_END else format_us(window[end])
+
+
+def _add_then(
+    tx: Reading, timed: Timed, search: Search, space: int, tables: Tables, found: dict[str, dict[int, float]]
+) -> None:
+    """Add the best matches of the time that the query names, which may not be among the best of all times."""
+    assert timed.window is not None
+    within = search._replace(since=timed.window.since, until=timed.window.until)
+    for name, scores in _search(tx, timed.parsed, within, space, tables).items():
+        known = found.setdefault(name, {})
+        for key, score in scores.items():
+            known.setdefault(key, score)
+    if timed.everything and timing.wants_evidence(search):
+        known = found.setdefault(EVIDENCE, {})
+        for key, score in timing.everything(tx, search, space, timed.window).items():
+            known.setdefault(key, score)
 
 
 def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:

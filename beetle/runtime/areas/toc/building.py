@@ -67,7 +67,7 @@ def _settle_level(invocation: Invocation, number: int) -> int:
     done, after = 0, 0
     while True:
         invocation.check("the next nodes are summarized")
-        with invocation.reading() as tx:
+        with invocation.reading(heavy=False) as tx:
             rows = toc.stale(tx, number, after, NODES_AT_ONCE)
             made = [(row, _made(invocation, tx, row)) for row in rows]
 

@@ -29,7 +29,7 @@ def rebuild(invocation: Invocation, request: AdminRebuildTocRequest) -> AdminReb
         raise InvalidRequest(
             reason=f"{request.from_date!r} is no date", hint="give it as 2026-01-31", path="$.args.from_date"
         )
-    with invocation.reading() as tx:
+    with invocation.reading(heavy=True) as tx:
         days = toc.all_days(tx, first)
         before = toc.versions(tx)
     if request.dry_run:

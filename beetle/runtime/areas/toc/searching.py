@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 from beetle.contracts.errors import NotFound, PrivacyDenied
-from beetle.contracts.memory import RecallHit
 from beetle.contracts.toc import (
     TOC_FIELDS,
     TocField,
@@ -22,6 +20,7 @@ from beetle.domain.lexical import parse_query
 from beetle.domain.ranking import Candidate, rank, stem_of
 from beetle.domain.toc.periods import DAY_MS
 from beetle.runtime.areas.recall.search import find
+from beetle.runtime.areas.toc.paths import Paths, together
 from beetle.runtime.areas.toc.reading import limit_of
 from beetle.runtime.areas.toc.showing import shown
 from beetle.runtime.pipeline.handlers import Handler, Read
@@ -37,46 +36,7 @@ DEFAULT_LIMIT = 10
 HITS = 60
 """Hits of recall that nodes are found by."""
 WEEK_MS = 7 * DAY_MS
-LATER_HITS = 0.25
-"""What each further hit of a node adds of its score: many weak ones do not outdo a good one."""
 AUDIT = "operator_audit"
-
-
-class Path(NamedTuple):
-    """The nodes above a message, from the year down to its segment."""
-
-    rows: tuple[NodeRow, ...]
-
-    def at(self, level: int) -> NodeRow | None:
-        """Its node of a level."""
-        return next((row for row in self.rows if row.level == level), None)
-
-
-class Paths:
-    """Finds the nodes above messages; each node is read once."""
-
-    def __init__(self, tx: Reading, space: int) -> None:
-        self._tx = tx
-        self._space = space
-        self._rows: dict[int, NodeRow | None] = {}
-
-    def of(self, hit: RecallHit) -> Path | None:
-        """The nodes that lead to a hit of evidence, None where none does yet."""
-        if hit.conversation is None or hit.message_id is None:
-            return None
-        where = hit.conversation
-        message = toc.message_named(self._tx, self._space, where.channel_id, where.conversation_id, hit.message_id)
-        key = None if message is None else toc.segment_of(self._tx, self._space, message)
-        rows: list[NodeRow] = []
-        while key is not None:
-            if key not in self._rows:
-                self._rows[key] = toc.by_key(self._tx, key)
-            row = self._rows[key]
-            if row is None:
-                return None
-            rows.append(row)
-            key = row.parent
-        return Path(tuple(reversed(rows))) if rows else None
 
 
 def search_node(invocation: Invocation, request: TocSearchNodeRequest, tx: Reading) -> TocSearchNodeReport:
@@ -173,15 +133,9 @@ def _scored(
             continue
         rows[row.key] = row
         scores.setdefault(row.key, []).append(hit.score)
-    summed = {key: _sum(found) for key, found in scores.items()}
+    summed = {key: together(found) for key, found in scores.items()}
     order = sorted(rows, key=lambda key: (-summed[key], -rows[key].starts, rows[key].node_id))
     return [(rows[key], summed[key]) for key in order]
-
-
-def _sum(scores: Sequence[float]) -> float:
-    """The best score, and a share of each that follows."""
-    ordered = sorted(scores, reverse=True)
-    return sum(score * LATER_HITS**place for place, score in enumerate(ordered))
 
 
 def _check_view(invocation: Invocation) -> None:
@@ -191,11 +145,6 @@ def _check_view(invocation: Invocation) -> None:
             hint="ask as a principal with another view",
             view=AUDIT,
         )
-
-
-def level_names(path: Path) -> tuple[str, ...]:
-    """The ids of a path's nodes, from the year down."""
-    return tuple(row.node_id for row in path.rows)
 
 
 HANDLERS: Mapping[str, Handler] = {

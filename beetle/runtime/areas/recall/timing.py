@@ -1,0 +1,81 @@
+"""The time that a query speaks of, as recall uses it: more candidates from then, and a bonus for them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beetle.domain.lexical import ParsedQuery, parse_query, search_terms
+from beetle.domain.time_words import Anchor, Window, anchor_of, asks_for_all, window_at, window_of, without
+from beetle.runtime.pipeline.views import visible_kinds
+from beetle.runtime.planes.evidence import NAME, TABLES
+from beetle.runtime.planes.plane import Search
+from beetle.store import evidence, recall_index, toc
+from beetle.store.engine.transaction import Reading
+from beetle.store.recall_index import SearchScope
+
+ANCHORED = 0.25
+"""What a time counts that was itself found by recall."""
+ALL_OF_A_TIME = 64
+"""Bullets that answer a query for all of a time."""
+
+
+class Timed(NamedTuple):
+    """A query as it is looked for, and the time that it names; None where it names none that holds events."""
+
+    parsed: ParsedQuery
+    window: Window | None
+    everything: bool = False
+    """Whether it asks for all that was said then."""
+
+
+def read(tx: Reading, search: Search, space: int | None) -> Timed:
+    """What a query says of time. A time in which nothing was said counts for nothing: the words may mean another."""
+    plain = Timed(parse_query(search.query), None)
+    if space is None or search.asked_at is None or search.timed:
+        return plain
+    conversation = _conversation(tx, search, space)
+    window = window_of(search.query, search.asked_at)
+    if window is not None:
+        if not toc.has_events(tx, space, conversation, window.since, window.until):
+            return plain
+        # A month by its name is a date too, whatever the year.
+        rest = plain.parsed if plain.parsed.dates else parse_query(without(search.query, window.words))
+        found = rest._replace(window=(window.since, window.until))
+        return Timed(found, window, asks_for_all(rest.terms))
+    anchor = anchor_of(search.query)
+    at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
+    if anchor is None or at is None:
+        return plain
+    window = window_at(anchor, at)
+    return Timed(plain.parsed._replace(window=(window.since, window.until), window_share=ANCHORED), window)
+
+
+def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, anchor: Anchor) -> int | None:
+    """When it was that a query dates itself by: the time of the message that matches it best."""
+    parsed = parse_query(anchor.what)
+    terms = search_terms(parsed) if parsed.terms else ()
+    if not terms:
+        return None
+    kinds = visible_kinds(search.viewer)
+    scope = SearchScope(space=space, tables=TABLES, conversation=conversation, private="private" in kinds)
+    found = recall_index.search(tx, terms, scope, 1)
+    return toc.time_of(tx, found[0].key) if found else None
+
+
+def everything(tx: Reading, search: Search, space: int, window: Window) -> dict[int, float]:
+    """The messages behind the bullets of a time, each as good as the other."""
+    conversation = _conversation(tx, search, space)
+    since, until = window.since // 1000, window.until // 1000
+    return dict.fromkeys(toc.bullets_between(tx, space, conversation, since, until, ALL_OF_A_TIME), 1.0)
+
+
+def wants_evidence(search: Search) -> bool:
+    """Whether a search looks through evidence."""
+    return search.planes is None or NAME in search.planes
+
+
+def _conversation(tx: Reading, search: Search, space: int) -> int | None:
+    if search.conversation is None:
+        return None
+    row = evidence.find_conversation(tx, space, search.conversation.channel_id, search.conversation.conversation_id)
+    return -1 if row is None else row.conversation
