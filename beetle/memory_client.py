@@ -22,12 +22,35 @@ from beetle.contracts.errors import BeetleError, from_wire
 from beetle.contracts.events import Event as Event
 from beetle.contracts.scheduler import JobResult
 from beetle.contracts.toc import TocField, TocLevel
+from beetle.hook_events import HookEvent as HookEvent
+from beetle.hook_events import HookEventType as HookEventType
+from beetle.hook_events import map_hook_event as map_hook_event
 from beetle.rpc.messages import SERVICE, BadMessage, method_messages, to_message, to_plain
 
 __all__ = [
-    "DEFAULT_ENDPOINT", "BrowseTocResult", "ClientError", "ConnectionFailed", "Event", "ExpandGripResult", "FoundNode",
-    "GetEventsResult", "Grip", "Hit", "InvalidEndpoint", "JobStatus", "MemoryClient", "RpcFailed", "SchedulerStatus",
-    "SearchMatch", "SerializationFailed", "Tls", "TocBullet", "TocNode",
+    "DEFAULT_ENDPOINT",
+    "BrowseTocResult",
+    "ClientError",
+    "ConnectionFailed",
+    "Event",
+    "ExpandGripResult",
+    "FoundNode",
+    "GetEventsResult",
+    "Grip",
+    "Hit",
+    "HookEvent",
+    "HookEventType",
+    "InvalidEndpoint",
+    "JobStatus",
+    "MemoryClient",
+    "RpcFailed",
+    "SchedulerStatus",
+    "SearchMatch",
+    "SerializationFailed",
+    "Tls",
+    "TocBullet",
+    "TocNode",
+    "map_hook_event",
 ]  # fmt: skip
 
 DEFAULT_ENDPOINT = "http://[::1]:50051"

@@ -53,7 +53,7 @@ EDGES: dict[str, tuple[str, str]] = {
     # The messages of gRPC; nobody else imports protobuf or grpcio, which are an extra.
     "beetle.rpc": ("rpc", "google"),
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
-    "beetle.memory_client": ("contracts rpc", "grpc msgspec"),
+    "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
         "cli contracts client memory_client find importing mcp deploy open daemon runtime.host.config "
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",

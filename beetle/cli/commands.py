@@ -41,8 +41,6 @@ def _own(name: str) -> Code:
         from beetle.cli import capturing as found
     elif name == "doctor":
         from beetle.cli import doctor as found
-    elif name == "query search":
-        from beetle.cli import querying as found
     elif name == "help":
         from beetle.cli import manual as found
     elif name == "completion":
@@ -160,10 +158,9 @@ OWN: tuple[Command, ...] = (
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
     _named("skill disable", SKILL, "keep a runtime skill out of recall and projection", "[NAME] [OPTION]…"),
-    _named("query search", QUERY, BY_NAME["toc.search_children"].help, "[QUERY] [OPTION]…",
-           ("beetle query search 'spare key'", "beetle query search 'spare key' --parent-id toc:year:2026 -l 5"),
-           "Find the periods whose events recall finds for a query, best first.\n"
-           "The same as `beetle query search-children`."),
+    _command(BY_NAME["toc.search_children"])._replace(
+        words=("query", "search"), examples=("beetle query search 'spare key' --parent-id toc:year:2026 -l 5",)
+    ),
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
     _named("platform schema", PLATFORM, "print the JSON Schema of every request, report and error", "[OP]…",

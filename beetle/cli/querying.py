@@ -5,12 +5,11 @@ from __future__ import annotations
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from beetle.cli import data
 from beetle.cli.flags import flags_of
 from beetle.cli.parser import Parser, typed_option
-from beetle.contracts.operations import BY_NAME, Operation
+from beetle.contracts.operations import Operation
 
 SHORT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "event.range": {"from_timestamp_ms": ("--from",), "to_timestamp_ms": ("--to",), "limit": ("-l",)},
@@ -55,10 +54,3 @@ def _headed(head: str, text: str) -> str:
     """The text with another first line, where it has one that ends with a colon."""
     first, line, rest = text.partition("\n")
     return f"{head}{line}{rest}" if first.endswith(":") else text
-
-
-OWN: Mapping[str, Any] = {
-    "query search": (
-        partial(fill_operation, BY_NAME["toc.search_children"]), partial(run_operation, BY_NAME["toc.search_children"])
-    ),
-}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import grpc
@@ -13,10 +14,13 @@ from beetle.memory_client import (
     DEFAULT_ENDPOINT,
     ConnectionFailed,
     Event,
+    HookEvent,
+    HookEventType,
     InvalidEndpoint,
     MemoryClient,
     RpcFailed,
     SerializationFailed,
+    map_hook_event,
 )
 from beetle.open import Embedded
 from tests.conformance.doors import embedded_caller
@@ -24,6 +28,7 @@ from tests.transports.grpc_serving import Served, Stub, refused
 
 T0 = 1738281600000
 """2025-01-31T00:00:00Z."""
+SECOND = timedelta(seconds=1)
 SAID = (
     ("01HXYZEVENT000", 2, 1, "Tell me about Rust safety, please, and about its ownership model."),
     ("01HXYZEVENT001", 3, 2, "Rust's ownership system prevents data races at compile time."),
@@ -193,25 +198,28 @@ def test_a_job_is_paused_and_resumed(stub: Stub, client: MemoryClient) -> None:
 
 
 def test_the_clients_complete_example(client: MemoryClient) -> None:
-    now = 1_769_767_200_000
-    said = [
+    now = datetime(2026, 1, 30, 10, tzinfo=UTC)
+    hooks = [
+        HookEvent("complete", HookEventType.SessionStart, "").with_timestamp(now),
+        HookEvent("complete", HookEventType.UserPromptSubmit, "What is Rust?").with_timestamp(now + SECOND),
+        HookEvent("complete", HookEventType.ToolResult, "File contents")
+        .with_timestamp(now + 2 * SECOND)
+        .with_tool_name("Read")
+        .with_metadata({"file_path": "/src/main.rs"}),
+    ]
+    events = [map_hook_event(each) for each in hooks]
+    assert client.ingest(events[0]) == (events[0].event_id, True)
+    assert client.ingest_batch(events) == 2
+    begin = int(now.timestamp() * 1000)
+    found = client.get_events(begin, begin + 60_000, 2)
+    assert [(each.event_type, each.role, each.text) for each in found.events] == [
         ("session_start", "system", ""),
         ("user_message", "user", "What is Rust?"),
-        ("assistant_message", "assistant", "…"),
     ]
-    events = [
-        Event(
-            event_id=f"complete-{n}", session_id="complete", timestamp_ms=now + n, event_type=kind, role=role, text=text
-        )
-        for n, (kind, role, text) in enumerate(said)
-    ]
-    assert client.ingest(events[0]) == ("complete-0", True)
-    assert client.ingest_batch(events) == 2
-    found = client.get_events(now, now + 60_000, 2)
-    assert [(each.role, each.text) for each in found.events] == [("system", ""), ("user", "What is Rust?")]
     assert found.has_more
-    rest = client.get_events(now, now + 60_000, 2, found.continuation_token)
-    assert [each.event_id for each in rest.events] == ["complete-2"] and not rest.has_more
+    rest = client.get_events(begin, begin + 60_000, 2, found.continuation_token)
+    assert rest.events[0].metadata == {"tool_name": "Read", "file_path": "/src/main.rs"}
+    assert not rest.has_more
 
 
 def test_a_batch_ends_at_the_first_event_that_is_refused(client: MemoryClient) -> None:
