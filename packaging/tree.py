@@ -23,7 +23,8 @@ from pathlib import Path
 OWN = ("MANIFEST", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
-    "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md",
+    "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
+    "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
     "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
