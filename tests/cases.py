@@ -18,6 +18,8 @@ WORD = "zanzibar"
 TALK: Plain = {"conversation": CONVERSATION}
 HOST: Plain = {**TALK, "view": "host_ui"}
 SAID = talk(turn("t1", f"the {WORD} secret", host_refs=[{"kind": "task", "ref_id": WORD}]), turn("t2", "thank you"))
+SAID_DAY = "toc:day:2024-05-01"
+"""The day that `SAID` was said."""
 SKILL = write(skill(WORD, content=f"the {WORD} way"))
 FACT = candidates(candidate("c", f"the {WORD} secret", topic=WORD))
 CLAIM = candidates(candidate("w", f"the {WORD} secret waits", topic=f"{WORD} waits", authority="assistant_claimed"))
@@ -76,6 +78,10 @@ class Prepared:
         return self["device"]["device"]["device_id"]
 
     @property
+    def grip(self) -> str:
+        return self["day"]["node"]["bullets"][0]["grip_ids"][0]
+
+    @property
     def snapshot(self) -> str:
         return self["snapshot"]["snapshot"]["snapshot_id"]
 
@@ -112,6 +118,8 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "captured": Preparation("turn.capture", CAPTURED),
     "event": Preparation("event.ingest", INGESTED),
+    "table of contents": Preparation("admin.rebuild_toc", {}, ("conversation",)),
+    "day": Preparation("toc.node", {"node_id": SAID_DAY}, ("table of contents",)),
     "host key": Preparation("host_key.enroll", ENROLLED),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "paused job": Preparation("scheduler.pause", {"job_name": "retention"}),
@@ -429,6 +437,23 @@ CASES: tuple[Case, ...] = (
          over=(({"event": {**EVENT, "text": "x" * (2**18 + 1)}}, "event.text"),)),
     Case("event.range", BETWEEN, ("event",), says="words", stranger=(Asked(BETWEEN),),
          wrong=(({"from_timestamp_ms": 0}, "to_timestamp_ms"),)),
+    Case("toc.root", {}, ("table of contents",), says="words", stranger=(Asked({}),), wrong=(({"limit": 0}, "limit"),)),
+    Case("toc.node", {"node_id": SAID_DAY}, ("table of contents",), says="words",
+         stranger=(Asked({"node_id": SAID_DAY}),), wrong=(({"node_id": ""}, "node_id"),)),
+    Case("toc.browse", {"parent_id": SAID_DAY}, ("table of contents",), says="words",
+         stranger=(Asked({"parent_id": SAID_DAY}),), wrong=(({"parent_id": ""}, "parent_id"),)),
+    Case("toc.search_node", {"node_id": SAID_DAY, "query": WORD}, ("table of contents",), says="words",
+         stranger=(Asked({"node_id": SAID_DAY, "query": WORD}, "not_found"),),
+         wrong=(({"node_id": SAID_DAY, "query": " "}, "query"),
+                ({"node_id": SAID_DAY, "query": "x", "fields": ["text"]}, "fields[0]")),
+         over=(({"node_id": SAID_DAY, "query": LONG_QUERY}, "query"),)),
+    Case("toc.search_children", {"query": WORD}, ("table of contents",), says="words",
+         stranger=(Asked({"query": WORD}), Asked({"query": WORD, "parent_id": SAID_DAY}, "not_found")),
+         wrong=(({"query": "x", "child_level": "hour"}, "child_level"),), over=(({"query": LONG_QUERY}, "query"),)),
+    Case("grip.expand", lambda got: {"grip_id": got.grip}, says="words",
+         stranger=(Asked(lambda got: {"grip_id": got.grip}),), wrong=(({"grip_id": ""}, "grip_id"),)),
+    Case("admin.rebuild_toc", {}, ("conversation",), changes=True, who="operator",
+         stranger=(Asked({"dry_run": True}),), wrong=(({"from_date": "2026-02-30"}, "from_date"),)),
     # Over the socket nobody is the owner whom the configuration does not name.
     Case("private.list", {}, ("private record",), who="owner", stranger=(Asked({}, "forbidden"),)),
     Case("private.get", lambda got: {"record_id": got.record}, who="owner", says="words",
