@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ from typing import Any
 import grpc
 import pytest
 
+from beetle.contracts.common import WireScope
 from beetle.contracts.errors import ERRORS, STATUS
 from beetle.contracts.operations import BY_NAME
+from beetle.open import Embedded
 from beetle.rpc.messages import POOL, message_class, service, to_message
 from beetle.transports.grpc.envelope import status_of
 from beetle.transports.grpc.table import NO_ANSWER, RPCS
+from tests.conformance.doors import embedded_caller
 from tests.transports.grpc_serving import SECONDS, SERVICE, Served, Stub, published, refused
 
+ROOT = Path(__file__).parents[2]
 NINE = {
     "IngestEvent", "GetTocRoot", "GetNode", "BrowseToc", "GetEvents", "ExpandGrip", "GetSchedulerStatus", "PauseJob",
     "ResumeJob",
@@ -54,6 +59,12 @@ def test_our_proto_has_every_field_of_the_published_one_by_its_number() -> None:
         assert {each.name: each.number for each in enum.values} == {
             each.name: each.number for each in ours.enum_types_by_name[name].values
         }
+
+
+def test_the_compiled_descriptors_are_those_of_the_proto_files() -> None:
+    generator = runpy.run_path(str(ROOT / "packaging/gen_proto.py"))
+    written = (ROOT / "beetle/rpc/descriptors.py").read_text(encoding="utf-8")
+    assert written == generator["text"](), "stale: python packaging/gen_proto.py"
 
 
 def test_each_rpc_is_one_operation_that_grpc_may_reach_and_the_nine_are_there() -> None:
@@ -199,11 +210,30 @@ def test_wrong_metadata_is_refused(stub: Stub, metadata: Any, code: grpc.StatusC
     assert refused(stub, "GetTocRoot", {}, metadata=metadata).code() is code
 
 
-def test_a_transport_that_an_operator_has_closed_answers_no_principal(tmp_path: Path) -> None:
-    from beetle.contracts.common import WireScope
-    from beetle.open import Embedded
-    from tests.conformance.doors import embedded_caller
+def test_a_device_proves_itself_and_has_its_own_rights(tmp_path: Path) -> None:
+    with Served(tmp_path, "readers") as running, grpc.insecure_channel(running.target) as channel:
+        here = Embedded(running.opened, embedded_caller("owner-default"), WireScope())
+        added: Any = here.call("device.add", {"label": "panel", "capabilities": ["event"]}, None, None, None).report
+        proof = (("beetle-device-id", added.device.device_id), ("beetle-app-key", added.appKeyOnce))
+        stub, asked = Stub(channel), {"fromTimestampMs": "0", "toTimestampMs": "1"}
+        assert stub.call("GetEvents", asked, metadata=proof) == {}
+        assert refused(stub, "GetTocRoot", {}, metadata=proof).code() is grpc.StatusCode.PERMISSION_DENIED
+        wrong = (proof[0], ("beetle-app-key", "wrong"))
+        assert refused(stub, "GetEvents", asked, metadata=wrong).code() is grpc.StatusCode.UNAUTHENTICATED
+        # Nothing of the proof stays with the connection.
+        assert refused(stub, "GetEvents", asked).code() is grpc.StatusCode.PERMISSION_DENIED
 
+
+def test_a_key_makes_a_repeated_request_the_first_one(stub: Stub) -> None:
+    event = {"eventId": "keyed", "sessionId": "s", "timestampMs": "1", "eventType": 2}
+    key = (("beetle-idempotency-key", "k-1"),)
+    answers = [stub.call("IngestEvent", {"event": event}, metadata=key) for _ in range(2)]
+    assert answers == [{"eventId": "keyed", "created": True}] * 2
+    error = refused(stub, "IngestEvent", {"event": {**event, "text": "other"}}, metadata=key)
+    assert error.code() is grpc.StatusCode.ALREADY_EXISTS
+
+
+def test_a_transport_that_an_operator_has_closed_answers_no_principal(tmp_path: Path) -> None:
     with Served(tmp_path) as running, grpc.insecure_channel(running.target) as channel:
         Embedded(running.opened, embedded_caller("owner-default"), WireScope()).call(
             "transport.update", {"name": "grpc", "enabled": False}, None, None, None
