@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import time
-import traceback
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -419,6 +418,8 @@ class Scheduler:
 
 def _recorded(defect: BaseException, name: str) -> str:
     """A defect in the log, under a reference. The frames name code, never values; its own text may hold content."""
+    import traceback
+
     reference = f"E{os.urandom(4).hex()}"
     frames = "".join(traceback.format_tb(defect.__traceback__))
     log.error("%s: %s in the job %s\n%s", reference, type(defect).__name__, name, frames)
