@@ -243,9 +243,10 @@ def test_two_processes_deliver_the_same_turns_and_the_daemon_is_killed_between(t
         told["ana"] = [pair["ana"].stdout.readline() for _ in range(turns // 3)]
         daemon.kill()
         for who, process in pair.items():
-            out, _ = process.communicate(timeout=120)
-            for index in fresh([*told.get(who, []), *out.splitlines()]):
-                first[index].add(who)
+            with process:
+                assert process.stdout is not None
+                for index in fresh([*told.get(who, []), *process.stdout.readlines()]):
+                    first[index].add(who)
         daemon.start()
         for _ in range(2):
             pair = {who: deliver(daemon, who, turns) for who in ("ana", "ben")}
