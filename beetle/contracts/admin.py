@@ -70,5 +70,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, heavy=True, deadline_ms=3_600_000,
         example={"cf": "events"},
         shell=("beetle admin compact", "beetle admin compact --cf events"),
+        progress=True,
     ),
 )  # fmt: skip

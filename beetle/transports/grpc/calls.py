@@ -112,7 +112,9 @@ class Calls:
             try:
                 given = to_plain(decode(request_class, data), rpc.always)
             except BadMessage as error:
-                raise InvalidRequest(reason=str(error), hint="send the message that reflection describes; see `beetle help grpc`") from None
+                raise InvalidRequest(
+                    reason=str(error), hint="send the message that reflection describes; see `beetle help grpc`"
+                ) from None
             answer = self._dispatched(rpc, given, caller, asked)
             found = to_message(answer_class, answer).SerializeToString()
         if len(found) > self._budgets.frame_bytes:
