@@ -59,7 +59,7 @@ WHERE toc_node = ?
 STALE_NODE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE toc_node = ?"
 KEY_SQL = "SELECT toc_node FROM toc_node WHERE space = ? AND node_id = ?"
 PUT_SQL = """
-UPDATE toc_node SET bullets = ?, words = ?, keywords = ?, stale = 0,
+UPDATE toc_node SET bullets = ?1, words = ?2, keywords = ?3, stale = 0,
   version = version + (bullets <> ?1 OR keywords <> ?3 OR ?4)
 WHERE toc_node = ?5 AND stale = ?6 RETURNING toc_node
 """

@@ -70,7 +70,7 @@ class Word(NamedTuple):
     """A word of a node: where it stands first, and how often it does."""
 
     place: Span
-    count: float
+    times: float
 
 
 class Sentence(NamedTuple):
