@@ -297,7 +297,6 @@ SCENES: dict[str, Scene] = {
     "tools": Scene(part("Tools", "1 of 1 registry", "Succeeded in 3")),
     "waiting": Scene(part("Waiting", "1 of 1 entry", "needs_assertion")),
     "proposals": Scene(part("Proposals", "1 of 1 proposal", "+The pump")),
-    "jobs": Scene(part("Jobs", "1 of 8 jobs", "deferred-governance", "Maintains conversations")),
     "recall": Scene(recall, sizes=USUAL + SMALL),
     "block": Scene(block),
     "log": Scene(log, sizes=USUAL + SMALL),
