@@ -147,7 +147,7 @@ def speakers(tx: Reading) -> Iterator[Finding]:
 def events(tx: Reading) -> Iterator[Finding]:
     """Messages that lack their place in the order of time, and places without their message."""
     for message, problem in tx.rows(ASTRAY_SQL):
-        yield Finding("evidence", f"message {message}", problem)
+        yield Finding("evidence", f"event of message {message}", problem)
 
 
 def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:

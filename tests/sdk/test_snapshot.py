@@ -428,8 +428,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0010_seals",
         "0011_skill_registry",
         "0012_chains",
+        "0013_capture",
     )
-    assert memory.inspect().store.schema == 12
+    assert memory.inspect().store.schema == 13
     assert_clean(memory)
 
 
