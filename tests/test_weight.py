@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 123),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 125),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 396),
-    Case("import beetle.daemon", IN_PROCESS, 414),
+    Case("import beetle.open", IN_PROCESS, 421),
+    Case("import beetle.daemon", IN_PROCESS, 439),
 )
 
 
