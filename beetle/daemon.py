@@ -160,7 +160,8 @@ def _wait(
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
     while True:
         found = signal.sigtimedwait(SIGNALS, EVERY_S)
-        if found is None:
+        # After SIGSTOP and SIGCONT Python returns what no signal was, if the time has run out meanwhile.
+        if found is None or found.si_signo not in SIGNALS:
             garbage.look()
             continue
         received = found.si_signo

@@ -34,7 +34,7 @@ from beetle.runtime.areas.snapshots.store_snapshots import MAGIC, PAYLOAD_AT, He
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.store import snapshot_file
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
