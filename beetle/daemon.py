@@ -11,16 +11,21 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain, spool_folder
 from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
-from beetle.runtime.host.config import Config, read_config
+from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.transports import check_built
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
+
+if TYPE_CHECKING:
+    from beetle.transports.grpc.server import GrpcServer
 
 log = logging.getLogger("beetle.daemon")
 
@@ -30,8 +35,25 @@ SWITCH_SECONDS = 0.0005
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
+LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
 SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Asked(NamedTuple):
+    """What the command line asks for and a configuration may say: where gRPC is served, what is logged."""
+
+    grpc: str | None = None
+    log_level: str | None = None
+
+
+NOTHING_ASKED = Asked()
 
 
 def serve(
@@ -42,14 +64,15 @@ def serve(
     store: str,
     profile: str,
     backend: str | None = None,
+    asked: Asked = NOTHING_ASKED,
     env: Mapping[str, str],
 ) -> int:
     """Run in the foreground until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 
     Raises:
-        BeetleError: the store or the socket could not be opened.
+        BeetleError: the store, the socket or the address of gRPC could not be opened.
     """
-    _start_log(config.daemon.log)
+    _start_log(config.daemon.log, asked.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -63,6 +86,7 @@ def serve(
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
+        rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
         start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
@@ -77,6 +101,8 @@ def serve(
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
             stop_jobs(opened)
+            if rpc is not None:
+                rpc.stop()
             server.stop()
         # Before the daemon's last row, which a reader of the log takes for the end of it.
         opened.dispatcher.refusals.finish()
@@ -86,6 +112,39 @@ def serve(
         notifier.close()
     log.info("stopped")
     return 0
+
+
+def _grpc(
+    opened: Opened, principals: Principals, settings: Grpc, asked: str | None, server: SocketServer
+) -> GrpcServer | None:
+    """The gRPC server, where one is asked for, or an operator has given it an address by `transport.update`.
+
+    Raises:
+        BeetleError: it was asked for, and this build has none, or the address or who its peers are is not as it must
+            be. The socket's server is stopped then.
+    """
+    stored = opened.dispatcher.sessions.transports.configured_endpoint("grpc")
+    if asked is None and stored is None:
+        return None
+    try:
+        return _start_grpc(opened, principals, settings, asked or stored or "")
+    except BeetleError as error:
+        if asked is None:
+            # The store keeps that address, and a daemon that did not start could not be told another.
+            log.error("gRPC is not served at %s: %s; %s", stored, error.message, error.hint)
+            return None
+        server.stop()
+        raise
+
+
+def _start_grpc(opened: Opened, principals: Principals, settings: Grpc, address: str) -> GrpcServer:
+    check_built("grpc")
+    # A daemon without it loads none of it.
+    from beetle.transports.grpc.server import GrpcServer
+
+    found = GrpcServer(opened.dispatcher, principals, settings, address)
+    found.start()
+    return found
 
 
 def _end() -> None:
@@ -119,8 +178,8 @@ def _wait(
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
             log.info("configuration read again: its principals hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.scheduler) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.scheduler
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.scheduler, read.grpc) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.scheduler, config.grpc
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 
@@ -175,7 +234,7 @@ def _group(name: str | None) -> int | None:
         ) from None
 
 
-def _start_log(place: str) -> None:
+def _start_log(place: str, level: str | None) -> None:
     try:
         handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
     except OSError as error:
@@ -187,7 +246,7 @@ def _start_log(place: str) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("beetle")
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(LEVELS[level or "info"])
     root.propagate = False
 
 

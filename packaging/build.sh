@@ -1,17 +1,19 @@
 #!/bin/sh
 # Builds what a device gets: the one file (dist/beetle-VERSION-linux-PROCESSOR), dist/tree/ (the same, unpacked) and
 # dist/SHA256SUMS, whose first line names the one file. With --stock also the same name with -stock, PyInstaller's own
-# one-file format, from the same build.spec: the fallback.
+# one-file format, from the same build.spec: the fallback. With --gateway it builds the file of a server instead, which
+# serves gRPC too, and puts all of it into dist/gateway/.
 # $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
 
-stock=""
+stock="" kind="" out=dist
 for word in "$@"; do
     case $word in
     --stock) stock=yes ;;
-    *) echo "usage: sh packaging/build.sh [--stock]" >&2 && exit 2 ;;
+    --gateway) kind=--gateway out=dist/gateway ;;
+    *) echo "usage: sh packaging/build.sh [--stock] [--gateway]" >&2 && exit 2 ;;
     esac
 done
 
@@ -68,28 +70,28 @@ unset PYTHONPATH PYTHONOPTIMIZE
 freeze() {
     log="build/$1.log"
     shift
-    if ! build/venv/bin/pyinstaller --noconfirm --clean --distpath dist --workpath "build/frozen" "$@" >"$log" 2>&1; then
+    if ! build/venv/bin/pyinstaller --noconfirm --clean --distpath "$out" --workpath "build/frozen" "$@" >"$log" 2>&1; then
         tail -40 "$log" >&2
         exit 1
     fi
 }
 
-rm -rf dist build/frozen
-mkdir dist
+rm -rf "$out" build/frozen
+mkdir -p "$out"
 sources=$(build/venv/bin/python packaging/tree.py --sources)
 # The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
-PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec
-build/venv/bin/python packaging/notices.py dist/tree
-name=$(build/venv/bin/python packaging/tree.py dist/tree)
-libc=$(build/venv/bin/python packaging/weight.py --libc dist/tree)
-file=$(build/venv/bin/python packaging/tree.py --file)
+PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec -- $kind
+build/venv/bin/python packaging/notices.py "$out/tree"
+name=$(build/venv/bin/python packaging/tree.py "$out/tree")
+libc=$(build/venv/bin/python packaging/weight.py --libc "$out/tree")
+file=$(build/venv/bin/python packaging/tree.py --file $kind)
 sh packaging/launcher/build.sh build/launcher.bin
-build/venv/bin/python packaging/onefile.py dist/tree build/launcher.bin "dist/$file" "$libc"
+build/venv/bin/python packaging/onefile.py "$out/tree" build/launcher.bin "$out/$file" "$libc"
 if [ -n "$stock" ]; then
-    freeze stock build.spec -- --stock
-    mv dist/beetle-stock "dist/$file-stock"
+    freeze stock build.spec -- --stock $kind
+    mv "$out/beetle-stock" "$out/$file-stock"
 fi
 # Of which state of the checkout this is: a file changed while the build ran makes it of none.
-[ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >dist/SOURCES
-(cd dist && sha256sum "$file" tree/MANIFEST >SHA256SUMS)
-echo "dist/$file: $name, $(wc -c <"dist/$file") bytes; needs glibc $libc or newer" >&2
+[ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >"$out/SOURCES"
+(cd "$out" && sha256sum "$file" tree/MANIFEST >SHA256SUMS)
+echo "$out/$file: $name, $(wc -c <"$out/$file") bytes; needs glibc $libc or newer" >&2

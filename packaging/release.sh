@@ -6,4 +6,7 @@ cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
 sh packaging/tests/reproducible.sh
 "dist/$(sed -n '1s/.*  //p' dist/SHA256SUMS)-stock" --version
+# A server's build, by itself: it has what a device's has, and gRPC.
+sh packaging/build.sh --gateway
+"dist/gateway/$(sed -n '1s/.*  //p' dist/gateway/SHA256SUMS)" doctor --self-test
 sh packaging/test.sh -m slow

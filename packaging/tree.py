@@ -1,7 +1,8 @@
 """Finishes the frozen tree: modes, the file `in-use`, and MANIFEST, which names the tree after what is in it.
 
     python packaging/tree.py dist/tree      writes them, prints the tree's name
-    python packaging/tree.py --file         prints the name of the one file: version, system and processor
+    python packaging/tree.py --file         prints the name of the one file: version, system and processor; with
+                                            --gateway that of a server's
     python packaging/tree.py --sources      prints a digest of what a build is made from
 
 MANIFEST is text. Its first line is `beetle-tree 1 NAME`; NAME is the version, a dash, and twelve hex digits of the
@@ -22,7 +23,8 @@ from pathlib import Path
 OWN = ("MANIFEST", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
-    "beetle/**/*.py", "beetle/store/migrations/*.sql", "tui/**/*.py", "profiles/*.toml", "docs/*.md",
+    "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
+    "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
     "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
@@ -37,10 +39,10 @@ def version() -> str:
     return found[1]
 
 
-def file_name() -> str:
+def file_name(kind: str = "") -> str:
     """Name of the one file that this Python builds, with its own processor: the kernel's may be another."""
     machine = (sysconfig.get_config_var("MULTIARCH") or platform.machine()).partition("-")[0]
-    return f"beetle-{version()}-linux-{machine}"
+    return f"beetle{kind}-{version()}-linux-{machine}"
 
 
 def lines_of(tree: Path) -> list[str]:
@@ -92,5 +94,6 @@ def source_digest() -> str:
 
 if __name__ == "__main__":
     asked = sys.argv[1]
-    asks = {"--sources": source_digest, "--file": file_name}
+    kind = "-gateway" if "--gateway" in sys.argv[2:] else ""
+    asks = {"--sources": source_digest, "--file": lambda: file_name(kind)}
     print(asks[asked]() if asked in asks else write_manifest(Path(asked), version()))

@@ -510,6 +510,8 @@ CASES: tuple[Case, ...] = (
     Case("subscribe", {"topics": ["transcript"]}, stranger=(), quiet=()),
     Case("unsubscribe", {"sub": "s1"}, stranger=(), quiet=()),
     # The jobs are the daemon's own: another owner's agents see the same ones.
+    Case("admin.stats"),
+    Case("admin.compact", {"cf": "events"}, changes=True, who="operator", wrong=(({"cf": "bullets"}, "cf"),)),
     Case("scheduler.status"),
     Case("scheduler.pause", {"job_name": "optimize"}, ("resumed job",), changes=True, who="operator",
          stranger=(Asked({"job_name": WORD}, "not_found"),), quiet=(Asked({"job_name": NOBODY}, "not_found"),),

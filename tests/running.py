@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -25,7 +26,14 @@ class Daemon:
     give it. `ready` is told through the notify socket, not by waiting."""
 
     def __init__(
-        self, *, profile: str, command: str | None = None, folder: str | None = None, checkout: Path = ROOT
+        self,
+        *,
+        profile: str,
+        command: str | None = None,
+        folder: str | None = None,
+        checkout: Path = ROOT,
+        options: Sequence[str] = (),
+        config: str | None = None,
     ) -> None:
         self._made = None if folder else tempfile.TemporaryDirectory(prefix="beetle-bench-")
         self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
@@ -34,6 +42,8 @@ class Daemon:
         self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or COMMAND
         self.profile = profile
         self.checkout = checkout
+        self._options = ["serve", *options]
+        self._config = [] if config is None else ["--config", config]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -42,10 +52,10 @@ class Daemon:
         notify = str(self.folder / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind(notify)
-            options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile]
+            options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile, *self._config]
             with open(self.folder / "log", "ab") as log:  # the child keeps it
                 self.process = self.spawn(
-                    [*options, "serve"], {**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify}, log
+                    [*options, *self._options], {**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify}, log
                 )
             child = os.pidfd_open(self.process.pid)
             ready, _, _ = select.select([listener, child], [], [], 60)

@@ -50,9 +50,13 @@ EDGES: dict[str, tuple[str, str]] = {
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
+    # The messages of gRPC; nobody else imports protobuf or grpcio, which are an extra.
+    "beetle.rpc": ("rpc", "google"),
+    "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
+    "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts client find importing mcp deploy open daemon runtime.host.config runtime.host.profile "
-        "runtime.host.capability_snapshot store.engine.lock",
+        "cli contracts client memory_client find importing mcp deploy open daemon runtime.host.config "
+        "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts.errors", ""),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
-from beetle.contracts.operation import ANY, CARE, DAEMON, SECTIONS, SKILL, Group, Operation
+from beetle.contracts.operation import ANY, CARE, DAEMON, QUERY, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("Installation")
@@ -59,6 +59,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import registry as found
     elif row.carries:
         from beetle.cli import continuity as found
+    elif row.group is QUERY:
+        from beetle.cli import querying as found
     elif row.name == "memory.forget":
         from beetle.cli import forgetting as found
     elif row.name == "memory.remember":
@@ -156,6 +158,9 @@ OWN: tuple[Command, ...] = (
            BY_NAME["event_log.read"].shell),
     _named("skill enable", SKILL, "let recall and projection use a runtime skill", "[NAME] [OPTION]…"),
     _named("skill disable", SKILL, "keep a runtime skill out of recall and projection", "[NAME] [OPTION]…"),
+    _command(BY_NAME["toc.search_children"])._replace(
+        words=("query", "search"), examples=("beetle query search 'spare key' --parent-id toc:year:2026 -l 5",)
+    ),
     _named("platform capability-snapshot", PLATFORM, "print the capabilities of a profile, as stable JSON",
            "--profile P [--check FILE]", ("beetle platform capability-snapshot --profile compact",)),
     _named("platform schema", PLATFORM, "print the JSON Schema of every request, report and error", "[OP]…",

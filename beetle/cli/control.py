@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from beetle.cli.parser import fill_nothing, typed_option
-from beetle.cli.serve import Plan, fill_serve, plan, read_configuration
+from beetle.cli.parser import Parser, fill_nothing, typed_option
+from beetle.cli.serve import Plan, fill_serve, plan, read_configuration, run_serve
 from beetle.cli.session import (
     Busy,
     find_daemon,
@@ -29,6 +29,7 @@ from beetle.contracts.errors import (
 if TYPE_CHECKING:
     import socket
 
+    from beetle.client import Client
     from beetle.find import Target
 
 START_SECONDS = 60.0
@@ -41,8 +42,21 @@ ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072"}
 """Has glibc give large blocks back when they are freed: else each of many threads keeps some of its own."""
 
 
+def fill_start(parser: Parser) -> None:
+    """What start takes besides what serve does."""
+    fill_serve(parser)
+    parser.add_argument(
+        "--foreground", "-f", action="store_true", default=SUPPRESS, help="stay in the foreground, as `beetle serve`"
+    )
+    parser.add_argument(
+        "--port", "-p", metavar="PORT", default=SUPPRESS, help="serve gRPC at this port, as `--grpc localhost:PORT`"
+    )
+
+
 def run_start(typed: Namespace) -> int:
     """`serve` in the background: answers when it is ready, or says why it ended."""
+    if typed_option(typed, "foreground"):
+        return run_serve(typed)
     from beetle.cli.text import pairs
 
     wanted = plan(typed, os.environ, os.getuid())
@@ -139,8 +153,8 @@ def _serve_command(wanted: Plan) -> list[str]:
     options = [f"--socket={wanted.socket}", f"--store={wanted.store}", f"--profile={wanted.profile}"]
     if wanted.config_path is not None:
         options.append(f"--config={wanted.config_path}")
-    backend = [] if wanted.backend is None else [f"--backend={wanted.backend}"]
-    return [*program, *options, "serve", *backend]
+    given = (("--backend", wanted.backend), ("--grpc", wanted.grpc), ("--log-level", wanted.log_level))
+    return [*program, *options, "serve", *(f"{name}={value}" for name, value in given if value is not None)]
 
 
 def _serve_environment(address: str) -> dict[str, str]:
@@ -386,6 +400,7 @@ def run_status(typed: Namespace) -> int:
     entries = [
         ("PID", str(found["pid"])),
         ("Socket", found["socket"]),
+        *((("Port", found["grpc"]),) if found.get("grpc") else ()),
         ("Uptime", duration(found["uptime_s"])),
         ("Version", found["version"]),
         ("Profile", found["profile"]),
@@ -393,6 +408,7 @@ def run_status(typed: Namespace) -> int:
     if "turns" in found:
         entries += [
             ("Store", found["store"] or "(not shown to this caller)"),
+            ("Events stored", f"{found['events']:,}"),
             ("Turns", f"{found['turns']:,}"),
             ("Database size", size(found["database_bytes"])),
             *(("Finding", each) for each in found["findings"]),
@@ -426,18 +442,30 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
             "version": told.version,
             "profile": told.profile,
         }
+        found |= _grpc_of(client)
         try:
             seen = client.inspect()
         except BeetleError:
             # A caller without the capability still learns that the daemon runs.
             return found, ""
-    found |= {"store": seen.store.path, "turns": seen.counts.turns, "database_bytes": seen.store.bytes}
+    counted = {"events": seen.counts.messages, "turns": seen.counts.turns}
+    found |= {"store": seen.store.path, **counted, "database_bytes": seen.store.bytes}
     found["findings"] = list(seen.operator.findings or ())
     return found, ""
 
 
+def _grpc_of(client: Client) -> dict[str, Any]:
+    """Where gRPC is served, for who may know."""
+    try:
+        listed = client.list_transports().transports
+    except BeetleError:
+        return {}
+    found = next(each for each in listed if each.name == "grpc")
+    return {"grpc": found.endpoint} if found.listening else {}
+
+
 OWN = {
-    "start": (fill_serve, run_start),
+    "start": (fill_start, run_start),
     "stop": (fill_nothing, run_stop),
     "reload": (fill_nothing, run_reload),
     "status": (fill_nothing, run_status),

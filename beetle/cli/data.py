@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from argparse import SUPPRESS, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -275,6 +275,14 @@ def show(report: Report, typed: Namespace) -> None:
     from beetle.cli.text import screen_width
 
     print(as_json(report) if typed_option(typed, "json") else as_text(report, screen_width()))
+
+
+def show_as(report: Report, change: Callable[[str], str]) -> None:
+    """Print a report as text that is changed first."""
+    from beetle.cli.render import as_text
+    from beetle.cli.text import neutral_lines, screen_width
+
+    print("\n".join(neutral_lines(change(as_text(report, screen_width())))))
 
 
 def fill_skill_name(parser: Parser) -> None:

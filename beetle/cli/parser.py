@@ -16,12 +16,17 @@ from beetle.contracts.operation import DAEMON, Group
 Words = tuple[str, ...]
 
 
+ENDPOINT = "--endpoint"
+
+
 class GlobalOption(NamedTuple):
-    """An option of every command, before or after it. Without `metavar` it takes no value."""
+    """An option of every command, before or after it. Without `metavar` it takes no value. `other` are names that it
+    has too; one letter only before the command, which may have that letter for a flag of its own."""
 
     option: str
     metavar: str | None
     help: str
+    other: tuple[str, ...] = ()
 
     @property
     def dest(self) -> str:
@@ -31,11 +36,17 @@ class GlobalOption(NamedTuple):
 
 GLOBALS: tuple[GlobalOption, ...] = (
     GlobalOption("--socket", "PATH", "use only the daemon at this socket"),
-    GlobalOption("--store", "PATH", "use this store: through its daemon, or directly if none runs"),
+    GlobalOption("--store", "PATH", "use this store: through its daemon, or directly if none runs", ("--db-path",)),
     GlobalOption(
         "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
     ),
-    GlobalOption("--config", "FILE", "configuration file"),
+    GlobalOption("--config", "FILE", "configuration file", ("-c",)),
+    GlobalOption(
+        "--endpoint", "URL", "ask over gRPC: http://HOST:PORT or unix:PATH (query, scheduler status)", ("-e",)
+    ),
+    GlobalOption(
+        "--log-level", "LEVEL", "what a daemon started by this logs: trace, debug, info, warn, error", ("-l",)
+    ),
     GlobalOption("--auth-file", "FILE", "a device's credentials, JSON or TOML: device_id, app_key"),
     GlobalOption("--as", "NAME", "act as this configured principal with lesser rights (operators only)"),
     GlobalOption("--owner", "ID", "owner of the memory (default owner-default)"),
@@ -44,7 +55,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
     GlobalOption("--chat", "ID", "chat of the scope (default chat-1)"),
     GlobalOption("--json", None, "print the report as JSON on one line"),
 )
-BY_OPTION: Mapping[str, GlobalOption] = {each.option: each for each in GLOBALS}
+BY_OPTION: Mapping[str, GlobalOption] = {name: each for each in GLOBALS for name in (each.option, *each.other)}
 
 
 Code = tuple[Callable[["Parser"], None], Callable[[Namespace], int]]
@@ -113,13 +124,16 @@ class Parser(argparse.ArgumentParser):
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
+        fill, self.run = command.load()
+        fill(self)
         for each in GLOBALS:
             if each.metavar is None:
                 self.add_argument(each.option, action="store_true", default=SUPPRESS, help=SUPPRESS)
-            else:
-                self.add_argument(each.option, default=SUPPRESS, help=SUPPRESS)
-        fill, self.run = command.load()
-        fill(self)
+                continue
+            names = (each.option, *(name for name in each.other if name.startswith("--")))
+            # The field of that name is meant where the operation has one.
+            if names != (ENDPOINT,) or ENDPOINT not in options_of(self):
+                self.add_argument(*names, default=SUPPRESS, help=SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"^argument (--\S+): expected one argument$", r"\1 needs a value", message)
@@ -180,7 +194,7 @@ def split_arguments(tokens: Sequence[str], commands: Mapping[Words, Command]) ->
         elif token == "--version":
             wants_version = True
         elif token.startswith("-"):
-            options.append(token)
+            options.append(_long(token))
             if _takes_next(token):
                 if not left:
                     raise InvalidRequest(reason=f"{token} needs a value", hint="see `beetle --help`")
@@ -205,6 +219,13 @@ def first_word(tokens: Sequence[str]) -> str:
         if option.metavar is not None and not equals:
             next(left, None)
     return ""
+
+
+def _long(token: str) -> str:
+    """A global option by its own name, whichever of its names was typed."""
+    name, equals, value = token.partition("=")
+    option = BY_OPTION.get(name)
+    return token if option is None else f"{option.option}{equals}{value}"
 
 
 def _takes_next(token: str) -> bool:

@@ -20,6 +20,7 @@ from beetle.cli import (
     render_registry,
     render_repair,
     render_scheduler,
+    render_time,
     render_waiting,
 )
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
@@ -82,7 +83,7 @@ def as_text(report: Report, width: Width) -> str:
 
 def _notes(report: Report) -> list[str]:
     notes: list[str] = []
-    if getattr(report, "has_more", False):
+    if getattr(report, "has_more", False) and not hasattr(report, "continuation_token"):
         cursor = getattr(report, "next_cursor", None)
         notes.append(f"More: --cursor {neutral(cursor)}" if cursor else "There is more.")
     if report.profile_budget_applied:
@@ -427,6 +428,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_lifecycle.RENDERERS,
     **render_maintain.RENDERERS,
     **render_scheduler.RENDERERS,
+    **render_time.RENDERERS,
     **render_waiting.RENDERERS,
 }
 """Report type, or the parent of several, to what renders it. Others are shown as JSON."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from beetle.runtime.host.config import Config
 
 
+LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
+
+
 def absolute(path: str | None) -> str | None:
     """Absolute before its length is judged; nothing stays nothing, which is refused later."""
     return os.path.abspath(path) if path else path
@@ -34,6 +37,8 @@ class Plan(NamedTuple):
     profile: str
     backend: str | None
     log: str
+    grpc: str | None = None
+    log_level: str | None = None
 
 
 def fill_serve(parser: Parser) -> None:
@@ -41,6 +46,10 @@ def fill_serve(parser: Parser) -> None:
     parser.add_argument(
         "--backend", metavar="NAME", default=SUPPRESS, help="in-memory, sqlite, file or embedded; the profile's own"
     )
+    parser.add_argument(
+        "--grpc", metavar="ADDR", default=SUPPRESS,
+        help="serve gRPC too, at HOST:PORT or unix:PATH; as whom its peers ask, [grpc] says in the configuration",
+    )  # fmt: skip
 
 
 def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
@@ -67,12 +76,38 @@ def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
         profile,
         typed_option(typed, "backend"),
         os.path.splitext(store)[0] + ".log" if config.daemon.log == "stderr" else config.daemon.log,
+        _grpc_address(typed),
+        _log_level(typed),
     )
+
+
+def _grpc_address(typed: Namespace) -> str | None:
+    """Where gRPC is served: `--grpc`, or a port of both loopback addresses."""
+    port = typed_option(typed, "port")
+    if port is None:
+        return typed_option(typed, "grpc")
+    from beetle.contracts.errors import InvalidRequest
+
+    if typed_option(typed, "grpc") is not None:
+        raise InvalidRequest(reason="--port and --grpc are both given", hint="give one")
+    if not (port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise InvalidRequest(reason=f"--port: {port[:20]!r} is no port", hint="give a number from 0 to 65535")
+    return f"localhost:{int(port)}"
+
+
+def _log_level(typed: Namespace) -> str | None:
+    level = typed_option(typed, "log_level")
+    if level is not None and level not in LOG_LEVELS:
+        from beetle.contracts.errors import InvalidRequest
+
+        hint = f"give one of {', '.join(LOG_LEVELS)}"
+        raise InvalidRequest(reason=f"--log-level: {level[:20]!r} is none", hint=hint)
+    return level
 
 
 def run_serve(typed: Namespace) -> int:
     """The daemon, in the foreground."""
-    from beetle.daemon import serve
+    from beetle.daemon import Asked, serve
 
     wanted = plan(typed, os.environ, os.getuid())
     return serve(
@@ -82,6 +117,7 @@ def run_serve(typed: Namespace) -> int:
         store=wanted.store,
         profile=wanted.profile,
         backend=wanted.backend,
+        asked=Asked(wanted.grpc, wanted.log_level),
         env=os.environ,
     )
 

@@ -149,6 +149,10 @@ def open_session(typed: Namespace, operation: str) -> Session:
     row = BY_NAME.get(operation)
     if row is None:
         raise UnknownOperation(operation=operation, nearest=nearest(operation, BY_NAME))
+    if (endpoint := typed_option(typed, "endpoint")) is not None:
+        from beetle.cli.endpoint import open_endpoint
+
+        return open_endpoint(endpoint, operation, wanted_scope(typed))
     config = read_configuration(typed)
     target = typed_target(typed, os.environ, config, os.getuid())
     client = find_daemon(typed, target, _patience(typed, operation))

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from beetle.contracts.common import ConversationRef, Cursor, Report
 from beetle.contracts.fields import Evidence, Id, Open, Part, Piece, Request, Visibility, budgeted, clipped
-from beetle.contracts.operation import EVENT, QUERY, Operation
+from beetle.contracts.operation import EVENT, QUERY, RPC, Operation
 from beetle.contracts.transcript import EventType, Redacted, StoredRole
 
 EventRole = Literal["user", "assistant", "system", "tool"]
@@ -116,11 +116,13 @@ OPERATIONS: tuple[Operation, ...] = (
                 "event_type": "user_message", "role": "user", "text": "What is Rust?",
             }
         },
+        exposed=RPC,
     ),
     Operation(
         "event.range", "event_range", EventRangeRequest, EventRangeReport, "read", "event", QUERY,
         ("query", "events"),
         "read what was said between two times, in the order of (timestamp_ms, event_id); both ends are included",
         example={"from_timestamp_ms": 1738278000000, "to_timestamp_ms": 1738281600000},
+        exposed=RPC,
     ),
 )  # fmt: skip

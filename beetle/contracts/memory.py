@@ -37,7 +37,7 @@ from beetle.contracts.governance import (
 from beetle.contracts.lifecycle import Mode
 from beetle.contracts.maintain import DeferredGovernance
 from beetle.contracts.names import PLANE_NAMES, PlaneName
-from beetle.contracts.operation import MEMORY, Operation
+from beetle.contracts.operation import MEMORY, RPC, Operation
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.contracts.transcript import Query
 
@@ -437,6 +437,7 @@ OPERATIONS: tuple[Operation, ...] = (
             'beetle memory recall "where is the spare key"',
             "beetle memory recall --query key --planes evidence --conversation telegram/42 --limit 3",
         ),
+        exposed=RPC,
     ),
     Operation(
         "memory.project", "project", MemoryProjectionRequest, MemoryProjectionReport, "read", "project", MEMORY,

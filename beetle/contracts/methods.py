@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Literal, overload
 
+    from beetle.contracts.admin import AdminCompactReport, AdminCompactRequest, AdminStatsReport, AdminStatsRequest
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
     from beetle.contracts.capture import (
         HostCoverageReport,
@@ -312,7 +313,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 124
+OPERATION_COUNT = 126
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -6249,6 +6250,68 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("snapshot.prune", "keep", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def admin_stats(self, request: AdminStatsRequest, /) -> AdminStatsReport: ...
+        @overload
+        def admin_stats(self, /) -> AdminStatsReport: ...
+
+    def admin_stats(self, request: AdminStatsRequest | None = None, /, **fields: Any) -> AdminStatsReport:
+        """Count what the store holds, of every space; reads the whole file.
+
+        Returns:
+            The whole store, for an operator. `bytes` is the file's, `wal_bytes` its write-ahead log's, `free_bytes`
+                what `admin.compact` could give back. Nobody counts the rows of the recall index and of everything
+                else.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("admin.stats", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def admin_compact(self, request: AdminCompactRequest, /) -> AdminCompactReport: ...
+        @overload
+        def admin_compact(
+            self,
+            /,
+            *,
+            cf: Literal["events", "toc", "grips", "outbox"] | None = None,
+        ) -> AdminCompactReport: ...
+        @overload
+        def admin_compact(
+            self,
+            cf: Literal["events", "toc", "grips", "outbox"] | None,
+            /,
+        ) -> AdminCompactReport: ...
+
+    def admin_compact(
+        self,
+        request: AdminCompactRequest | Literal["events", "toc", "grips", "outbox"] | None | None = None,
+        /,
+        **fields: Any,
+    ) -> AdminCompactReport:
+        """Merge the recall index, and write the file anew where that pays.
+
+        Args:
+            cf: only what is of this family; the index is merged for `events` alone (default None).
+
+        Returns:
+            `steps` says of each step what it did, or why not; see `memory.recover`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `admin`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("admin.compact", "cf", request, fields)
 
     if TYPE_CHECKING:
 

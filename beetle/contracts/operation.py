@@ -12,6 +12,7 @@ from beetle.contracts.names import TransportName
 
 Effect = Literal["read", "write", "admin", "stream"]
 EVERYWHERE = frozenset[TransportName]({"in_process", "unix_socket", "cli"})
+RPC = EVERYWHERE | frozenset[TransportName]({"grpc"})
 SOCKET = frozenset[TransportName]({"unix_socket"})
 NO_FIELDS: Mapping[str, Any] = {}
 
@@ -51,7 +52,7 @@ DEVICE = Group("Access", "device", "devices that authenticate with their own key
 HOST_KEY = Group("Access", "host-key", "keys with which hosts sign the turns that they capture")
 TRANSPORT = Group("Access", "transport", "transports and their state")
 CARE = Group("Maintenance")
-ADMIN = Group("Maintenance", "admin", "the store itself: rebuild what is derived")
+ADMIN = Group("Maintenance", "admin", "the store itself: count, compact, rebuild what is derived")
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
 SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.contracts import (
+    admin,
     agent_skills,
     capture,
     chain_agents,
@@ -37,6 +38,7 @@ from beetle.contracts import (
     transfer,
     waiting,
 )
+from beetle.contracts.names import TransportName
 from beetle.contracts.operation import EVERYWHERE as EVERYWHERE
 from beetle.contracts.operation import Operation as Operation
 
@@ -71,11 +73,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *lifecycle.OPERATIONS,
     *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
+    *admin.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""
 
-BUILT_TRANSPORTS = frozenset(name for row in OPERATIONS for name in row.exposed)
-"""The transports that this build serves."""
+EXPOSED_TRANSPORTS: frozenset[TransportName] = frozenset(name for row in OPERATIONS for name in row.exposed)
+"""The transports over which some operation can be reached; what a build contains of them, the runtime knows."""
 
 BY_NAME: Mapping[str, Operation] = {row.name: row for row in OPERATIONS}

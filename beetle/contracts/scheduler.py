@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Report
 from beetle.contracts.fields import NO_CONTROL, Open, OperatorOnly, Piece, Request
-from beetle.contracts.operation import SCHEDULER, Operation
+from beetle.contracts.operation import RPC, SCHEDULER, Operation
 
 JobResult = Literal["unspecified", "success", "failed", "skipped"]
 """What came of a job's last time: it has not come yet; it succeeded; it failed; it was left out, since the job was
@@ -118,6 +118,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "scheduler.status", "scheduler_status", SchedulerStatusRequest, SchedulerStatusReport, "read", "scheduler",
         SCHEDULER, ("scheduler", "status"),
         "list the background jobs with their schedules, counters, last error and next run",
+        exposed=RPC,
     ),
     Operation(
         "scheduler.pause", "pause_job", SchedulerPauseRequest, SchedulerPauseReport, "admin", "scheduler",
@@ -126,6 +127,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, word="job_name",
         example={"job_name": "hourly-rollup"},
         shell=("beetle scheduler pause hourly-rollup",),
+        exposed=RPC,
     ),
     Operation(
         "scheduler.resume", "resume_job", SchedulerResumeRequest, SchedulerResumeReport, "admin", "scheduler",
@@ -134,6 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, word="job_name",
         example={"job_name": "hourly-rollup"},
         shell=("beetle scheduler resume hourly-rollup",),
+        exposed=RPC,
     ),
     Operation(
         "scheduler.run", "run_job", SchedulerRunRequest, SchedulerRunReport, "admin", "scheduler",

@@ -9,7 +9,7 @@ from msgspec import Meta
 from beetle.contracts.common import ConversationRef, Cursor, PageLimit, Report
 from beetle.contracts.events import EventRecord
 from beetle.contracts.fields import Content, Open, Piece, Request, clipped
-from beetle.contracts.operation import ADMIN, QUERY, Operation
+from beetle.contracts.operation import ADMIN, QUERY, RPC, Operation
 from beetle.contracts.transcript import Query
 
 TocLevel = Literal["year", "month", "week", "day", "segment"]
@@ -217,6 +217,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "toc.root", "toc_root", TocRootRequest, TocRootReport, "read", "toc", QUERY, ("query", "root"),
         "list the years of the table of contents, newest first",
         shell=("beetle query root",),
+        exposed=RPC,
     ),
     Operation(
         "toc.node", "toc_node", TocNodeRequest, TocNodeReport, "read", "toc", QUERY, ("query", "node"),
@@ -224,6 +225,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="node_id",
         example={"node_id": "toc:year:2026"},
         shell=("beetle query node toc:month:2026-01",),
+        exposed=RPC,
     ),
     Operation(
         "toc.browse", "toc_browse", TocBrowseRequest, TocBrowseReport, "read", "toc", QUERY, ("query", "browse"),
@@ -231,6 +233,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="parent_id",
         example={"parent_id": "toc:year:2026", "limit": 5},
         shell=("beetle query browse toc:year:2026 --limit 5",),
+        exposed=RPC,
     ),
     Operation(
         "toc.search_node", "toc_search_node", TocSearchNodeRequest, TocSearchNodeReport, "read", "toc", QUERY,
@@ -239,6 +242,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="node_id",
         example={"node_id": "toc:year:2026", "query": "spare key"},
         shell=("beetle query search-node toc:year:2026 --query 'spare key'",),
+        exposed=RPC,
     ),
     Operation(
         "toc.search_children", "toc_search_children", TocSearchChildrenRequest, TocSearchChildrenReport, "read", "toc",
@@ -247,6 +251,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="query",
         example={"query": "spare key", "parent_id": "toc:year:2026"},
         shell=("beetle query search-children 'spare key' --child-level day",),
+        exposed=RPC,
     ),
     Operation(
         "grip.expand", "expand_grip", GripExpandRequest, GripExpandReport, "read", "toc", QUERY, ("query", "expand"),
@@ -254,6 +259,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="grip_id",
         example={"grip_id": "grip:01HXYZABC123", "events_before": 3, "events_after": 3},
         shell=("beetle query expand grip:01HXYZABC123 --events-before 5",),
+        exposed=RPC,
     ),
     Operation(
         "admin.rebuild_toc", "rebuild_toc", AdminRebuildTocRequest, AdminRebuildTocReport, "admin", "admin", ADMIN,

@@ -83,9 +83,9 @@ def anchor_of(query: str) -> Anchor | None:
 def window_at(anchor: Anchor, at: int) -> Window:
     """The time that an anchor means once it is known when that was."""
     if anchor.how == "before":
-        return Window(-(2**62), at, anchor.what)
+        return Window(-(2**62), at - 1, anchor.what)
     if anchor.how == "after":
-        return Window(at, 2**62, anchor.what)
+        return Window(at + 1, 2**62, anchor.what)
     begin = _day(utc_time(at))
     if anchor.how == "week":
         begin -= timedelta(days=begin.weekday())

@@ -89,13 +89,14 @@ ADDING: frozenset[str] = frozenset({
     "chain.append_retrospective", "chain.branch", "chain.upsert_agent", "chain.set_agent_description",
     "chain.add_agent_alias", "chain.add_agent_key",
     "skill_registry.upload", "skill_registry.deprecate", "event.ingest",
+    "admin.compact", "admin.rebuild_toc",
 })  # fmt: skip
 """Writes that take nothing away: every revision is kept. What is in neither list is called destructive."""
 REPEATABLE: frozenset[str] = frozenset({
     "skill.set_enabled", "skill.delete", "tool_registry.upsert", "tool_registry.delete", "transcript.commit",
     "transcript.lifecycle", "transcript.repair_safe", "long_term.policy", "device.update", "device.remove",
     "transport.update", "turn.capture", "memory.forget", "memory.write", "chain.bootstrap", "chain.lifecycle",
-    "event.ingest",
+    "event.ingest", "admin.compact", "admin.rebuild_toc",
     "chain.upsert_agent", "chain.set_agent_description", "chain.add_agent_alias", "chain.revoke_agent_key",
     "chain.disable_agent",
     "skill_registry.deprecate", "skill_registry.revoke",

@@ -59,11 +59,11 @@ WHERE toc_node = ?
 STALE_NODE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE toc_node = ?"
 KEY_SQL = "SELECT toc_node FROM toc_node WHERE space = ? AND node_id = ?"
 PUT_SQL = """
-UPDATE toc_node SET bullets = ?, words = ?, keywords = ?, stale = 0,
+UPDATE toc_node SET bullets = ?1, words = ?2, keywords = ?3, stale = 0,
   version = version + (bullets <> ?1 OR keywords <> ?3 OR ?4)
 WHERE toc_node = ?5 AND stale = ?6 RETURNING toc_node
 """
-PUT_KEYWORDS_SQL = "UPDATE toc_node SET keywords = ?, version = version + 1 WHERE toc_node = ? AND keywords <> ?1"
+PUT_KEYWORDS_SQL = "UPDATE toc_node SET keywords = ?1, version = version + 1 WHERE toc_node = ?2 AND keywords <> ?1"
 PARENT_SQL = "SELECT parent FROM toc_node WHERE toc_node = ?"
 HAS_CHILD_SQL = "SELECT 1 FROM toc_node WHERE parent = ? LIMIT 1"
 DROP_NODE_SQL = "DELETE FROM toc_node WHERE toc_node = ?"
@@ -126,8 +126,18 @@ FROM message WHERE visibility = 'shared' AND at >= ?
 CUT_DAYS_SQL = "SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND day >= ?"
 ALL_STALE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE ends >= ?"
 VERSIONS_SQL = "SELECT space, node_id, version FROM toc_node"
-COUNTS_SQL = "SELECT count(*) FROM toc_node WHERE space = ?"
-GRIP_COUNT_SQL = "SELECT count(*) FROM grip WHERE space = ?"
+ROWS_SQL = """
+SELECT json_object('toc_nodes', (SELECT count(*) FROM toc_node), 'grips', (SELECT count(*) FROM grip))
+"""
+LOST_GRIPS_SQL = """
+SELECT n.node_id, j.value FROM toc_node n, json_each(n.bullets) j
+WHERE n.stale = 0 AND n.level = 5 AND NOT EXISTS (SELECT 1 FROM grip g WHERE g.space = n.space AND g.grip_id = j.value)
+LIMIT ?
+"""
+LOST_NODES_SQL = """
+SELECT node_id FROM toc_node n
+WHERE level < 5 AND NOT EXISTS (SELECT 1 FROM toc_node c WHERE c.parent = n.toc_node) LIMIT ?
+"""
 CONVERSATION_OF_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ?"
 
 
@@ -420,6 +430,16 @@ def all_days(tx: Reading, first: int) -> list[Waiting]:
     found = {Waiting(*row) for row in tx.rows(DAYS_SQL, first * DAY_US)}
     found |= {Waiting(*row) for row in tx.rows(CUT_DAYS_SQL, first)}
     return sorted(found)
+
+
+def lost_grips(tx: Reading, most: int) -> list[Row]:
+    """(segment, grip) of bullets whose grips are not there."""
+    return list(tx.rows(LOST_GRIPS_SQL, most))
+
+
+def lost_nodes(tx: Reading, most: int) -> list[str]:
+    """Periods that hold nothing."""
+    return [row[0] for row in tx.rows(LOST_NODES_SQL, most)]
 
 
 def make_all_stale(tx: Writing, since_ms: int) -> None:

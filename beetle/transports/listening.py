@@ -53,6 +53,26 @@ def listen(path: str, group: int | None) -> Listening:
 
 
 @contextlib.contextmanager
+def cleared(path: str) -> Generator[None]:
+    """For who binds a socket at `path` by itself: its folder is there and a stale socket is not; no other daemon does
+    the same meanwhile.
+
+    Raises:
+        StoreLocked, StoreReadOnly: as `listen`.
+    """
+    with _alone(path, None):
+        _clear(path)
+        yield
+
+
+def remove_own(path: str, made: tuple[int, int] | None) -> None:
+    """Take a socket's file away if it is still the one that was made (device and inode)."""
+    if made is not None and _inode(path) == made:
+        with contextlib.suppress(OSError):  # it is gone already
+            os.unlink(path)
+
+
+@contextlib.contextmanager
 def _alone(path: str, group: int | None) -> Generator[None]:
     """Make the socket's folder, and hold it: of two daemons that start, one must not clear what the other just made."""
     try:

@@ -36,7 +36,7 @@ def test_a_snapshot_is_stable_json_with_every_key_of_the_schema(name: str) -> No
         "schema", "profile", "target", "role", "compiled", "memory", "lifecycle", "validation", "adapter", "entry",
         "indexed_recall", "budgets",
     }  # fmt: skip
-    built = {"in_process", "unix_socket", "cli"}
+    built = {"in_process", "unix_socket", "cli", "grpc"}
     assert found["compiled"]["transports"] == {each: each in built for each in found["entry"]}
     for entry in found["entry"].values():
         assert set(entry) == {"visible", "client_allowed", "server_allowed", "private_data_allowed"}

@@ -21,7 +21,9 @@ def running(beetle: CommandLine) -> Iterator[CommandLine]:
     said = beetle.run(*words, "start")
     assert said.code == 0, said.err
     yield beetle
-    beetle.run("--store", beetle.store, "stop")
+    # With a configuration that a test has spoiled nothing would be stopped.
+    (beetle.folder / "beetle.toml").write_text("")
+    assert beetle.run("--store", beetle.store, "stop").code == 0
 
 
 def test_a_started_daemon_answers_and_a_stopped_one_is_gone(running: CommandLine) -> None:

@@ -44,6 +44,7 @@ WHOLE: dict[str, str] = {
     "plane_long_term.TEXT_SQL": "verify compares every revision with its text",
     "plane_long_term.UNSHOWN_SQL": "verify looks at every text of a fact",
     "plane_thoughts.PINS_SQL": "verify looks at what the event log tells of every chain",
+    "toc.DAYS_SQL": "a rebuild and verify look at every message",
     "event_log.WALK_SQL": "verify walks the whole chain",
     "event_log.HEAD_SQL": "ends at the first row from the end",
 }

@@ -183,7 +183,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, min_size=1, max_size=24), st.randoms(use_true_random=False), st.integers(1, 8))
 def test_incremental_rebuilt_and_shuffled_nodes_are_equal(
     steps: list[tuple[str, int, str]], dice: random.Random, stride: int
@@ -217,7 +217,7 @@ def test_a_late_event_repairs_what_it_touches_and_nothing_else(memory: MemoryRun
     assert {"toc:year:2026", "toc:month:2026-01", "toc:week:2026-W05", "toc:day:2026-01-30"} < grown
     same = {name for name in after if after[name] == before[name]}
     assert {"toc:week:2026-W14", "toc:day:2026-03-30"} <= same
-    assert "pottery" in after["toc:day:2026-01-30"]["keywords"]
+    assert any("pottery" in bullet["text"] for bullet in after["toc:day:2026-01-30"]["bullets"])
 
 
 def test_nothing_is_written_when_nothing_changed(memory: MemoryRuntime) -> None:

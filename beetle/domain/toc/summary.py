@@ -70,7 +70,7 @@ class Word(NamedTuple):
     """A word of a node: where it stands first, and how often it does."""
 
     place: Span
-    count: float
+    times: float
 
 
 class Sentence(NamedTuple):
@@ -156,6 +156,10 @@ def sentence_spans(content: str) -> Iterator[tuple[int, int]]:
     text = content[:READ_CHARS]
     begin = 0
     for end in [*(match.end() for match in re.finditer(SENTENCE_END, text)), len(text)]:
+        while end < len(text) and _joined(text, end):
+            end += 1
+        if end <= begin:
+            continue
         piece = text[begin:end]
         stripped = piece.strip(" \t\r\n\v\f\u2028\u2029\0\u3000\xa0")
         if stripped:

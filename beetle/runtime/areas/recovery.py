@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -54,11 +54,11 @@ class Done(NamedTuple):
     failed: bool = False
 
 
-def run(invocation: Invocation) -> tuple[RecoverStep, ...]:
-    """Every step in its order. One that fails is told of, and the rest run. A runtime that closes
-    stops them all, and so do a deadline that passes and a client that goes."""
-    invocation.progress.plan(plan())
-    return tuple(_step(invocation, name, work) for name, work in STEPS.items())
+def run(invocation: Invocation, only: Sequence[StepName] = ()) -> tuple[RecoverStep, ...]:
+    """Every step in its order, or those that are named. One that fails is told of, and the rest run. A runtime that
+    closes stops them all, and so do a deadline that passes and a client that goes."""
+    invocation.progress.plan(only or plan())
+    return tuple(_step(invocation, name, work) for name, work in STEPS.items() if not only or name in only)
 
 
 def _step(invocation: Invocation, name: StepName, work: Callable[[Invocation], Done]) -> RecoverStep:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.runtime.areas import (
+    admin,
     console,
     daemon,
     devices,
@@ -32,6 +33,7 @@ from beetle.runtime.areas.toc import reading as toc_reading
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS = (
+    admin,
     toc_reading,
     searching,
     expanding,

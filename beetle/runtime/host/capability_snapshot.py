@@ -12,8 +12,9 @@ from beetle.contracts.capabilities import APART, CAPABILITIES
 from beetle.contracts.envelope import PROTOCOL
 from beetle.contracts.fields import Visibility
 from beetle.contracts.names import BACKEND_NAMES, PLANE_NAMES, TRANSPORT_NAMES, VIEW_NAMES, TransportName
-from beetle.contracts.operations import BUILT_TRANSPORTS, OPERATIONS
+from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.host.profile import Profile
+from beetle.runtime.host.transports import built_transports
 
 SCHEMA = "beetle.platform.capability.v1"
 
@@ -48,7 +49,7 @@ def capability_snapshot(profile: Profile) -> dict[str, Any]:
         "compiled": {
             "protocol": PROTOCOL,
             "operations": sorted(visible),
-            "transports": {name: name in BUILT_TRANSPORTS for name in TRANSPORT_NAMES},
+            "transports": {name: name in built_transports() for name in TRANSPORT_NAMES},
             "capabilities": {name: name in contained for name in capabilities},
         },
         "memory": {

@@ -107,6 +107,21 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sync_interval_ms: Milliseconds = 100
 
 
+class Grpc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[grpc]`: where the daemon serves gRPC, and as whom its peers ask.
+
+    `listen` is HOST:PORT or unix:PATH; without it, and without `--grpc`, there is no gRPC. `principal` names one of
+    [principals.NAME]: a network peer has no uid. `certificate` and `key` are PEM files, for TLS; with `client_ca` a
+    peer needs a certificate of that authority.
+    """
+
+    listen: ShortText | None = None
+    principal: ShortText | None = None
+    certificate: AbsolutePath | None = None
+    key: AbsolutePath | None = None
+    client_ca: AbsolutePath | None = None
+
+
 class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[principals.NAME]`: who a uid or a gid is, and what it may. Without owner or agent the scope's defaults hold.
     Without uid and gid it is one as which an operator may ask.
@@ -152,6 +167,7 @@ class Config(Struct, frozen=True, kw_only=True):
     skill_registry: SkillRegistry = SkillRegistry()
     model: Model | None = None
     replica: Replica | None = None
+    grpc: Grpc = Grpc()
     principals: Mapping[str, Principal] = MappingProxyType({})
     scheduler: Scheduler = Scheduler()
     console: Console = Console()
@@ -159,7 +175,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 SECTIONS: tuple[str, ...] = (
-    "daemon", "agent_skills", "skill_registry", "model", "replica", "principals", "scheduler", "console",
+    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "console",
 )  # fmt: skip
 
 
@@ -282,6 +298,7 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         skill_registry=decode_table(tables.get("skill_registry", {}), SkillRegistry, file, "$.skill_registry"),
         model=_optional(tables, "model", Model, file),
         replica=_optional(tables, "replica", Replica, file),
+        grpc=_grpc(tables.get("grpc", {}), file),
         principals=_principals(tables.get("principals", {}), file),
         scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
         console=_console(tables.get("console", {}), file),
@@ -291,6 +308,16 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
 
 def _optional(tables: dict[str, Any], key: str, into: type[Section], file: Path) -> Section | None:
     return decode_table(tables[key], into, file, f"$.{key}") if key in tables else None
+
+
+def _grpc(table: object, file: Path) -> Grpc:
+    found = decode_table(table, Grpc, file, "$.grpc")
+    if (found.certificate is None) is not (found.key is None):
+        missing = "key" if found.key is None else "certificate"
+        _refuse(file, f"$.grpc.{missing}", f"$.grpc: {missing} is missing", "TLS needs certificate and key")
+    if found.client_ca is not None and found.certificate is None:
+        _refuse(file, "$.grpc.client_ca", "$.grpc: client_ca without TLS", "give certificate and key too")
+    return found
 
 
 def _console(table: object, file: Path) -> Console:

@@ -73,6 +73,11 @@ class Principals:
         sees_own = wanted.agent_id is not None and "model_context" in wanted.views
         return wanted if lesser and (made_for_it or not sees_own or peer.agent_id is not None) else None
 
+    def named(self, name: str) -> Caller | None:
+        """The configured principal of that name; None where the configuration has none."""
+        with self._guard:
+            return self._by_name.get(name)
+
     def by_name(self, name: str) -> Caller | None:
         """Who a name stands for, with the rights that it has now; None for who is no principal and no active device.
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
 from typing import Literal, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.devices import TransportEntry
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
-from beetle.contracts.operations import BUILT_TRANSPORTS
+from beetle.contracts.operations import EXPOSED_TRANSPORTS
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
 from beetle.store.engine.store import Store
 from beetle.store.transports import TransportRow, by_name
+
+NEEDS: Mapping[str, tuple[str, ...]] = {"grpc": ("grpc", "google.protobuf")}
+"""Modules of an extra, without which a build does not serve a transport."""
+INSTALL = "pip install 'beetle-memory[grpc]', or take the gateway build"
 
 OWN_PROCESS = frozenset({"in_process", "cli"})
 """Whoever comes in this way has opened the store itself, and could not be kept out."""
@@ -24,6 +30,25 @@ TRANSPORT_UPDATED = "transport_updated"
 """The event that tells of a change."""
 CONFIGURABLE_ENDPOINTS = frozenset({"http", "grpc"})
 """What listens where an operator says; the Unix socket's path is the daemon's command line's and configuration's."""
+
+
+@cache
+def built_transports() -> frozenset[TransportName]:
+    """The transports that this build serves: some operation is exposed there, and what it needs is installed."""
+    return frozenset(name for name in EXPOSED_TRANSPORTS if all(_is_there(each) for each in NEEDS.get(name, ())))
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
+
+def check_built(name: TransportName) -> None:
+    """Raises CapabilityHidden when this build does not serve a transport."""
+    if name not in built_transports():
+        raise CapabilityHidden(operation=name, reason="this build does not contain it", hint=INSTALL)
 
 
 class Proof(NamedTuple):
@@ -108,6 +133,11 @@ class Transports:
         with self._guard:
             self._listening[name] = endpoint
 
+    def configured_endpoint(self, name: TransportName) -> str | None:
+        """The address that an operator gave it; None without one."""
+        row = self._rows.get().get(name)
+        return None if row is None else row.endpoint
+
     def ended(self, name: TransportName) -> None:
         """A transport waits for callers no more."""
         with self._guard:
@@ -122,7 +152,7 @@ class Transports:
         """
         if name not in self._allowed:
             raise CapabilityHidden(operation=name, reason="this profile does not allow it")
-        if name not in BUILT_TRANSPORTS:
+        if name not in built_transports():
             hint = "`beetle transport list` lists the transports of this build"
             raise CapabilityHidden(operation=name, reason="this build does not serve it", hint=hint)
         if enabled is not None and name in OWN_PROCESS:
@@ -150,7 +180,7 @@ class Transports:
     def _entry(
         self, name: TransportName, row: TransportRow | None, endpoint: str | None, connections: int
     ) -> TransportEntry:
-        allowed, built = name in self._allowed, name in BUILT_TRANSPORTS
+        allowed, built = name in self._allowed, name in built_transports()
         return TransportEntry(
             name=name,
             allowed=allowed,
@@ -164,6 +194,6 @@ class Transports:
         )
 
     def _configurable(self, name: TransportName) -> tuple[Literal["enabled", "endpoint"], ...]:
-        if name not in self._allowed & BUILT_TRANSPORTS or name in OWN_PROCESS:
+        if name not in self._allowed & built_transports() or name in OWN_PROCESS:
             return ()
         return ("enabled", "endpoint") if name in CONFIGURABLE_ENDPOINTS else ("enabled",)

@@ -12,6 +12,7 @@ from beetle.runtime.planes import (
     procedural,
     skill_registry,
     thoughts,
+    toc,
     tool_experience,
 )
 from beetle.runtime.planes.plane import Named, Plane, Projected
@@ -28,6 +29,7 @@ PLANES: tuple[Plane, ...] = (
     tool_experience.PLANE,
     skill_registry.PLANE,
     private.PLANE,
+    toc.PLANE,
 )
 
 

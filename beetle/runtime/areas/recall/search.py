@@ -9,7 +9,6 @@ from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.domain.lexical import ParsedQuery, search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
-from beetle.domain.time_words import Window
 from beetle.runtime.areas.evidence.alias import current_conversation
 from beetle.runtime.areas.recall import timing
 from beetle.runtime.areas.recall.timing import Timed
@@ -74,8 +73,8 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         planes=tuple(looked),
         candidates=len(candidates),
         terms=len(parsed.terms),
-        time_from=_shown_time(timed.window, 0),
-        time_until=_shown_time(timed.window, 1),
+        time_from=_shown_time(timed.window and timed.window.since),
+        time_until=_shown_time(timed.window and timed.window.until),
     )
     timings = RecallTimings(
         search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
@@ -83,9 +82,9 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     return Answer(hits, working, timings, room.full)
 
 
-def _shown_time(window: Window | None, end: int) -> str | None:
+def _shown_time(at: int | None) -> str | None:
     """One end of the time that a query names; None where it is open."""
-    return None if window is None or abs(window[end]) >= OPEN_END else format_us(window[end])
+    return None if at is None or abs(at) >= OPEN_END else format_us(at)
 
 
 def _add_then(

@@ -90,7 +90,7 @@ def _keep(tx: Writing, row: NodeRow, made: Summary | Rolled) -> None:
     """Write what was made of a node, unless what it was made of has changed meanwhile; then it is made again."""
     if isinstance(made, Summary):
         grips = _grips(tx, row, made.bullets)
-        words = [[*each.place, each.count] for each in made.words]
+        words = [[*each.place, each.times] for each in made.words]
         same = words == json.loads(row.words)
         if toc.put(tx, row, [each.grip_id for each in grips], words, json.loads(row.keywords), other=not same):
             toc.put_grips(tx, row.space, row.key, [*grips, *_written(tx, row)])
@@ -249,12 +249,12 @@ def rolled_up(key: bytes, tx: Reading, row: NodeRow) -> Rolled:
         for index, (word, count) in enumerate(words):
             first = totals.get(word)
             place = Span(*places[at][index]) if first is None else first.place
-            totals[word] = Word(place, count + (0.0 if first is None else first.count))
+            totals[word] = Word(place, count + (0.0 if first is None else first.times))
     # Equal ones stay in the order in which they came.
-    best = sorted(totals.values(), key=lambda each: -each.count)[: summary.CANDIDATES]
-    weights = {word: each.count for word, each in totals.items()}
+    best = sorted(totals.values(), key=lambda each: -each.times)[: summary.CANDIDATES]
+    weights = {word: each.times for word, each in totals.items()}
     bullets = _best_bullets(tx, row, children, texts, weights)
-    return Rolled(bullets, [[*each.place, each.count] for each in best], keywords)
+    return Rolled(bullets, [[*each.place, each.times] for each in best], keywords)
 
 
 def _best_bullets(
@@ -315,7 +315,7 @@ def bullet_text(grip: GripRow, texts: dict[int, TextRow]) -> str | None:
     return grip.written if grip.written is not None else text.content[: text.length][grip.begins : grip.ends] or None
 
 
-def _show_years(tx: WriteTransaction, space: int) -> None:
+def _show_years(tx: Writing, space: int) -> None:
     """Choose the keywords of a space's years, which have no period above them."""
     years = toc.level(tx, space, LEVELS["year"])
     messages = {int(place[0]) for year in years for place in json.loads(year.words)}

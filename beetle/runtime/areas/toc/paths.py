@@ -14,7 +14,7 @@ from beetle.store.toc import SEGMENT, NodeRow
 
 PATH_HITS = 60
 """Hits of recall that nodes are weighed by."""
-BEAM = 4
+BEAM = 8
 """So many nodes of each level are followed further down."""
 LATER_HITS = 0.25
 """What each further hit of a node adds of its score: many weak ones do not outdo a good one."""

@@ -1,0 +1,75 @@
+"""admin.stats and admin.compact: what the store holds, and giving free space back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from beetle.contracts.common import Report
+from beetle.contracts.fields import Open, OperatorOnly, Piece, Request
+from beetle.contracts.lifecycle import RecoverStep
+from beetle.contracts.operation import ADMIN, Operation
+
+Family = Literal["events", "toc", "grips", "outbox"]
+"""What the statistics count: messages by time, nodes of the table of contents, grips, days that wait for it."""
+
+
+class FamilyStats(Piece, frozen=True, kw_only=True):
+    """Rows of one kind, and the bytes that their tables and indexes have in the file."""
+
+    name: Open[Literal["events", "toc", "grips", "outbox", "recall index", "everything else"]]
+    entries: Open[int | None]
+    bytes: Open[int]
+
+
+class AdminStatsRequest(Request, frozen=True, kw_only=True):
+    """Count what the store holds, of every space; reads the whole file."""
+
+
+class AdminStatsReport(Report, frozen=True, kw_only=True):
+    """The whole store, for an operator. `bytes` is the file's, `wal_bytes` its write-ahead log's, `free_bytes` what
+    `admin.compact` could give back. Nobody counts the rows of the recall index and of everything else."""
+
+    path: OperatorOnly[str | None]
+    bytes: OperatorOnly[int | None]
+    wal_bytes: OperatorOnly[int | None]
+    free_bytes: OperatorOnly[int | None]
+    families: OperatorOnly[tuple[FamilyStats, ...] | None]
+
+
+class AdminCompactRequest(Request, frozen=True, kw_only=True):
+    """Merge the recall index, and write the file anew where that pays."""
+
+    cf: (
+        Annotated[Family, Meta(description="only what is of this family; the index is merged for `events` alone")]
+        | None
+    ) = None
+
+
+class AdminCompactReport(Report, frozen=True, kw_only=True):
+    """`steps` says of each step what it did, or why not; see `memory.recover`."""
+
+    steps: Open[tuple[RecoverStep, ...]]
+    bytes_before: Open[int]
+    bytes_after: Open[int]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "admin.stats", "admin_stats", AdminStatsRequest, AdminStatsReport, "read", "inspect", ADMIN,
+        ("admin", "stats"),
+        "count what the store holds, of every space; reads the whole file",
+        batch=False, heavy=True, deadline_ms=600_000,
+        shell=("beetle admin stats",),
+    ),
+    Operation(
+        "admin.compact", "admin_compact", AdminCompactRequest, AdminCompactReport, "admin", "admin", ADMIN,
+        ("admin", "compact"),
+        "merge the recall index, and write the file anew where that pays",
+        batch=False, grows=False, heavy=True, deadline_ms=3_600_000,
+        example={"cf": "events"},
+        shell=("beetle admin compact", "beetle admin compact --cf events"),
+        progress=True,
+    ),
+)  # fmt: skip

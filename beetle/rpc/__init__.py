@@ -1,0 +1,1 @@
+"""The messages of the gRPC service, for its server and its client."""

@@ -1,0 +1,1 @@
+"""gRPC: RPCs of `memory.MemoryService` are decoded, dispatched as operations, and their reports encoded."""
