@@ -27,7 +27,9 @@ def rebuild(invocation: Invocation, request: AdminRebuildTocRequest) -> AdminReb
     first = FIRST_DAY if request.from_date is None else day_named(request.from_date)
     if first is None:
         raise InvalidRequest(
-            reason=f"{request.from_date!r} is no date", hint="give it as 2026-01-31", path="$.args.from_date"
+            reason=f"{request.from_date!r} is no date - at $.args.from_date",
+            hint="give it as 2026-01-31",
+            path="$.args.from_date",
         )
     with invocation.reading(heavy=True) as tx:
         days = toc.all_days(tx, first)
