@@ -73,6 +73,8 @@ UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL
 """
 HAS_AGENT_SQL = "SELECT 1 FROM chain_agent WHERE chain_agent = ?"
 PINS_SQL = "SELECT seq, space, event, subject FROM event_log WHERE topic = 'chain' ORDER BY seq"
+REMOVED = "removed"
+"""The event of a chain that gave way to what was restored."""
 PINNED_SQL = "SELECT space, topic, subject FROM event_log WHERE seq = ?"
 SPACE_NAME_SQL = "SELECT memory_space_id FROM space WHERE space = ?"
 
@@ -167,10 +169,14 @@ def pins(tx: Reading) -> dict[tuple[str, str], Pin]:
     """By memory_space_id and chain_key: what the event log tells last, without what a restore has undone."""
     told: dict[tuple[str, str], Pin] = {}
     undone = restores.undone(tx)
-    for seq, space, _, text in tx.rows(PINS_SQL):
+    for seq, space, event, text in tx.rows(PINS_SQL):
         if any(each.after < seq < each.before for each in undone):
             continue
-        found = _pin(subject_of(text))
+        subject = subject_of(text)
+        if event == REMOVED:
+            told.pop((space, subject.get("chain_key", "")), None)
+            continue
+        found = _pin(subject)
         if found is not None:
             told[space, found[0]] = found[1]
     return told

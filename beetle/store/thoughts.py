@@ -160,12 +160,14 @@ def places_of_hash(tx: Reading, digest: bytes) -> list[tuple[int, int]]:
 
 
 def add(tx: Writing, row: ThoughtRow, targets: Iterable[int | None]) -> int:
-    """A new thought with its body and links; `targets` are the row numbers that each link's place stands for."""
+    """A new thought with its body, mark and links; `targets` are the row numbers that each link's place stands for."""
     key = tx.insert(NEW_SQL, *row[1:16])
     body = row.body
-    assert body is not None
-    labels = (json.dumps(each, ensure_ascii=False) for each in (body.tags, body.concepts))
-    tx.run(NEW_BODY_SQL, key, body.salt, body.content, *labels, body.signature)
+    if body is not None:
+        labels = (json.dumps(each, ensure_ascii=False) for each in (body.tags, body.concepts))
+        tx.run(NEW_BODY_SQL, key, body.salt, body.content, *labels, body.signature)
+    if row.mark is not None:
+        tx.run(MARK_SQL, key, row.mark, row.marked_at)
     for link, target in zip(row.links, targets, strict=True):
         tx.run(NEW_LINK_SQL, key, link.kind, link.position, target, *link[2:])
     return key

@@ -11,7 +11,7 @@ from beetle.runtime.areas.chains.places import OpenChain, Place
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import index_row
+from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import recall_index, thoughts
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.thoughts import ThoughtRow

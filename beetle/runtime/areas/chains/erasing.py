@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.domain.chains import ledger
-from beetle.runtime.planes.thoughts import body_of, index_row, ref_of
+from beetle.runtime.planes.thought_rows import body_of, index_row, ref_of
 from beetle.store import recall_index, thoughts
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.thoughts import ThoughtRow

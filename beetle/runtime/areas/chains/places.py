@@ -14,7 +14,7 @@ from beetle.domain.chains.ledger import Body
 from beetle.domain.chains.matching import Agent
 from beetle.domain.chains.rendering import Said
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import body_of, ref_of, thought_of
+from beetle.runtime.planes.thought_rows import body_of, ref_of, thought_of
 from beetle.store import chain_agents, chains, evidence, thoughts
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment

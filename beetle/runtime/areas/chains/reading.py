@@ -29,7 +29,7 @@ from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room, page
-from beetle.runtime.planes.thoughts import problems
+from beetle.runtime.planes.thought_checks import problems
 from beetle.store import chains, evidence, plane_thoughts, seal_checks
 from beetle.store.chains import ChainRow
 from beetle.store.engine.transaction import Reading

@@ -27,7 +27,7 @@ from beetle.runtime.areas.chains.filtering import read_role, read_type, read_wor
 from beetle.runtime.areas.chains.places import OpenChain, Place, key_of, summary
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import index_row
+from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import chain_agents, chains, evidence, recall_index, thoughts
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment
@@ -189,17 +189,17 @@ def _write(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, draft:
     registering.check_signature(tx, agent, draft.thought, draft.body)
     thought = draft.thought._replace(position=chain.length, at=tx.now, prev_hash=chain.head.hex())
     thought = thought._replace(hash=ledger.thought_hash(thought))
-    row = _row(chain.chain, thought, draft.body)
+    row = row_of(chain.chain, thought, draft.body)
     line = chains.segments(tx, chain.chain) if row.links else []
     targets = [None if each.position is None else thoughts.key_at(tx, line, each.position) for each in row.links]
     row = row._replace(thought=thoughts.add(tx, row, targets))
     recall_index.add(tx, *index_row(chain.space, row))
     chain_agents.act(tx, agent.agent, thought.position, thought.at)
     grown = chain._replace(length=chain.length + 1, head=row.hash, updated_at=tx.now)
-    return Written(_grow(invocation, tx, grown, "appended", index=thought.position), agent, row)
+    return Written(grow(invocation, tx, grown, "appended", index=thought.position), agent, row)
 
 
-def _grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: str, **subject: object) -> ChainRow:
+def grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: str, **subject: object) -> ChainRow:
     """Write down where a chain ends now, in its row and in the event log."""
     told = {"chain_key": chain.chain_key, "length": chain.length, "hash": chain.head.hex(), **subject}
     grown = chain._replace(pinned=tx.log(invocation.event("chain", event, **told)))
@@ -207,7 +207,8 @@ def _grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: 
     return grown
 
 
-def _row(chain: int, thought: Thought, body: Body) -> ThoughtRow:
+def row_of(chain: int, thought: Thought, body: Body | None) -> ThoughtRow:
+    """A thought as the store keeps it; its row number is not known yet."""
     refs = (LinkRow(REFERS, each, None, None, None) for each in thought.refs)
     relations = (
         LinkRow(each.kind, each.position, each.ref, each.valid_at, each.invalid_at) for each in thought.relations
@@ -229,7 +230,7 @@ def _row(chain: int, thought: Thought, body: Body) -> ThoughtRow:
         digest=bytes.fromhex(thought.content_digest),
         previous=bytes.fromhex(thought.prev_hash),
         hash=bytes.fromhex(thought.hash),
-        body=BodyRow(*body),
+        body=None if body is None else BodyRow(*body),
         mark=None,
         marked_at=None,
         links=(*refs, *relations),
@@ -286,7 +287,7 @@ def branch(invocation: Invocation, request: ChainBranchRequest) -> Apply:
         )
         line = [Segment(each.chain, each.first, min(each.until, shared)) for each in parent.line if each.first < shared]
         chain_agents.copy_all(tx, row.chain, made.chain, line)
-        made = _grow(invocation, tx, made, "branched", branched_from=parent.key)
+        made = grow(invocation, tx, made, "branched", branched_from=parent.key)
         return ChainBranchReport(chain=summary(invocation, tx, made))
 
     return apply

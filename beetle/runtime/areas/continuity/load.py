@@ -12,6 +12,7 @@ from beetle.contracts.refs import evidence_named, format_ref
 from beetle.domain.continuity import FETCH_AGAIN, counts_of
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts, sealed_items
+from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.continuity import clear
 from beetle.runtime.areas.continuity.export import opener
 from beetle.runtime.areas.continuity.gather import gather
@@ -46,7 +47,7 @@ from beetle.store.policies import PolicyRow
 from beetle.store.skills import RevisionRow
 from beetle.store.tool_observations import Brief, ObservationRow
 
-NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates")
+NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates", "masked_thoughts")
 """What full_restore does not take away unasked when the snapshot is of a sort that never holds it."""
 SEALED_COUNTS = ("private", "private_items", "candidates")
 """Counts that are for who may read the private plane alone; what waits may be of it."""
@@ -333,6 +334,7 @@ class Loading:
             continuity_write.add_registry(tx, space, each, who)
         for each in records.uploaded_skills:
             taking_in.write(self.invocation, tx, space, each)
+        chains_in.write(self.invocation, tx, space, records.chains)
         for each in records.observations:
             turn = None if each.turn is None else self._turn_of(each.turn)
             row = ObservationRow(

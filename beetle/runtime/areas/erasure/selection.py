@@ -26,7 +26,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer, visible_kinds, withheld
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.runtime.planes.long_term import fact_ref
-from beetle.runtime.planes.thoughts import ref_of as thought_ref
+from beetle.runtime.planes.thought_rows import ref_of as thought_ref
 from beetle.store import (
     candidates,
     evidence,
