@@ -29,8 +29,7 @@ def of_store(tx: Reading) -> Iterator[Finding]:
             yield from of_chain(tx, row, told.pop((space, row.chain_key), None))
     for space, chain_key in told:
         yield Finding(NAME, f"chain {chain_key} of {space}", "is not there, and the event log tells of it")
-    for chain_key, _, position in plane_thoughts.stray_links(tx):
-        yield Finding(NAME, ref_of(chain_key, position), "a link of it leads elsewhere than it says")
+    yield from _stray_links(tx, None)
     for thought in plane_thoughts.stray(tx):
         yield Finding(NAME, f"thought row {thought}", "is of no chain")
 
@@ -46,6 +45,12 @@ def of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
             yield from of_chain(tx, row, told.pop(row.chain_key, None))
     for chain_key in told:
         yield Finding(NAME, f"chain {chain_key}", "is not there, and the event log tells of it")
+    yield from _stray_links(tx, space)
+
+
+def _stray_links(tx: Reading, space: int | None) -> Iterator[Finding]:
+    for chain_key, position in plane_thoughts.stray_links(tx, space):
+        yield Finding(NAME, ref_of(chain_key, position), "a link of it leads elsewhere than it says")
 
 
 def of_chain(tx: Reading, row: ChainRow, pin: plane_thoughts.Pin | None) -> Iterator[Finding]:
