@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beetle.contracts.common import WireScope
@@ -92,7 +92,7 @@ def fields_of(connection: apsw.Connection, table: str) -> list[Field]:
         found += [
             Field(table, each[1], each[2], where, key, values[each[1]], frozenset(named))
             for each in columns
-            if values[each[1]] is not None
+            if values[each[1]] not in (None, "", b"")
         ]
     return found
 
@@ -106,7 +106,6 @@ def flipped(value: Any, kind: str, bit: int) -> Any:
         (bits,) = struct.unpack("<Q", struct.pack("<d", value))
         return struct.unpack("<d", struct.pack("<Q", bits ^ (1 << bit % 64)))[0]
     data = bytearray(value.encode() if isinstance(value, str) else value)
-    assume(data)
     data[bit // 8 % len(data)] ^= 1 << bit % 8
     return bytes(data)
 
@@ -157,8 +156,7 @@ def test_a_changed_byte_is_found(
 @pytest.mark.parametrize("bit", [0, 5, 13, 62])
 def test_a_byte_of_every_field_of_every_row(store: Store, tmp_path: Path, bit: int) -> None:
     for field in store.fields:
-        if field.value not in ("", b""):
-            check(store, tmp_path, field, flipped(field.value, field.kind, bit))
+        check(store, tmp_path, field, flipped(field.value, field.kind, bit))
 
 
 @pytest.mark.parametrize(

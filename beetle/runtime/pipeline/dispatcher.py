@@ -46,6 +46,7 @@ from beetle.runtime.host.profile import Profile
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
+from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.capabilities import Catalog
@@ -119,6 +120,7 @@ class Dispatcher:
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
             transfers=Transfers(store.settings, profile.budgets),
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            verified_chains=VerifiedChains(),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)

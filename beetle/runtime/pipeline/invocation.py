@@ -26,6 +26,7 @@ from beetle.runtime.host.sessions import Sessions
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
 from beetle.runtime.host.transports import Connection
+from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.views import RawReport, RevealedReport, Viewer, reveal, visible_kinds
@@ -102,6 +103,7 @@ class Facilities(NamedTuple):
     transfers: Transfers
     scan_turns: Turns
     """A few places, for who looks through a part of a large frame."""
+    verified_chains: VerifiedChains
 
     @property
     def uptime_s(self) -> float:
