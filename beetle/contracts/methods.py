@@ -3002,7 +3002,7 @@ class OperationMethods(ABC):
 
         Returns:
             `integrity_ok` compares the head with the event log, and recomputes the newest 128 thoughts and at most
-                512 others. All thoughts from `verified_from` on were recomputed, by this call or earlier ones since
+                512 more. All thoughts from `verified_from` on were recomputed, by this call or earlier ones since
                 the daemon began. `beetle verify` recomputes all of them anew.
 
         Raises:

@@ -40,6 +40,15 @@ BY_KEY_SQL = COLUMNS + "WHERE chain = ?"
 LIST_SQL = COLUMNS + "WHERE space = ? AND chain_key > ? ORDER BY chain_key LIMIT ?"
 EVERY_SQL = COLUMNS + "WHERE chain > ? ORDER BY chain LIMIT ?"
 OF_SPACE_SQL = COLUMNS + "WHERE space = ? ORDER BY chain"
+MIRRORED_SQL = """
+SELECT s.memory_space_id, c.chain_key FROM chain c JOIN space s ON s.space = c.space WHERE c.adapter = ?
+ORDER BY c.chain
+"""
+WITH_BRANCHES_SQL = """
+WITH RECURSIVE tree (chain) AS (VALUES (?1) UNION SELECT c.chain FROM tree JOIN chain c ON c.parent = tree.chain)
+SELECT s.memory_space_id, c.chain_key FROM tree JOIN chain c ON c.chain = tree.chain JOIN space s ON s.space = c.space
+WHERE c.adapter = ?2
+"""
 NEW_SQL = """
 INSERT INTO chain (space, chain_key, adapter, parent, shared, created_at, updated_at, length, head, pinned)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -92,6 +101,16 @@ def every(tx: Reading, after: int, limit: int) -> list[ChainRow]:
 def of_space(tx: Reading, space: int) -> list[ChainRow]:
     """All of a space's chains, each behind the one that it branched from."""
     return [ChainRow(*row) for row in tx.rows(OF_SPACE_SQL, space)]
+
+
+def mirrored(tx: Reading, adapter: str) -> list[tuple[str, str]]:
+    """(memory_space_id, chain_key) of the chains of all spaces with an adapter."""
+    return [(row[0], row[1]) for row in tx.rows(MIRRORED_SQL, adapter)]
+
+
+def with_branches(tx: Reading, chain: int, adapter: str) -> list[tuple[str, str]]:
+    """As `mirrored`, of a chain and all that branched from it."""
+    return [(row[0], row[1]) for row in tx.rows(WITH_BRANCHES_SQL, chain, adapter)]
 
 
 def add(tx: Writing, row: ChainRow) -> ChainRow:

@@ -15,6 +15,7 @@ from beetle.contracts.names import ViewName
 from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.runtime.host.caller import Caller, Scope
+from beetle.runtime.host.chain_mirrors import ChainMirrors
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History
 from beetle.runtime.host.identity import Identity
@@ -104,6 +105,7 @@ class Facilities(NamedTuple):
     scan_turns: Turns
     """A few places, for who looks through a part of a large frame."""
     verified_chains: VerifiedChains
+    mirrors: ChainMirrors
 
     @property
     def uptime_s(self) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from beetle.domain.chains import ledger
-from beetle.runtime.planes.thought_rows import NAME, body_of, ref_of, thought_of
+from beetle.runtime.host.thought_values import body_of, thought_of
+from beetle.runtime.planes.thought_rows import NAME, ref_of
 from beetle.store import chain_agents, chains, plane_thoughts, thoughts
 from beetle.store.chains import ChainRow, Segment
 from beetle.store.engine.transaction import Reading

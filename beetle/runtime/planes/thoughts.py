@@ -9,6 +9,7 @@ from beetle.domain.chains import ledger
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_chains, thought_checks
 from beetle.runtime.planes.plane import (
@@ -23,7 +24,7 @@ from beetle.runtime.planes.plane import (
     Recall,
     Verified,
 )
-from beetle.runtime.planes.thought_rows import NAME, body_of, index_row, ref_of
+from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
 from beetle.store.engine.transaction import Reading
 from beetle.store.sight import Sight

@@ -23,7 +23,7 @@ from beetle.contracts.chains import (
 from beetle.domain.chains import rendering
 from beetle.domain.chains.matching import Filter
 from beetle.runtime.areas.chains.filtering import Wanted, filter_of, wanted_in
-from beetle.runtime.areas.chains.places import OpenChain, Place, summary
+from beetle.runtime.areas.chains.places import OpenChain, Place, location, summary
 from beetle.runtime.areas.chains.verifying import is_whole
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
@@ -89,7 +89,7 @@ def head(invocation: Invocation, request: ChainHeadRequest, tx: Reading) -> Chai
         head_hash=None if chain.row is None else chain.row.head.hex() or None,
         latest_thought=None if latest is None else chain.shown(latest),
         integrity_ok=sound,
-        storage_location=invocation.shared.store.settings.path,
+        storage_location=location(invocation, chain.key, "binary" if chain.row is None else chain.row.adapter),
         verified_from=begin,
     )
 

@@ -8,7 +8,7 @@ from beetle.contracts.continuity_records import ChainRecord
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.chains import archived, ledger
 from beetle.runtime.areas import secrets
-from beetle.runtime.areas.chains.erasing import unindex
+from beetle.runtime.areas.chains.erasing import hide, unindex
 from beetle.runtime.areas.chains.writing import grow, row_of
 from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
@@ -113,6 +113,7 @@ def _write_thoughts(
 def clear(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
     """Take all chains of a space away; the event log tells that they are gone."""
     for row in chains.of_space(tx, space):
+        hide(invocation, tx, row.chain)
         for each in thoughts.between(tx, Segment(row.chain, row.shared, row.length), backwards=False):
             unindex(tx, space, row.chain_key, each)
         tx.log(invocation.event("chain", "removed", chain_key=row.chain_key))
