@@ -5,6 +5,7 @@ from __future__ import annotations
 from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
+from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chains import ledger
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
@@ -114,6 +115,11 @@ def _rows(key: bytes, tx: Reading, thought: int) -> list[IndexRow] | None:
     return [index_row(space, found[0])]
 
 
+def _problem(tx: Reading, space: int, derived: str) -> Problem | None:
+    ref = parse_ref(derived)
+    return "unknown_record" if ref is None else None if _named(tx, space, ref) is not None else "record_gone"
+
+
 def _resolves(invocation: Invocation, tx: Reading, space: int, ref: Ref) -> bool | None:
     del invocation
     return _named(tx, space, ref) is not None
@@ -131,7 +137,7 @@ PLANE = Plane(
     projected=Projected(36, "thoughts", {"normal": 0, "elevated": 0, "critical": 0}, _items, NOTE, spare=True),
     indexed=Indexed((plane_thoughts.THOUGHTS,), plane_thoughts.missing, _rows),
     verified=Verified(plane_thoughts.rows, {STEP: thought_checks.of_store}, thought_checks.of_space),
-    named=Named((NAME,), resolves=_resolves),
+    named=Named((NAME,), _problem, _resolves, lambda tx, space, derived: "shared"),
     exported=Exported(70, gather_chains.gather),
     counts=_counts,
 )

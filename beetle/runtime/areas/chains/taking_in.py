@@ -9,7 +9,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.domain.chains import archived, ledger
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains.erasing import hide, unindex
-from beetle.runtime.areas.chains.writing import grow, row_of
+from beetle.runtime.areas.chains.writing import derive, grow, row_of
 from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.thought_rows import index_row
@@ -103,6 +103,7 @@ def _write_thoughts(
         line = [*before, Segment(row.chain, row.shared, index)]
         targets = [None if link.position is None else thoughts.key_at(tx, line, link.position) for link in made.links]
         made = made._replace(thought=thoughts.add(tx, made, targets))
+        derive(tx, row.space, row.chain_key, made)
         if made.body is not None and made.mark is None:
             recall_index.add(tx, *index_row(row.space, made))
         chain_agents.act(tx, agents[record.agent_id], index, record.at)
