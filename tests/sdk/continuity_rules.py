@@ -80,6 +80,8 @@ class ContinuityRules(LogRules):
         if again and any(came["counts"].values()):
             self.refused("conflict", "memory.import_space", args, copy)
             args |= {"mode": "full_restore"}
+            if len(self.places.all) > 1:  # each of them was handed what another one signed
+                args |= {"other_store": True}
             assert self.ask("memory.import_space", args, copy)["state_fingerprint"] == out["state_fingerprint"]
             self.says_the_same(owner, copy, private)
 

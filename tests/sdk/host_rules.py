@@ -236,7 +236,7 @@ class LogRules(DeviceRules):
 
     def overview(self, who: str) -> None:
         told = self.ask("console.overview", {}, who=who)
-        wanted = self.spaces["ann"].counts()
+        wanted = self.spaces["ann"].counts(self.own_agent(who), sealed=who == "owner")
         assert {name: told["kernel"]["counts"][name] for name in wanted} == wanted
         assert (told["sessions"] is None) == (who != "owner")
         if who == "owner":

@@ -375,11 +375,25 @@ class Space:
         }
         return found
 
-    def counts(self) -> dict[str, int]:
+    def knows(self, derived: str, private: bool, sealed: bool) -> bool:
+        """Whether who sees private facts, or the private plane, or not, knows of a record by its ref."""
+        if derived.startswith(("private_garden:", "soul_candidate:")):
+            return sealed
+        facts = (fact for fact in self.facts.values() if fact.ref == derived)
+        return private or not any(fact.private for fact in facts)
+
+    def counts(self, private: bool = True, sealed: bool = True) -> dict[str, int]:
         """Rows by plane, as memory.inspect counts them."""
         turns = [turn for each in self.conversations.values() for turn in each.values()]
         messages = [message for turn in turns for message in turn.messages]
-        states = [fact.state for fact in self.facts.values()]
+        states = [fact.state for fact in self.facts.values() if private or not fact.private]
+        open_to_all = ("public_runtime", "shared_with_subject")
+        waiting = [
+            each
+            for each in self.waiting
+            if (private or each.claim.privacy in open_to_all)
+            and (sealed or each.claim.target not in ("private_garden", "soul_candidate"))
+        ]
         return {
             "conversations": len(self.conversations),
             "turns": len(turns),
@@ -388,10 +402,10 @@ class Space:
             "deleted_messages": sum(each.state == ERASED for each in messages),
             "runtime_skills": len(self.skills),
             "skill_revisions": sum(each.revision for each in self.skills.values()),
-            "derived_refs": len(self.derived),
+            "derived_refs": sum(self.knows(each[0], private, sealed) for each in self.derived),
             "facts": states.count("current"),
             "stale_facts": states.count("stale"),
             "superseded_facts": states.count("superseded"),
             "deleted_facts": states.count("deleted"),
-            "waiting_candidates": len(self.waiting),
+            "waiting_candidates": len(waiting),
         }

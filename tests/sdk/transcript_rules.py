@@ -80,6 +80,10 @@ class TranscriptRules(Machine):
         assert (again["committed"], again["unchanged"], again["lifecycle"]["changed"]) == (0, 1, False)
         new = Turn(f"t{len(there)}", AT, [Message("m", "user", "shared", self.word())])
         other = Turn(turn.turn_id, AT, new.messages)
+        if turn.is_erased:  # nobody can try a guess on what is gone
+            again = self.ask("transcript.commit", {**where, "turns": [wire(other)]}, owner)
+            assert (again["committed"], again["unchanged"]) == (0, 1)
+            return
         self.refused("conflict", "transcript.commit", {**where, "turns": [wire(new), wire(other)]}, owner)
 
     @rule(
@@ -97,7 +101,13 @@ class TranscriptRules(Machine):
             "conversation": {"conversation_id": conversation}, "action": action, "turn_ids": sorted(names),
             "reason": "a test asks", "dry_run": dry_run,
         }  # fmt: skip
-        derived = {each for turn in turns for each in space.derived_from(conversation, turn.turn_id)}
+        sees = self.own_agent(who), who == "owner"
+        derived = {
+            each
+            for turn in turns
+            for each in space.derived_from(conversation, turn.turn_id)
+            if space.knows(each[0], *sees)
+        }
         report = self.ask("transcript.lifecycle", args, owner, who=who)
         told = {(each["derived"], each["evidence"], each["relation"]) for each in report["derived_refs"]}
         assert (report["affected_turns"], told) == (len(turns), derived)

@@ -29,7 +29,7 @@ SIZES = ((80, 24), (100, 30), (200, 50), (60, 16), (160, 48), (80, 40))
 MOVES = ("up", "down", "pageup", "pagedown", "home", "end", "enter", "escape", "tab", "r")
 PLACES = ("overview", "skills", "devices", "conversations", "turns", "recall", "log", "Facts", "Policies", "Tools",
           "Proposals", "Waiting")  # fmt: skip
-MOST_DIALOGS = 8
+MOST_DIALOGS = 16
 TALK = "talk"
 
 
@@ -173,6 +173,11 @@ class ConsoleMachine(RuleBasedStateMachine):
         await self._answered()
         if isinstance(self.console.screen, Dialog):
             text = " ".join(part.strip(" │") for part in self.shown.lines)
+            now = self._chosen()
+            if now is not None and not all(each in text for each in named):
+                # Before the key was heard, what another client did had come: the row had gone, and the next one was it.
+                assert wanted not in self._listed(kind), (wanted, text)
+                wanted, named = kind.named(now), self._words(now)
             assert all(each in text for each in named), (named, text)
             if between is not None:
                 between(self)
@@ -211,7 +216,7 @@ class ConsoleMachine(RuleBasedStateMachine):
                 case _:
                     raise AssertionError(f"what is this? {screen}")
             await self._answered()
-        raise AssertionError(f"still asked:\n{self.shown.text}")
+        raise AssertionError(f"still asked, {self.console.screen}:\n{self.shown.text}")
 
     async def _answered(self, beyond: Any = None) -> None:
         """Until nothing runs that a key has begun; `beyond` is a dialog that may stay."""
@@ -303,6 +308,12 @@ class ConsoleMachine(RuleBasedStateMachine):
 
     def _chosen(self) -> Any:
         return self._table().chosen
+
+    def _listed(self, kind: Kind) -> set[str]:
+        """What the table's rows that were read are named by."""
+        rows = self._table().rows
+        found = () if rows is None else (rows.get(place) for place in range(rows.count))
+        return {kind.named(each) for each in found if each is not None}
 
     def _words(self, row: Any) -> tuple[str, ...]:
         """What a dialog about a row says of it."""

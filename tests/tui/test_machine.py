@@ -35,5 +35,9 @@ def test_keys_act_on_the_highlighted_row_which_is_in_sight() -> None:
 @pytest.mark.slow
 def test_keys_act_on_the_highlighted_row_which_is_in_sight_for_long() -> None:
     ConsoleMachine.acted.clear()
-    run(30, 60, derandomize=False)
-    assert set(KINDS) <= ConsoleMachine.acted
+    # Where a run goes is chance: now and then thirty of them leave a place out.
+    for _ in range(3):
+        run(30, 60, derandomize=False)
+        if set(KINDS) <= ConsoleMachine.acted:
+            return
+    raise AssertionError(f"no key has acted in {set(KINDS) - ConsoleMachine.acted}")

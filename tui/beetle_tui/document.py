@@ -106,7 +106,7 @@ class Document(LineList, inherit_bindings=False):
             self._subject = subject
             self._goal = None
             self.index = 0
-            self.scroll_to(y=0, animate=False)
+            self.scroll_to(y=0, animate=False, immediate=True)
         self._fold()
 
     def go_to(self, target: object) -> None:

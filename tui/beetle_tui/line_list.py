@@ -68,7 +68,8 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
         """Scroll no further than is needed to see the chosen line."""
         top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         if height > 0 and not top <= self.index < top + height:
-            self.scroll_to(y=self.index if self.index < top else self.index - height + 1, animate=False, force=True)
+            to = self.index if self.index < top else self.index - height + 1
+            self.scroll_to(y=to, animate=False, force=True, immediate=True)
 
     def _follow_sight(self) -> None:
         """Choose the nearest of the lines in sight: the mouse has scrolled."""

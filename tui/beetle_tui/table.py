@@ -106,6 +106,7 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         self._key = key
         self._held: object = None
         """The key of the chosen row, once it was read."""
+        self._held_row: T | None = None
         self._reading = False
         self._told: Any = None
         self._drawn: dict[int, _Drawn] = {}
@@ -126,14 +127,18 @@ class Table(LineList, Generic[T], inherit_bindings=False):
 
     @property
     def chosen(self) -> T | None:
-        """The row that is chosen, once it is read."""
-        return None if self.rows is None else self.rows.get(self.index)
+        """The row that is chosen, once it is read. While a reading comes page by page, and another row stands in its
+        place before it is found again, it is the one that was drawn."""
+        row = None if self.rows is None else self.rows.get(self.index)
+        if row is not None and self._held is not None and not self._is_held(row):
+            return self._held_row
+        return row
 
     def show(self, rows: Rows[T], index: int = 0) -> None:
         """Show another list, from a row on."""
         self._held = None
         self.index = index
-        self.scroll_to(y=0, animate=False)
+        self.scroll_to(y=0, animate=False, immediate=True)
         self.renew(rows)
 
     def renew(self, rows: Rows[T]) -> None:
@@ -167,8 +172,7 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         self._held = None  # what scrolls reads, and would follow the row before
         super().choose(index)
         self.read()
-        if self._key is not None and self.chosen is not None:
-            self._held = self._key(self.chosen)
+        self._hold_on(self.chosen)
         self._tell()
 
     def action_open(self) -> None:
@@ -238,11 +242,17 @@ class Table(LineList, Generic[T], inherit_bindings=False):
             if place is not None:
                 top = int(self.scroll_offset.y) + place - self.index
                 self.index = place
+                self._hold_on(self.rows.get(place))
                 self.virtual_size = Size(self.room, self.line_count)
-                self.scroll_to(y=max(0, top), animate=False, force=True)
+                self.scroll_to(y=max(0, top), animate=False, force=True, immediate=True)
                 return
-        row = self.rows.get(min(self.index, max(0, self.line_count - 1)))
-        self._held = None if row is None else self._key(row)
+        self._held = None
+        self._hold_on(self.rows.get(min(self.index, max(0, self.line_count - 1))))
+
+    def _hold_on(self, row: T | None) -> None:
+        """This row is the chosen one, wherever it is read next."""
+        if self._key is not None and row is not None:
+            self._held, self._held_row = self._key(row), row
 
     def _settle(self) -> None:
         """Draw the lines that are another now: on a slow line each one counts."""
@@ -290,7 +300,7 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         index = y + int(self.scroll_offset.y)
         if self.rows is None or index >= self.rows.count:
             return None
-        return index, index == self.index, self.rows.get(index)
+        return index, index == self.index, self.chosen if index == self.index else self.rows.get(index)
 
     def render_line(self, y: int) -> Strip:
         """One line: a mark, and the row."""
