@@ -138,7 +138,7 @@ NAMES_THE_ROW = {"thought", "chain", "chain_agent", "place", "registry_skill", "
 
 
 @settings(
-    max_examples=30,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
