@@ -20,6 +20,11 @@ def main(argv: list[str] | None = None) -> int:
         # Answered before anything is imported: installers and health checks ask this often, on slow devices.
         sys.stdout.write(f"beetle {__version__}\n")
         return 0
+    if arguments[:2] == ["capture", "--hook"]:
+        # A host waits for it at every turn.
+        from beetle.hook import main as hook
+
+        return hook(arguments[2:])
     _import_msgspec()
     from beetle.cli.app import run
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
+from beetle.hook import Link, drain, spool_folder
 from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.host.config import Config, read_config
 from beetle.runtime.host.principals import Principals
@@ -29,6 +30,7 @@ SWITCH_SECONDS = 0.0005
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
+SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -67,6 +69,7 @@ def serve(
             _record(opened, "daemon_started")
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
             notifier.say("READY=1")
+            Spooled(socket_path, env).start()
             watchdog = _Watchdog(env, notifier)
             _wait(opened, config, config_path, env, principals)
             watchdog.stop()
@@ -98,7 +101,8 @@ def _wait(
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
     while True:
         found = signal.sigtimedwait(SIGNALS, EVERY_S)
-        if found is None:
+        # After SIGSTOP and SIGCONT Python returns what no signal was, if the time has run out meanwhile.
+        if found is None or found.si_signo not in SIGNALS:
             garbage.look()
             continue
         received = found.si_signo
@@ -185,6 +189,29 @@ def _start_log(place: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     root.propagate = False
+
+
+class Spooled(threading.Thread):
+    """Takes in the events that hooks of this user have spooled for this daemon while none answered."""
+
+    def __init__(self, socket_path: str, env: Mapping[str, str]) -> None:
+        super().__init__(name="beetle-spool", daemon=True)
+        self._socket = os.path.abspath(socket_path)
+        self._folder = spool_folder(env)
+
+    def run(self) -> None:
+        if not os.path.isdir(self._folder):
+            return
+        link = Link.first([self._socket], None, SPOOL_SECONDS)
+        if link is None:
+            return
+        try:
+            if taken := drain(self._folder, link, {self._socket}, SPOOL_SECONDS):
+                log.info("%d spooled events taken in", taken)
+        except OSError as error:
+            log.warning("the spool %s could not be read: %s", self._folder, error.strerror or error)
+        finally:
+            link.close()
 
 
 class _Notifier:

@@ -19,15 +19,16 @@ make_environment() {
         echo "beetle needs Python 3.11 or newer; none was found in PATH" >&2
         return 1
     fi
+    # Nothing is compiled beforehand: most modules of the tools are never loaded, the others are compiled when they are.
     echo "making the environment in .venv with $("$python" --version) ..." >&2
     "$python" -m venv .venv || {
         echo "python's venv module is missing: on Debian, apt-get install python3-venv" >&2
         return 1
     }
     if [ -n "${1:-}" ]; then
-        .venv/bin/pip install --quiet --disable-pip-version-check -e ".[$1]" || return 1
+        .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e ".[$1]" || return 1
     else
-        .venv/bin/pip install --quiet --disable-pip-version-check -e . || return 1
+        .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e . || return 1
     fi
     echo "$want" >"$stamp"
 }

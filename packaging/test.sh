@@ -19,15 +19,18 @@ make_environment dev
 .venv/bin/ruff check --quiet .
 .venv/bin/ruff format --quiet --check .
 .venv/bin/pyright --warnings
-if [ -n "$build" ]; then
-    wait "$build" || { cat build/build.log >&2; exit 1; }
-    tail -1 build/build.log
-fi
-make_temporary 2048
 # The tests start hundreds of processes: without this each would compile every module that it loads, whatever the
 # environment says of writing bytecode, and half of a daemon's start is that.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q beetle tui
+if [ -n "$build" ]; then
+    # Compiles the tests once while the build ends, where each worker would do it for itself. What is wrong with them is
+    # told by the run.
+    .venv/bin/python -m pytest --collect-only -q >/dev/null 2>&1 || :
+    wait "$build" || { cat build/build.log >&2; exit 1; }
+    tail -1 build/build.log
+fi
+make_temporary 2048
 # More workers than cores: a test of the console waits for its terminal most of the time.
 workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 # A short folder: the path of a socket has 107 bytes at most.

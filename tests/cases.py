@@ -34,6 +34,12 @@ UPLOAD = {
 }
 PROPOSAL = {"proposal_id": "p1", "kind": "skill_edit", "target": WORD, "change": {"title": "T"}, "rationale": "shorter"}
 NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
+CAPTURED: Plain = {"host_session_id": WORD, "host_turn_index": 0, "role": "user", "content": f"the {WORD} secret"}
+EVENT: Plain = {"event_id": WORD, "session_id": WORD, "timestamp_ms": 1738281600000, "event_type": "user_message"}
+INGESTED: Plain = {"event": {**EVENT, "text": f"the {WORD} secret"}}
+BETWEEN: Plain = {"from_timestamp_ms": 0, "to_timestamp_ms": 1738281600000}
+HOST_KEY = base64.b64encode(bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")).decode()
+ENROLLED: Plain = {"host_pubkey_b64": HOST_KEY, "label": "laptop"}
 NOBODY = "nothing-of-this-name"
 NO_SNAPSHOT = "s-0000000000000000"
 
@@ -104,6 +110,9 @@ PREPARATIONS: Mapping[str, Preparation] = {
     ),
     "uploaded": Preparation("skill_registry.upload", UPLOAD),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
+    "captured": Preparation("turn.capture", CAPTURED),
+    "event": Preparation("event.ingest", INGESTED),
+    "host key": Preparation("host_key.enroll", ENROLLED),
     "device": Preparation("device.add", {"label": "a panel", "capabilities": ["recall"]}),
     "snapshot": Preparation("snapshot.create", {"label": "of a case"}),
     "chat taken out": Preparation("memory.export", CHAT, ("conversation",)),
@@ -396,6 +405,28 @@ CASES: tuple[Case, ...] = (
     # There is nothing to mend, so nothing changes: tests/governance/test_repair.py breaks things.
     Case("transcript.repair_safe", {}, ("conversation",), stranger=(Asked({}), Asked(TALK, "not_found")),
          quiet=(Asked({"dry_run": True}),)),
+    Case("turn.capture", CAPTURED, changes=True, says="words",
+         stranger=(Asked({**CAPTURED, "content": "another's words"}),),
+         wrong=(({**CAPTURED, "role": "robot"}, "role"), ({**CAPTURED, "host_turn_index": -1}, "host_turn_index"),
+                ({**CAPTURED, "host_turn_index": 2**63}, "host_turn_index"), ({**CAPTURED, "metadata": []}, "metadata"),
+                ({**CAPTURED, "host_session_id": "a\0b"}, "host_session_id"),
+                ({**CAPTURED, "host_pubkey_b64": HOST_KEY}, "host_signature_b64")),
+         over=(({**CAPTURED, "content": "x" * (2**18 + 1)}, "content"),)),
+    Case("host.coverage", {}, ("captured",), wrong=(({"limit": 0}, "limit"),)),
+    Case("host_key.enroll", ENROLLED, changes=True, who="operator",
+         wrong=(({**ENROLLED, "host_pubkey_b64": "AA=="}, "host_pubkey_b64"), ({"label": "x"}, "host_pubkey_b64"))),
+    Case("host_key.list", {}, ("host key",)),
+    Case("host_key.revoke", {"host_key": HOST_KEY}, ("host key",), changes=True, who="operator",
+         stranger=(Asked({"host_key": "0" * 16}, "not_found"),), quiet=(Asked({"host_key": "0" * 16}, "not_found"),)),
+    Case("event.ingest", INGESTED, changes=True, says="words",
+         stranger=(Asked({"event": {**EVENT, "text": "another's words"}}),),
+         wrong=(({"event": {**EVENT, "event_id": ""}}, "event.event_id"), ({}, "event"),
+                ({"event": {**EVENT, "session_id": ""}}, "event.session_id"),
+                ({"event": {**EVENT, "timestamp_ms": 2**60}}, "event.timestamp_ms"),
+                ({"event": {**EVENT, "event_type": "unspecified"}}, "event.event_type")),
+         over=(({"event": {**EVENT, "text": "x" * (2**18 + 1)}}, "event.text"),)),
+    Case("event.range", BETWEEN, ("event",), says="words", stranger=(Asked(BETWEEN),),
+         wrong=(({"from_timestamp_ms": 0}, "to_timestamp_ms"),)),
     # Over the socket nobody is the owner whom the configuration does not name.
     Case("private.list", {}, ("private record",), who="owner", stranger=(Asked({}, "forbidden"),)),
     Case("private.get", lambda got: {"record_id": got.record}, who="owner", says="words",

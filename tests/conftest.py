@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import resource
 import signal
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from beetle.runtime.host import passphrase
 
 HERE = Path(__file__).parent
 SLOWEST = 10
@@ -117,6 +120,19 @@ def read_budgets() -> dict[str, int]:
     return tomllib.loads((HERE / "budgets.toml").read_text())["seconds"]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def keys_at_once() -> Generator[None]:
+    """A key that scrypt makes of a passphrase takes a fifth of a second, which is what it is for. Of what this process
+    seals and opens itself it is made with less work; tests/runtime/test_passphrase.py has the real one."""
+
+    def quick(words: str, salt: bytes) -> bytes:
+        return hashlib.scrypt(words.encode(), salt=salt, n=2, r=1, p=1, dklen=passphrase.KEY_BYTES)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passphrase, "_key", quick)
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--budgets", action="store_true", help="fail when a suite takes longer than tests/budgets.toml allows"
@@ -128,6 +144,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Costs(config), "costs")
+    # Until all is collected, which makes hardly any garbage: a quarter of that work.
+    gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -139,4 +157,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: no collection of garbage has to look at a million objects of it again."""
+    gc.enable()
     gc.freeze()

@@ -11,12 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from beetle.cli.control import ALLOCATOR
 from beetle.client import Client
 
 ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "beetle"]
 
 
 class Daemon:
@@ -30,7 +31,7 @@ class Daemon:
         self.folder = Path(folder or self._made.name)  # type: ignore[union-attr]
         self.socket = str(self.folder / "b.sock")
         self.store = str(self.folder / "b.db")
-        self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or [sys.executable, "-m", "beetle"]
+        self.command = shlex.split(command or os.environ.get("BEETLE_COMMAND", "")) or COMMAND
         self.profile = profile
         self.checkout = checkout
         self.process: subprocess.Popen[bytes] | None = None
@@ -42,21 +43,21 @@ class Daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind(notify)
             options = ["--socket", self.socket, "--store", self.store, "--profile", self.profile]
-            log = open(self.folder / "log", "ab")  # noqa: SIM115 - the child keeps it
-            self.process = subprocess.Popen(
-                [*self.command, *options, "serve"],
-                cwd=self.checkout,
-                env={**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify},
-                stdout=log,
-                stderr=log,
-            )
-            log.close()
+            with open(self.folder / "log", "ab") as log:  # the child keeps it
+                self.process = self.spawn(
+                    [*options, "serve"], {**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify}, log
+                )
             child = os.pidfd_open(self.process.pid)
             ready, _, _ = select.select([listener, child], [], [], 60)
             os.close(child)
             os.unlink(notify)
             if listener not in ready:
                 raise RuntimeError((self.folder / "log").read_text())
+
+    def spawn(self, arguments: list[str], environment: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """A process of the command."""
+        command = [*self.command, *arguments]
+        return subprocess.Popen(command, cwd=self.checkout, env=environment, stdout=log, stderr=log)
 
     def client(self, **options: Any) -> Client:
         return Client(self.socket, **options)

@@ -67,7 +67,11 @@ EDGES: dict[str, tuple[str, str]] = {
         "store.baseline_index",
         "",
     ),
-    "beetle.__main__": ("cli deploy.frozen", "msgspec"),
+    # A host waits for it at every turn, so it imports next to nothing.
+    "beetle.hook": ("packed", ""),
+    "beetle.packed": ("", ""),
+    "beetle.hook_events": ("contracts hook", ""),
+    "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
@@ -83,7 +87,7 @@ PACKAGES = ("beetle", "beetle_tui")
 FILES = sorted(path for top, part in zip(TOPS, PACKAGES, strict=True) for path in (top / part).rglob("*.py"))
 IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py",)
 """The self-test imports every module of a list that the build wrote, to prove that the build has them all."""
-READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/")
+READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/", "beetle/hook.py")
 
 
 def module_of(path: Path) -> str:

@@ -42,7 +42,7 @@ from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES
 from beetle.runtime.pipeline.views import Viewer, withheld
 from beetle.store.engine import connection
 from beetle.transports import unix_socket
-from tests.running import Daemon
+from tests.forked import Daemon
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -37,6 +37,8 @@ def _own(name: str) -> Code:
         from beetle.cli import remembering as found
     elif name in ("import", "export"):
         from beetle.cli import importing as found
+    elif name == "capture":
+        from beetle.cli import capturing as found
     elif name == "doctor":
         from beetle.cli import doctor as found
     elif name == "help":
@@ -140,6 +142,13 @@ OWN: tuple[Command, ...] = (
            description="Take in files of other programs: conversations as evidence, facts as candidates that are\n"
            "judged as ever. The format is told from the content. The same file again changes nothing, and one\n"
            "that has grown adds what is new. Exit code 1 if some lines were not taken in; `beetle help import`."),
+    _named("capture", SHORT, "capture turns of coding agents, as they come or from their files",
+           "[--hook | --host HOST PATH] [OPTION]…",
+           ("beetle capture < turns.jsonl", "beetle capture --host claude-code SESSION.jsonl --watch",
+            "beetle capture --hook < hook.json"),
+           description="Capture turns as evidence, each once. Without --host the lines of stdin are requests of\n"
+           "turn.capture in JSON, and a line of JSON answers each. Running it again changes nothing. A line\n"
+           "that is broken is told and passed over; exit code 1 if there were such. `beetle help capture`."),
     _named("export", SHORT, "write conversations as JSON lines or Markdown", "[OPTION]…",
            ("beetle export --out memory.jsonl", "beetle export --format markdown --conversation telegram/42"),
            description="Write conversations as text, in the export view. `beetle import` takes JSON lines in again."),

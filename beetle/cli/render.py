@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from beetle.cli import (
+    render_capture,
     render_chains,
     render_console,
     render_continuity,
@@ -419,6 +420,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     PrivateGetReport: render_private.private_get,
     StoreVerifyReport: verify,
     HelloReport: hello,
+    **render_capture.RENDERERS,
     **render_chains.RENDERERS,
     **render_console.RENDERERS,
     **render_continuity.RENDERERS,

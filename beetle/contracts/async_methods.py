@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from typing import Literal, overload
 
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
+    from beetle.contracts.capture import (
+        HostCoverageReport,
+        HostCoverageRequest,
+        HostKeyEnrollRequest,
+        HostKeyListReport,
+        HostKeyListRequest,
+        HostKeyReport,
+        HostKeyRevokeRequest,
+        MemoryCaptureTurnReport,
+        MemoryCaptureTurnRequest,
+        ToolCallSummary,
+    )
     from beetle.contracts.chain_agents import (
         ChainAddAgentAliasRequest,
         ChainAddAgentKeyRequest,
@@ -107,6 +119,13 @@ if TYPE_CHECKING:
         TransportUpdateRequest,
     )
     from beetle.contracts.event_log import EventLogReadReport, EventLogReadRequest
+    from beetle.contracts.events import (
+        Event,
+        EventIngestReport,
+        EventIngestRequest,
+        EventRangeReport,
+        EventRangeRequest,
+    )
     from beetle.contracts.evolve import (
         EvolveListReport,
         EvolveListRequest,
@@ -4357,6 +4376,361 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("transcript.repair_safe", "conversation", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def capture_turn(self, request: MemoryCaptureTurnRequest, /) -> MemoryCaptureTurnReport: ...
+        @overload
+        async def capture_turn(
+            self,
+            /,
+            *,
+            host_session_id: str,
+            host_turn_index: int,
+            role: Literal["user", "assistant", "tool_use", "tool_result", "system", "other"],
+            content: str,
+            host_kind: str | None = None,
+            host_version: str | None = None,
+            tool_calls: Sequence[ToolCallSummary | Mapping[str, Any]] | None = None,
+            timestamp_iso: datetime | str | None = None,
+            host_signature_b64: str | None = None,
+            host_pubkey_b64: str | None = None,
+            namespace: str | None = None,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> MemoryCaptureTurnReport: ...
+        @overload
+        async def capture_turn(
+            self,
+            host_session_id: str,
+            /,
+            *,
+            host_turn_index: int,
+            role: Literal["user", "assistant", "tool_use", "tool_result", "system", "other"],
+            content: str,
+            host_kind: str | None = None,
+            host_version: str | None = None,
+            tool_calls: Sequence[ToolCallSummary | Mapping[str, Any]] | None = None,
+            timestamp_iso: datetime | str | None = None,
+            host_signature_b64: str | None = None,
+            host_pubkey_b64: str | None = None,
+            namespace: str | None = None,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> MemoryCaptureTurnReport: ...
+
+    async def capture_turn(
+        self, request: MemoryCaptureTurnRequest | str | None = None, /, **fields: Any
+    ) -> MemoryCaptureTurnReport:
+        """Keep one turn of a host's session as evidence, once: (host_session_id, host_turn_index) names it.
+
+        The session is a conversation whose channel is `host_kind`.
+
+        Args:
+            host_session_id: the host's id of the session; the same for all of its turns (required; at least 1
+                character; at most 256 characters; no control characters).
+            host_turn_index: number of the turn in its session, from 0; any order, gaps allowed (required; at least
+                0; at most 9,223,372,036,854,775,807).
+            role: who speaks (required).
+            content: the text; stored byte for byte, may be empty (required; at most the profile's
+                message_content_bytes).
+            host_kind: what the host is; default: `unknown` (default None; at least 1 character; at most 256
+                characters; no control characters).
+            host_version: version of the host (default None; at most 256 characters; no control characters).
+            tool_calls: tools that the turn calls, in order (default None; at most 128 items).
+            timestamp_iso: when the turn was; default: now (default None).
+            host_signature_b64: Ed25519 signature of session, index in decimal, role and content, joined by one zero
+                byte (default None; at least 1 character; at most 256 characters; no control characters).
+            host_pubkey_b64: the enrolled key of the signature, 32 bytes; with it or not at all (default None; at
+                least 1 character; at most 256 characters; no control characters).
+            namespace: label of the turn, such as `team/api`; never a memory space (default None; at least 1
+                character; at most 512 characters; no control characters).
+            metadata: values that the host keeps with the turn, any JSON object of 65,536 bytes at most (default
+                None).
+
+        Returns:
+            `memory_id` is the ref of the turn's message. `dedup_hit`: the turn was there already, and nothing was
+                written. `content_mismatch`: the turn that is there has another role, content or tool calls; the
+                first ones stay. It is false where the caller may not see them. `memory_deleted`: the content of the
+                turn was deleted, and stays so. `elapsed_ms` is the time that the runtime took.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `capture`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("turn.capture", "host_session_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def host_coverage(self, request: HostCoverageRequest, /) -> HostCoverageReport: ...
+        @overload
+        async def host_coverage(
+            self,
+            /,
+            *,
+            host_kind: str | None = None,
+            host_session_id: str | None = None,
+            limit: int = 50,
+        ) -> HostCoverageReport: ...
+        @overload
+        async def host_coverage(
+            self,
+            host_kind: str | None,
+            /,
+            *,
+            host_session_id: str | None = None,
+            limit: int = 50,
+        ) -> HostCoverageReport: ...
+
+    async def host_coverage(
+        self, request: HostCoverageRequest | str | None | None = None, /, **fields: Any
+    ) -> HostCoverageReport:
+        """Report what each host has captured: turns, gaps, duplicates, signatures, versions.
+
+        Args:
+            host_kind: this host kind only (default None; at least 1 character; at most 256 characters; no control
+                characters).
+            host_session_id: this session only (default None; at least 1 character; at most 256 characters; no
+                control characters).
+            limit: most sessions with gaps to list (default 50; at least 1; clipped at the profile's page_limit).
+
+        Returns:
+            `hosts` by host kind; `incomplete` are the sessions with the most gaps; `has_more`: there are more of
+                those.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `capture`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("host.coverage", "host_kind", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def enroll_host_key(self, request: HostKeyEnrollRequest, /) -> HostKeyReport: ...
+        @overload
+        async def enroll_host_key(
+            self,
+            /,
+            *,
+            host_pubkey_b64: str,
+            label: str,
+            host_kind: str | None = None,
+        ) -> HostKeyReport: ...
+        @overload
+        async def enroll_host_key(
+            self,
+            host_pubkey_b64: str,
+            /,
+            *,
+            label: str,
+            host_kind: str | None = None,
+        ) -> HostKeyReport: ...
+
+    async def enroll_host_key(
+        self, request: HostKeyEnrollRequest | str | None = None, /, **fields: Any
+    ) -> HostKeyReport:
+        """Let a host sign the turns that it captures into this memory space.
+
+        Args:
+            host_pubkey_b64: the Ed25519 public key: 32 bytes in padded base64 (required; at least 1 character; at
+                most 256 characters; no control characters).
+            label: what people call the host (required; at least 1 character; at most 256 characters; no control
+                characters).
+            host_kind: the key signs turns of this host kind only (default None; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            The key as it is now; `changed` in `lifecycle` says whether anything was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("host_key.enroll", "host_pubkey_b64", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def revoke_host_key(self, request: HostKeyRevokeRequest, /) -> HostKeyReport: ...
+        @overload
+        async def revoke_host_key(
+            self,
+            /,
+            *,
+            host_key: str,
+        ) -> HostKeyReport: ...
+        @overload
+        async def revoke_host_key(
+            self,
+            host_key: str,
+            /,
+        ) -> HostKeyReport: ...
+
+    async def revoke_host_key(
+        self, request: HostKeyRevokeRequest | str | None = None, /, **fields: Any
+    ) -> HostKeyReport:
+        """Refuse what a key signs from now on; turns that it signed stay.
+
+        A revoked key is never enrolled again.
+
+        Args:
+            host_key: the key's fingerprint, or the key in base64 (required; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            The key as it is now; `changed` in `lifecycle` says whether anything was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("host_key.revoke", "host_key", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def list_host_keys(self, request: HostKeyListRequest, /) -> HostKeyListReport: ...
+        @overload
+        async def list_host_keys(
+            self,
+            /,
+            *,
+            host_kind: str | None = None,
+            include_revoked: bool = True,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> HostKeyListReport: ...
+        @overload
+        async def list_host_keys(
+            self,
+            host_kind: str | None,
+            /,
+            *,
+            include_revoked: bool = True,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> HostKeyListReport: ...
+
+    async def list_host_keys(
+        self, request: HostKeyListRequest | str | None | None = None, /, **fields: Any
+    ) -> HostKeyListReport:
+        """List the keys of capturing hosts, in the order in which they were added.
+
+        Args:
+            host_kind: keys that sign turns of this host kind (default None; at least 1 character; at most 256
+                characters; no control characters).
+            include_revoked: also revoked keys (default True).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of keys.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `host_key`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("host_key.list", "host_kind", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def ingest_event(self, request: EventIngestRequest, /) -> EventIngestReport: ...
+        @overload
+        async def ingest_event(
+            self,
+            /,
+            *,
+            event: Event | Mapping[str, Any],
+        ) -> EventIngestReport: ...
+        @overload
+        async def ingest_event(
+            self,
+            event: Event | Mapping[str, Any],
+            /,
+        ) -> EventIngestReport: ...
+
+    async def ingest_event(
+        self, request: EventIngestRequest | Event | Mapping[str, Any] | None = None, /, **fields: Any
+    ) -> EventIngestReport:
+        """Keep one event as evidence, once: what its id names already stays as it came first.
+
+        Args:
+            event: the event (required).
+
+        Returns:
+            `created` false: an event of this id was there already, and nothing was written.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("event.ingest", "event", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def event_range(self, request: EventRangeRequest, /) -> EventRangeReport: ...
+        @overload
+        async def event_range(
+            self,
+            /,
+            *,
+            from_timestamp_ms: int,
+            to_timestamp_ms: int,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventRangeReport: ...
+        @overload
+        async def event_range(
+            self,
+            from_timestamp_ms: int,
+            /,
+            *,
+            to_timestamp_ms: int,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> EventRangeReport: ...
+
+    async def event_range(self, request: EventRangeRequest | int | None = None, /, **fields: Any) -> EventRangeReport:
+        """Read what was said between two times, in the order of (timestamp_ms, event_id); both ends are included.
+
+        Turns that came in by other ways are events too: their ids are refs. They stand before ingested events of the
+        same millisecond.
+
+        Args:
+            from_timestamp_ms: from then on, milliseconds since the epoch (required; at least -62,135,596,800,000;
+                at most 253,402,300,799,999).
+            to_timestamp_ms: until then, included (required; at least -62,135,596,800,000; at most
+                253,402,300,799,999).
+            limit: maximum number; 0 or less: 50 (default 50; clipped at the profile's page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            A page of events in order of time.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("event.range", "from_timestamp_ms", request, fields)
 
     if TYPE_CHECKING:
 

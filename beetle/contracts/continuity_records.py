@@ -24,7 +24,7 @@ from beetle.contracts.governance import (
 )
 from beetle.contracts.private import PrivatePlane, PrivatePrivacy
 from beetle.contracts.skills import SkillName, SkillSummary, SkillText, SkillTitle, SkillTopic
-from beetle.contracts.transcript import ActorAttribution, HostOpaqueRef, RefView, StoredRole
+from beetle.contracts.transcript import ActorAttribution, EventType, HostOpaqueRef, RefView, StoredRole
 
 FIRST_US = -62_135_596_800_000_000
 LAST_US = 253_402_300_799_999_999
@@ -60,7 +60,8 @@ Source = RefText | Here | OfFact
 class MessageRecord(Part, frozen=True, kw_only=True):
     """A message. What is imported is live and has its content; a fingerprint also tells of what is not.
 
-    `tools` is what `tool_parts.tail_of` makes of its tool calls and result; absent without any.
+    `tools` is what `tool_parts.tail_of` makes of its tool calls and result; absent without any. `event_type` is of an
+    event.
     """
 
     message_id: Id
@@ -71,6 +72,7 @@ class MessageRecord(Part, frozen=True, kw_only=True):
     state: Literal["live", "masked", "deleted"] = "live"
     actor: ActorAttribution | None = None
     tools: Content | UnsetType = UNSET
+    event_type: EventType | UnsetType = UNSET
 
 
 class AttrRecord(Part, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from beetle.contracts import (
     agent_skills,
+    capture,
     chain_agents,
     chain_writes,
     chains,
@@ -14,6 +15,7 @@ from beetle.contracts import (
     control,
     devices,
     event_log,
+    events,
     evolve,
     forgetting,
     governance,
@@ -55,6 +57,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *chain_agents.OPERATIONS,
     *transcript.OPERATIONS,
     *transcript_repair.OPERATIONS,
+    *capture.OPERATIONS,
+    *events.OPERATIONS,
     *private.OPERATIONS,
     *evolve.OPERATIONS,
     *console.OPERATIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -35,6 +35,13 @@ from beetle.contracts.operation import TRANSCRIPT, Operation
 
 Role = Literal["user", "assistant", "system", "tool"]
 StoredRole = Literal["user", "assistant", "system", "tool", "tool_use", "tool_result", "other"]
+EventType = Literal[
+    "session_start", "user_message", "assistant_message", "tool_result", "assistant_stop", "subagent_start",
+    "subagent_stop", "session_end",
+]  # fmt: skip
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+"""In the order of their numbers, which stand in the store and in protocols; the first is 1."""
+EVENT_NUMBERS = range(1, len(EVENT_TYPES) + 1)
 RefView = Literal["host_ui", "model_context", "operator_audit", "export"]
 ViewArg = Annotated[ViewName, Meta(description="view that filters the report; one that the caller is allowed to use")]
 Query = Annotated[
@@ -213,7 +220,8 @@ class ToolResultView(Piece, frozen=True, kw_only=True):
 class TranscriptMessage(Piece, frozen=True, kw_only=True):
     """A message in a report: `content` where the view may see it, else `redacted`.
 
-    `tool_calls` and `tool_result` are there where the message has them and its content is shown. `state`, `digest` and
+    `tool_calls` and `tool_result` are there where the message has them and its content is shown, `event_type` where it
+    was ingested as an event. `state`, `digest` and
     `deletion` are what the gate decides with; it takes `digest` and `deletion` out again.
     """
 
@@ -226,6 +234,7 @@ class TranscriptMessage(Piece, frozen=True, kw_only=True):
     content: Evidence[str | UnsetType] = UNSET
     tool_calls: Evidence[tuple[ToolCallView, ...] | UnsetType] = UNSET
     tool_result: Evidence[ToolResultView | UnsetType] = UNSET
+    event_type: Open[EventType | UnsetType] = UNSET
     redacted: Open[Redacted | UnsetType] = UNSET
     length: Evidence[int | UnsetType] = UNSET
     digest: Evidence[str | UnsetType] = UNSET

@@ -12,6 +12,8 @@ Format = Literal[
     "memory-md", "basic-memory", "mem0", "mcp-memory", "mentisdb",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
+HOSTS: dict[str, Format] = {"claude-code": "claude-code", "codex": "codex", "gemini": "gemini"}
+"""Hosts whose own transcript files can be captured, and the format of those."""
 ExportFormat = Literal["jsonl", "markdown"]
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 Visible = Literal["shared", "private"]

@@ -72,14 +72,15 @@ NO_TOOLS: frozenset[str] = frozenset({
     "transfer.begin", "transfer.put", "transfer.get",  # and the pieces in which they come
     "chain.export",  # for whoever verifies a chain: a model reads with mentisdb_traverse_thoughts
     "device.add", "device.rotate_key",  # their answer is a key, which no model is to hold
+    "host_key.enroll", "host_key.revoke",  # whose signatures count is for people to say
     "harness.run",  # for whoever develops
 })  # fmt: skip
 
 DESTRUCTIVE: frozenset[str] = frozenset({
     "memory.forget", "skill.delete", "tool_registry.delete", "long_term.mutate", "transcript.lifecycle",
     "private.delete", "evolve.submit", "device.update", "device.remove", "transport.update", "memory.recover",
-    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew", "chain.lifecycle", "chain.revoke_agent_key",
-    "chain.disable_agent", "skill_registry.revoke",
+    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew", "chain.lifecycle",
+    "chain.revoke_agent_key", "chain.disable_agent", "skill_registry.revoke",
 })  # fmt: skip
 ADDING: frozenset[str] = frozenset({
     "memory.write", "memory.remember", "memory.maintain", "memory.finalize_turn", "memory.feedback", "skill.edit",
@@ -87,13 +88,14 @@ ADDING: frozenset[str] = frozenset({
     "evolve.propose", "snapshot.create", "turn.capture", "governance.decide", "chain.bootstrap", "chain.append",
     "chain.append_retrospective", "chain.branch", "chain.upsert_agent", "chain.set_agent_description",
     "chain.add_agent_alias", "chain.add_agent_key",
-    "skill_registry.upload", "skill_registry.deprecate",
+    "skill_registry.upload", "skill_registry.deprecate", "event.ingest",
 })  # fmt: skip
 """Writes that take nothing away: every revision is kept. What is in neither list is called destructive."""
 REPEATABLE: frozenset[str] = frozenset({
     "skill.set_enabled", "skill.delete", "tool_registry.upsert", "tool_registry.delete", "transcript.commit",
     "transcript.lifecycle", "transcript.repair_safe", "long_term.policy", "device.update", "device.remove",
     "transport.update", "turn.capture", "memory.forget", "memory.write", "chain.bootstrap", "chain.lifecycle",
+    "event.ingest",
     "chain.upsert_agent", "chain.set_agent_description", "chain.add_agent_alias", "chain.revoke_agent_key",
     "chain.disable_agent",
     "skill_registry.deprecate", "skill_registry.revoke",
@@ -172,7 +174,8 @@ DESCRIPTIONS: Mapping[str, str] = {
         "triggers, warnings) or JSON. Each upload is a new version, which is never changed. No secrets."
     ),
     "memory_capture_turn": (
-        "Keep one turn of this conversation as evidence: what was said, by whom, when. Facts can rest on it later."
+        "Keep one turn of this conversation as evidence: what was said, by whom, when. Facts can rest on it later. "
+        "Number the turns of a session from 0 and give each once: the same number again changes nothing."
     ),
 }  # fmt: skip
 

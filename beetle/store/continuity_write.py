@@ -13,6 +13,7 @@ from beetle.contracts.continuity_records import FactRecord, RegistryRecord, Skil
 from beetle.store import long_term, skill_registry, skills, tool_registries
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.writer import WriteTransaction
+from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.long_term import FactRow
 from beetle.store.skills import RevisionRow, SkillRow
 from beetle.store.tool_registries import RegistryRow, ToolRow
@@ -38,7 +39,7 @@ LOOSEN_SQL = "UPDATE derived_ref SET turn = NULL WHERE derived_ref = ?"
 FASTEN_SQL = "UPDATE derived_ref SET turn = ? WHERE derived_ref = ?"
 IN_CONVERSATION = "(SELECT turn FROM turn WHERE conversation = ?1)"
 CONVERSATION_SQLS = tuple(
-    sql.replace("@TURNS", IN_CONVERSATION)
+    sql.replace("@TURNS", IN_CONVERSATION).replace("@MS", MS_OF_MESSAGE)
     for sql in (
         "DELETE FROM tool_brief WHERE tool_observation IN ("
         "SELECT tool_observation FROM tool_observation WHERE turn IN @TURNS)",
@@ -47,6 +48,13 @@ CONVERSATION_SQLS = tuple(
         "DELETE FROM host_ref WHERE turn IN @TURNS",
         "DELETE FROM attr WHERE turn IN @TURNS",
         "DELETE FROM body WHERE message IN (SELECT message FROM message WHERE turn IN @TURNS)",
+        "DELETE FROM captured_turn WHERE turn IN @TURNS",
+        "DELETE FROM event WHERE (space, at_ms, event_id, message) IN ("
+        "SELECT c.space, @MS, '', m.message FROM conversation c "
+        "JOIN message m ON m.conversation = c.conversation WHERE c.conversation = ?1)",
+        "DELETE FROM event WHERE (space, at_ms, event_id, message) IN ("
+        "SELECT c.space, @MS, m.message_id, m.message FROM conversation c "
+        "JOIN message m ON m.conversation = c.conversation WHERE c.conversation = ?1)",
         "DELETE FROM message WHERE conversation = ?1",
         "DELETE FROM conversation_speaker WHERE conversation = ?1",
         "DELETE FROM maintained WHERE conversation = ?1",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import apsw
 
 from beetle.contracts.errors import Conflict
-from beetle.store import turn_seals
+from beetle.store import events, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
 
 
@@ -27,6 +27,7 @@ class PreparedMessage(NamedTuple):
     digest: bytes
     actor: tuple[str | None, ...]
     fields: tuple[str, str, str] | None
+    event_type: int | None = None
 
 
 class PreparedRef(NamedTuple):
@@ -56,6 +57,8 @@ class PreparedTurn(NamedTuple):
     attrs: tuple[PreparedAttr, ...]
 
 
+EVENT_DOOR = "event"
+"""The door whose messages have ids of their own in the space."""
 SPACE_NAMES_SQL = "SELECT memory_space_id FROM space ORDER BY space"
 SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
 NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
@@ -77,9 +80,9 @@ NEW_TURN_SQL = """
 INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_MESSAGE_SQL = """
-INSERT INTO message (turn, conversation, position, ordinal, message_id, role, at, visibility, length, digest,
-  speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO message (turn, conversation, position, ordinal, message_id, role, event_type, at, visibility, length,
+  digest, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
 NEW_SPEAKER_SQL = "INSERT OR IGNORE INTO conversation_speaker (conversation, visibility, speaker) VALUES (?, ?, ?)"
@@ -170,8 +173,8 @@ def add_turn(
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
         row = (
-            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.at,
-            message.visibility, message.length, message.digest, *message.actor,
+            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.event_type,
+            message.at, message.visibility, message.length, message.digest, *message.actor,
         )  # fmt: skip
         try:
             message_key = tx.insert(NEW_MESSAGE_SQL, *row)
@@ -185,6 +188,7 @@ def add_turn(
                 message_id=message.message_id,
             ) from None
         tx.run(NEW_BODY_SQL, message_key, message.content)
+        events.add(tx, conversation, message_key, message.at, message.message_id if door == EVENT_DOOR else "")
         written.append((message_key, message))
     for position, ref in enumerate(turn.refs):
         host_ref = tx.insert(NEW_REF_SQL, key, position, ref.kind, ref.ref_id, ref.relation, ref.visibility)
@@ -203,8 +207,8 @@ def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, no
         return None
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages + 1
     messages = [
-        (conversation, position, ordinal + position, each.message_id, each.role, None, each.at, each.visibility, "live",
-         each.length, each.digest, *each.actor, None)
+        (conversation, position, ordinal + position, each.message_id, each.role, each.event_type, each.at,
+         each.visibility, "live", each.length, each.digest, *each.actor, None)
         for position, each in enumerate(turn.messages)
     ]  # fmt: skip
     refs = [(at, ref.kind, ref.ref_id, ref.relation, ref.visibility, ref.label) for at, ref in enumerate(turn.refs)]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from beetle.store.engine.transaction import Reading
+from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.sight import Sight
 from beetle.store.verify import Finding
@@ -78,6 +79,18 @@ SELECT DISTINCT conversation FROM (
   )
 ) LIMIT 100
 """
+# What an event is called is its message's id, so that a row that was changed by hand is found.
+ASTRAY_SQL = f"""
+SELECT m.message, 'is not in the index by time' FROM message m JOIN conversation c ON c.conversation = m.conversation
+WHERE NOT EXISTS (
+  SELECT 1 FROM event e WHERE e.space = c.space AND e.at_ms = {MS_OF_MESSAGE} AND e.event_id IN ('', m.message_id)
+    AND e.message = m.message)
+UNION ALL
+SELECT e.message, 'stands at a wrong place in the index by time' FROM event e
+LEFT JOIN message m ON m.message = e.message LEFT JOIN conversation c ON c.conversation = m.conversation
+WHERE m.message IS NULL OR c.space IS NOT e.space OR e.at_ms <> {MS_OF_MESSAGE} OR e.event_id NOT IN ('', m.message_id)
+LIMIT 100
+"""  # noqa: S608 - our own text
 COUNTS_SQL = """
 SELECT json_object(
   'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
@@ -129,6 +142,12 @@ def speakers(tx: Reading) -> Iterator[Finding]:
     """Conversations whose list of speakers is not that of their live messages."""
     for (conversation,) in tx.rows(SPEAKERS_SQL):
         yield Finding("evidence", f"conversation {conversation}", "its speakers are not those of its live messages")
+
+
+def events(tx: Reading) -> Iterator[Finding]:
+    """Messages that lack their place in the order of time, and places without their message."""
+    for message, problem in tx.rows(ASTRAY_SQL):
+        yield Finding("evidence", f"event of message {message}", problem)
 
 
 def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:

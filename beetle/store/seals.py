@@ -39,6 +39,7 @@ UNSEALED: Mapping[str, str] = {
     "conversation_speaker": "follows from the live messages, and is compared with them",
     "event_log": "chained by its hashes, and its head is signed",
     "event_place": "follows from the event log, and is compared with it",
+    "event": "follows from the messages, and is compared with them",
     "recall_index": "follows from what it indexes, and is compared with that",
     "row_seal": "compared with the rows that it seals",
     "table_seal": "holds its own seal",

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, cast
 from beetle.contracts.codec import UNSET, fields_of, format_us
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
+    EVENT_NUMBERS,
+    EVENT_TYPES,
     ActorView,
     AttrView,
     ConversationSummary,
@@ -50,7 +52,7 @@ SIZES_BACK_SQL = SIZE_COLUMNS + "DESC LIMIT ?"
 MESSAGES_SQL = """
 SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.length, m.digest,
   t.committed_at, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
-  b.content, l.at, l.principal
+  b.content, l.at, l.principal, m.event_type
 FROM turn t
 JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
@@ -152,7 +154,7 @@ def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
 
 def _message(proof: Proof, *row: Any) -> TranscriptMessage:
     message, message_id, role, at, visibility, state, length, digest, committed_at, *rest = row
-    *actor, content, deleted_at, deleted_by = rest
+    *actor, content, deleted_at, deleted_by, event_type = rest
     shown, sound = proof((message, committed_at), digest, content)
     said, (calls, result) = _parted(content, length) if sound else (None, ((), None))
     deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
@@ -166,6 +168,7 @@ def _message(proof: Proof, *row: Any) -> TranscriptMessage:
         content=UNSET if said is None else said,
         tool_calls=tuple(ToolCallView(**fields_of(each)) for each in calls) or UNSET,
         tool_result=UNSET if result is None else ToolResultView(**fields_of(result)),
+        event_type=EVENT_TYPES[event_type - 1] if event_type in EVENT_NUMBERS else UNSET,
         length=length,
         digest=shown,
         deletion=deletion,

@@ -22,7 +22,8 @@ from beetle.store import jobs
 from tests.adversary.test_damaged_text import OWN, READS, REFS
 from tests.building import CONVERSATION, Plain, candidate, candidates, message, skill, step, talk, turn, write
 from tests.conformance.doors import PROFILE
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 
 SECOND = 1_000_000
 YEAR = 31_557_600 * SECOND

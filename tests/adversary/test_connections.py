@@ -14,7 +14,7 @@ import pytest
 from beetle.__main__ import main
 from beetle.cli import control, session
 from tests.adversary.neighbours import AGENT, PRINCIPALS, READER, STRANGER, THIRD, frame, many_as, told, unfinished
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.transports.conftest import Peer, turn
 from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
 

@@ -64,6 +64,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for action, index in (("mask", 0), ("erase", 1)):
             memory.call("chain.lifecycle", {"chain_key": "c", "action": action, "indexes": [index], "reason": "r"})
         memory.call("chain.append", {**written, "content": "three"})
+        captured = {"host_session_id": "s", "host_turn_index": 0, "role": "user", "content": "the kiln is hot"}
+        memory.call("turn.capture", captured)
+        enrolled = {"host_pubkey_b64": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "label": "laptop"}
+        memory.call("host_key.enroll", enrolled)
     connection = apsw.Connection(str(path))
     names = [name for (name,) in connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB ?",

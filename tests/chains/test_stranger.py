@@ -14,8 +14,9 @@ import pytest
 
 from beetle.__main__ import main
 from beetle.mcp.tools import Tools
+from tests.forked import Daemon
 from tests.mcp.test_official_client import Session, drive
-from tests.running import ROOT, Daemon
+from tests.running import ROOT
 
 PROFILE = "profile-linux-device-standalone-memory"
 VERIFIER = Path(__file__).parent / "verify_chain.js"

@@ -28,6 +28,7 @@ from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Budgets, load_profile
 from beetle.runtime.pipeline.invocation import Outcome
 from beetle.sdk import MemoryRuntime
+from tests import forked
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "beetle")
@@ -377,26 +378,26 @@ class CommandLine(Socket):
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Answer:
-        command = [*self.daemon.command, f"--socket={self.daemon.socket}", "--json", "call", op, "-"]
+        words = [f"--socket={self.daemon.socket}", "--json", "call", op, "-"]
         for field, value in self.wire_scope(scope).items():
-            command.append(f"{SCOPE_FLAGS[field]}={value}")
+            words.append(f"{SCOPE_FLAGS[field]}={value}")
         if idempotency_key is not None:
-            command += [f"--idempotency-key={idempotency_key}"]
+            words += [f"--idempotency-key={idempotency_key}"]
         if deadline_ms is not None:
-            command += ["--deadline-ms", str(deadline_ms)]
-        done = subprocess.run(
-            command,
-            cwd=REPOSITORY,
-            env=self.daemon.env,
-            input=json.dumps({} if args is None else args, default=as_text),
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_S,
-        )
+            words += ["--deadline-ms", str(deadline_ms)]
+        done = self._run(words, json.dumps({} if args is None else args, default=as_text))
         if done.returncode == 0:
             assert done.stderr == "", done.stderr
             return Answer(json.loads(done.stdout), None)
         raise self._error(done)
+
+    def _run(self, words: list[str], given: str) -> subprocess.CompletedProcess[str]:
+        if self.daemon.command == COMMAND:
+            return forked.run_text(words, given=given, env=self.daemon.env, timeout=ANSWER_S)
+        command, env = [*self.daemon.command, *words], self.daemon.env
+        return subprocess.run(
+            command, cwd=REPOSITORY, env=env, input=given, capture_output=True, text=True, timeout=ANSWER_S
+        )
 
     def _error(self, done: subprocess.CompletedProcess[str]) -> BeetleError:
         told = json.loads(done.stderr)["error"]

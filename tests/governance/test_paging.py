@@ -32,7 +32,7 @@ from tests.transports.serving import Served, open_folder
 
 ROOT = Path(__file__).parents[2]
 SOCKET_VIEWS: tuple[ViewName, ...] = ("host_ui", "model_context", "operator_audit", "export")
-SMALL = 3_000
+SMALL = 1_200
 FULL = 100_000
 PASSES = 2
 

@@ -109,6 +109,10 @@ def recalled(stage: str, view: str, own: bool) -> set[str]:
 # What is asked, and what it may show.
 
 
+HOUR = {"from_timestamp_ms": 1714557600000, "to_timestamp_ms": 1714561199999}
+"""In which what is said was said."""
+
+
 class Cell(NamedTuple):
     """One request: `shows` is what must stand in its report, to the letter; None where it is to be refused.
 
@@ -161,6 +165,8 @@ def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
         searched = found_by_words(stage, view, own) if may and view in SEARCHED else None
         beside = frozenset(canary(f"said {kind}") for kind in KINDS if sees_message(kind, stage, view, own))
         yield Cell("transcript.search", {"query": QUERY, "view": view, "limit": 50}, searched, beside)
+    labels = {canary(f"label {kind}") for kind in KINDS}
+    yield Cell("event.range", HOUR, turns_show(stage, asker.view, own) - labels)
     exports = "export" in asker.caller.views
     yield Cell("transcript.export", where, turns_show(stage, "export", own) if exports else None)
     whole = turns_show(stage, "export", own, True) if exports and "raw_owner" in asker.caller.views else None
@@ -317,6 +323,10 @@ def written_cells() -> Iterator[Cell]:
         said.append(turn(f"t-{kind}", one, at=f"2024-05-01T10:0{minute}:00Z", host_refs=[label]))
     yield Cell("transcript.commit", talk(*said), set())
     yield Cell("memory.finalize_turn", {"conversation": CONVERSATION, "turn": said[0]}, set())
+    captured = {"host_session_id": "s", "host_turn_index": 0, "role": "user", "content": canary("waiting")}
+    yield Cell("turn.capture", {**captured, "metadata": {"agent_id": canary("waiting")}}, None)
+    event = {"event_id": canary("waiting"), "session_id": "s", "timestamp_ms": 2**60, "event_type": "user_message"}
+    yield Cell("event.ingest", {"event": {**event, "text": canary("waiting")}}, None)
     again = candidate("again", canary("fact shared"), topic="topic of fact shared")
     yield Cell("memory.write", candidates(again), set())
     change = {"kind": "skill_edit", "target": WORD, "change": {"title": canary("waiting")}, "rationale": "r"}

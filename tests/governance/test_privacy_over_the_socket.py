@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +13,12 @@ import pytest
 from beetle.client import Client
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import BeetleError
+from tests import forked
 from tests.conformance.doors import as_text, plain
+from tests.forked import Daemon
 from tests.governance import exports as exported
 from tests.governance.material import ASKERS, OWNER, STAGES, Store
 from tests.governance.test_privacy_matrix import Cell, cells, short, words_in
-from tests.running import ROOT, Daemon
 
 Told = tuple[bool, str, str]
 """Whether it was answered, the report, and what an error says."""
@@ -34,8 +33,8 @@ def by_client(client: Client, cell: Cell) -> Told:
 
 def by_command(path: str, cell: Cell) -> Told:
     args = json.dumps(cell.args, default=as_text)
-    command = [sys.executable, "-m", "beetle", "--socket", path, "--json", "--owner", OWNER, "call", cell.op, "-"]
-    done = subprocess.run(command, cwd=ROOT, input=args, capture_output=True, text=True, timeout=60)
+    words = ["--socket", path, "--json", "--owner", OWNER, "call", cell.op, "-"]
+    done = forked.run_text(words, given=args)
     return done.returncode == 0, done.stdout, done.stderr
 
 

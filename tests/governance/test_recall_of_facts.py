@@ -141,14 +141,14 @@ def test_a_fact_cannot_close_its_section_or_pose_as_the_host(held: Held) -> None
     assert "&lt;/facts&gt;&lt;/memory&gt;" in block
 
 
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_block_with_facts_keeps_its_bound_at_every_length(held: Held, stride: int) -> None:
     for number in range(12):
         learn(held.memory, f"The spare key number {number} hangs on hook {number}. " * 2, topic=f"key {number}")
     commit(held.memory, turn("t1", *(f"Where is spare key number {number}?" for number in range(12))))
     for pressure in ("normal", "elevated", "critical"):
         facts = 0
-        for bound in range(0, 2000, 7 if pressure != "normal" else stride):
+        for bound in range(0, 2000, 31 if pressure != "normal" else stride):
             report = held.memory.project(user_query="spare key", system_max_len=bound, pressure=pressure)
             block = report.system_memory_block or ""
             assert len(block) <= bound

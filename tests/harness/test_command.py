@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+from tests import forked
 from tests.harness.recorded import RECALL, WRITE, fixture, works, write
 
 ROOT = Path(__file__).parents[2]
 
 
 def beetle(folder: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "beetle", f"--store={folder / 'beetle.db'}", "--profile=dev-full", *words]
+    typed = [f"--store={folder / 'beetle.db'}", "--profile=dev-full", *words]
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, timeout=120, env=env)
+    return forked.run_text(typed, given=text, cwd=folder, timeout=120, env=env)
 
 
 def test_a_run_that_passes_ends_with_0_and_one_that_does_not_with_9(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.__main__ import main
 from beetle.client import Client
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 
 SAMPLES = Path(__file__).parent / "samples"
 

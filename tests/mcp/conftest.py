@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.forked import Daemon
 from tests.mcp.host import Host
-from tests.running import Daemon
 
 PROFILE = "profile-linux-device-standalone-memory"
 KITCHEN = {

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Daemon
 from tests.mcp.conftest import KITCHEN, PROFILE
 from tests.mcp.host import ROOT, Host, text_of
-from tests.running import Daemon
 from tests.transports.standin import Far, Scripted, serve_well
 
 

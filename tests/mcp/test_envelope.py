@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Daemon
 from tests.mcp.host import Host, text_of
-from tests.running import Daemon
 
 NEW = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"

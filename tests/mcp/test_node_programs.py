@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.building import Plain
+from tests.forked import Daemon
 from tests.mcp.arguments import ERRORS, arguments_of, in_order, prepared
 from tests.mcp.bridge import Bridge
 from tests.mcp.host import ROOT
-from tests.running import Daemon
 
 INSPECTOR = "@modelcontextprotocol/inspector"
 CONFORMANCE = "@modelcontextprotocol/conformance"

@@ -17,9 +17,9 @@ from beetle.contracts.names import VIEW_NAMES
 from beetle.mcp.tools import Tools
 from beetle.sdk import MemoryRuntime
 from tests.cases import Prepared
+from tests.forked import Daemon
 from tests.mcp.arguments import ERRORS, OWNERS, arguments_of, in_order, prepared
 from tests.mcp.host import ROOT
-from tests.running import Daemon
 
 pytest.importorskip("mcp", reason="the official client is in the dev extra: pip install 'mcp>=2.0'")
 

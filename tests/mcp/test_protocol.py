@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Daemon
 from tests.mcp.host import LATEST, Host, text_of
-from tests.running import Daemon
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 FOUR_MIB = 4 * 1024 * 1024

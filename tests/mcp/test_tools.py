@@ -10,8 +10,8 @@ import pytest
 
 from beetle.contracts.operations import OPERATIONS
 from beetle.mcp.tools import ADDING, DESTRUCTIVE, NO_TOOLS, Tools
+from tests.forked import Daemon
 from tests.mcp.host import Host, text_of
-from tests.running import Daemon
 
 
 def test_the_toolset_of_memory_is_short_and_that_of_all_has_the_table(host: Host, whole: Host) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +32,7 @@ from beetle.runtime.host.skill_folder import FOLDER_ENTRIES, SKILL_ENTRIES, Moun
 from beetle.runtime.host.skill_mounts import RENEW_SECONDS, AgentSkills
 from beetle.runtime.planes import table
 from beetle.runtime.planes.agent_skill import MOST
+from tests import forked
 from tests.sdk.skill_folders import BUDGETS, write_skill
 
 PDF = "Rotate, merge and read PDF pages."
@@ -462,10 +461,7 @@ def test_the_page_says_what_the_code_does() -> None:
 
 def command(store: Path, *words: str, **env: str) -> str:
     """What a command prints that opens the store itself."""
-    done = subprocess.run(
-        [sys.executable, "-m", "beetle", f"--store={store}", "--profile=dev-full", *words],
-        env={**os.environ, **env}, capture_output=True, text=True, timeout=60, cwd=Path(beetle.__file__).parents[1],
-    )  # fmt: skip
+    done = forked.run_text([f"--store={store}", "--profile=dev-full", *words], env={**os.environ, **env})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -34,10 +34,16 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     **dict.fromkeys(
         (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
     ),
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith(("turn.", "host.", "host_key.", "event.i", "event.r"))),
+        "tests/capture, on stores in memory and on disk",
+    ),
     "subscribe": "it needs a connection; tests/transports follows events",
     "unsubscribe": "likewise",
 }
 NEVER_ANSWERED = {"memory.maintain": "no model is configured here"}
+OF_THEIR_OWN = ("chain.", "skill_registry.", "turn.", "host.", "host_key.", "event.")
+"""How the operations begin whose rules stand in suites of their own."""
 NOT_IN_THE_MACHINE: dict[str, str] = {
     "agent_skill.list": "its folders are read anew by the clock on the wall; the script reads them once",
     "transcript.repair_safe": "the machine breaks nothing that could be mended; tests/governance/test_repair.py does",
@@ -50,7 +56,7 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "memory.remember": "a commit and a candidate, both of which have rules; the script and "
     "tests/governance/test_remember.py",
     "memory.forget": "in the script; which records it selects, tests/governance/test_forget.py",
-    **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(("chain.", "skill_registry."))},
+    **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(OF_THEIR_OWN)},
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],
     "unsubscribe": NOT_IN_THE_SCRIPT["unsubscribe"],
 }

@@ -18,7 +18,7 @@ from beetle.runtime.host.modes import STATUS_OPERATIONS, RuntimeLifecycle
 from beetle.store.engine.lock import holder_of
 from tests.cases import CASES, Prepared
 from tests.conformance.doors import InProcess
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.store.conftest import DISK_BACKENDS, commit, open_runtime, replay, store_of, turn
 from tests.transports.conftest import commit as ticket
 from tests.transports.serving import until

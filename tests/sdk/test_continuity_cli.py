@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.conformance.doors import REPOSITORY
-from tests.running import Daemon
+from tests.forked import Daemon
+from tests.running import COMMAND
 
 WORDS = "correct horse battery"
 
@@ -27,15 +29,14 @@ class Shell:
         self.environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "HOME": str(folder),
                             "XDG_RUNTIME_DIR": str(folder), "BEETLE_CONFIG": str(folder / "beetle.toml")}  # fmt: skip
 
+    def words(self, *words: str, store: str = "s") -> list[str]:
+        return ["--store", f"{store}.db", "--socket", f"{store}.sock", "--profile", "standalone", *words]
+
     def command(self, *words: str, store: str = "s") -> list[str]:
-        place = ("--store", f"{store}.db", "--socket", f"{store}.sock", "--profile", "standalone")
-        return [sys.executable, "-m", "beetle", *place, *words]
+        return [*COMMAND, *self.words(*words, store=store)]
 
     def run(self, *words: str, store: str = "s", given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            self.command(*words, store=store), cwd=self.folder, env=self.environment, input=given, capture_output=True,
-            timeout=60,
-        )  # fmt: skip
+        return forked.run(self.words(*words, store=store), cwd=self.folder, env=self.environment, given=given)
 
     def done(self, *words: str, store: str = "s", given: bytes = b"") -> str:
         ended = self.run(*words, store=store, given=given)
@@ -160,10 +161,7 @@ def test_what_no_frame_holds_is_taken_in_with_a_daemon_and_without(tmp_path: Pat
         shell.done("memory", "export", "--chat-id", "chat-1", "--out", "big")
         take = ("memory", "import", "big", "--target-chat-id", "b", "--mode", "bootstrap_import", "--owner", "piet")
         with Daemon(profile="profile-linux-device-standalone-memory", folder=name) as daemon:
-            command = [sys.executable, "-m", "beetle", "--socket", daemon.socket, *take]
-            ended = subprocess.run(
-                command, cwd=folder, env=shell.environment, capture_output=True, text=True, timeout=60
-            )
+            ended = forked.run_text(["--socket", daemon.socket, *take], cwd=folder, env=shell.environment)
         assert ended.returncode == 0 and ended.stderr == "", ended.stderr
         shell.done(*take, store="t")
 
@@ -188,10 +186,7 @@ def test_private_material_leaves_by_the_command_line_for_whom_the_configuration_
         with Daemon(profile="profile-linux-device-standalone-memory", folder=name, command=command) as daemon:
 
             def done(*words: str) -> str:
-                typed = [sys.executable, "-m", "beetle", "--socket", daemon.socket, *words]
-                ended = subprocess.run(
-                    typed, cwd=folder, env=shell.environment, capture_output=True, text=True, timeout=60
-                )
+                ended = forked.run_text(["--socket", daemon.socket, *words], cwd=folder, env=shell.environment)
                 assert ended.returncode == 0, ended.stderr
                 return ended.stdout
 

@@ -16,7 +16,9 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.envelope import DeviceAuth
-from tests.running import ROOT, Daemon
+from tests import forked, running
+from tests.forked import Daemon
+from tests.running import ROOT
 
 PROFILE = "profile-linux-device-standalone-memory"
 Done = subprocess.CompletedProcess[str]
@@ -24,8 +26,8 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with tempfile.TemporaryDirectory(prefix="bd-") as folder, Daemon(profile=PROFILE, folder=folder) as running:
-        yield running
+    with tempfile.TemporaryDirectory(prefix="bd-") as folder, Daemon(profile=PROFILE, folder=folder) as started:
+        yield started
 
 
 def command(daemon: Daemon, *words: str) -> list[str]:
@@ -33,7 +35,7 @@ def command(daemon: Daemon, *words: str) -> list[str]:
 
 
 def beetle(daemon: Daemon, *words: str) -> Done:
-    return subprocess.run(command(daemon, *words), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return forked.run_text(["--socket", daemon.socket, *words])
 
 
 def said(daemon: Daemon, *words: str) -> str:
@@ -178,15 +180,14 @@ def test_log_follow_goes_back_for_nothing_and_needs_a_daemon(daemon: Daemon, tmp
         done = beetle(daemon, "log", "--follow", option)
         assert done.returncode == 2 and option.partition("=")[0] in done.stderr
     store = tmp_path / "b.db"
-    words = [sys.executable, "-m", "beetle", "--store", str(store), "--profile", "standalone"]
-    run = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
-    assert subprocess.run([*words, "device", "add", "x", "--capabilities", "recall"], **run).returncode == 3
+    words = ["--store", str(store), "--profile", "standalone"]
+    assert forked.run([*words, "device", "add", "x", "--capabilities", "recall"]).returncode == 3
     said_first = [*words, "transcript", "commit", "--conversation", "c", "--text", "x"]
-    assert subprocess.run(said_first, stdin=subprocess.DEVNULL, **run).returncode == 0
-    assert subprocess.run([*words, "device", "add", "x", "--capabilities", "recall"], **run).returncode == 0
-    done = subprocess.run([*words, "log", "--follow"], **run)
+    assert forked.run(said_first).returncode == 0
+    assert forked.run([*words, "device", "add", "x", "--capabilities", "recall"]).returncode == 0
+    done = forked.run_text([*words, "log", "--follow"])
     assert done.returncode == 7 and "beetle start" in done.stderr
-    done = subprocess.run([*words, "log"], **run)
+    done = forked.run_text([*words, "log"])
     assert done.returncode == 0 and "device added" in done.stdout
 
 
@@ -209,7 +210,8 @@ def test_no_key_is_left_anywhere_after_a_storm_of_them(tmp_path: Path) -> None:
     keys: list[str] = []
     place = tmp_path / "d"
     place.mkdir()
-    with Daemon(profile=PROFILE, folder=str(place)) as daemon:
+    # By its command: what it was started with is looked at too.
+    with running.Daemon(profile=PROFILE, folder=str(place)) as daemon:
         file = tmp_path / "auth.json"
         device_id = add(daemon, file)
         keys.append(json.loads(file.read_text())["app_key"])

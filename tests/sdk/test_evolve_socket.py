@@ -9,7 +9,7 @@ import pytest
 
 from beetle.client import Client
 from beetle.contracts.errors import BeetleError, Conflict
-from tests.running import Daemon
+from tests.forked import Daemon
 
 PROFILE = "profile-server-linux-dev-full"
 SKILL = {"name": "pump", "topic": "pump", "title": "Pump", "summary": "When it is loud.", "content": "1. Stop it."}

@@ -20,7 +20,7 @@ from beetle.contracts.operations import OPERATIONS, Operation
 from tests.building import CONVERSATION
 from tests.cases import FACT, OF, SAID, SKILL, WORD, Asked, Prepared
 from tests.conformance.doors import plain
-from tests.running import Daemon
+from tests.forked import Daemon
 
 ANA, BEN = "owner-ana", "owner-ben"
 PROFILE = "profile-server-linux-dev-full"

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from beetle.client import Client
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.sdk.answering import CONVERSATION, Answer, Asked, ModelServer, item, noted, turn
 
 PROFILE = "profile-linux-device-standalone-memory"

@@ -11,7 +11,7 @@ from beetle.client import Client
 from beetle.contracts.codec import to_plain
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import Forbidden, Unauthorized
-from tests.running import Daemon
+from tests.forked import Daemon
 
 PROFILE = "profile-linux-device-standalone-memory"
 

@@ -34,7 +34,7 @@ from beetle.runtime.areas.snapshots.store_snapshots import MAGIC, PAYLOAD_AT, He
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.store import snapshot_file
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
@@ -428,8 +428,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0010_seals",
         "0011_skill_registry",
         "0012_chains",
+        "0013_capture",
     )
-    assert memory.inspect().store.schema == 12
+    assert memory.inspect().store.schema == 13
     assert_clean(memory)
 
 

@@ -55,10 +55,17 @@ def texts(memory: MemoryRuntime) -> list[str | None]:
     return [message.content for each in replay(memory) for message in each.messages]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("action", ["restore", "restore without links"])
+@pytest.mark.parametrize(
+    ("action", "backend"),
+    [
+        ("restore", "sqlite"),
+        ("restore without links", "file"),
+        pytest.param("restore", "file", marks=pytest.mark.slow),
+        pytest.param("restore without links", "sqlite", marks=pytest.mark.slow),
+    ],
+)
 def test_a_restore_can_be_killed_anywhere_and_leaves_the_old_store_or_the_new_one(
-    folder: Path, backend: str, action: str
+    folder: Path, action: str, backend: str
 ) -> None:
     store = folder / "b.db"
     with opened(store, backend) as memory:

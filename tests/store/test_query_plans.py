@@ -31,6 +31,7 @@ WHOLE: dict[str, str] = {
     "place_checks.PLACES_SQL": "verify looks through the whole store",
     "plane_evidence.BODY_SQL": "verify compares every message with its body",
     "plane_evidence.CONTENTS_SQL": "verify reads every body",
+    "plane_evidence.ASTRAY_SQL": "verify compares every message with its place in time",
     "plane_evidence.LENGTH_SQL": "verify looks at every body",
     "plane_evidence.COUNTERS_SQL": "verify counts every turn",
     "plane_evidence.ROWS_SQL": "verify counts every row",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 import pytest
 
-from tests.running import Daemon
+from tests.forked import Daemon
 
 if TYPE_CHECKING:
     from tests.transports.serving import Served

@@ -22,7 +22,7 @@ from beetle.contracts.control import BatchItem, BatchRequest, HelloReport
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.skills import RuntimeSkillListReport
 from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served
 from tests.transports.standin import LISTED, Far, LosingProxy, Scripted, serve_well

@@ -9,7 +9,9 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,24 @@ def terminate(daemon: Daemon) -> int:
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGTERM)
     return daemon.process.wait(PATIENCE_S)
+
+
+IMPATIENT = "import beetle.daemon as d; d.EVERY_S = 0.05; from beetle.__main__ import main; main()"
+"""A daemon that looks around twenty times a second, not every five seconds."""
+
+
+def test_a_daemon_that_was_stopped_for_longer_than_it_waits_goes_on(folder: Path) -> None:
+    """As a debugger or a shell's Ctrl-Z stops it: the wait for signals is then over without one."""
+    command = f"{sys.executable} -c '{IMPATIENT}'"
+    with Daemon(profile=STANDALONE, folder=str(folder), command=command) as daemon:
+        for _ in range(3):
+            os.kill(daemon.pid, signal.SIGSTOP)
+            until(lambda: Path(f"/proc/{daemon.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "a stop")
+            time.sleep(0.1)  # nothing but the clock ends its wait
+            os.kill(daemon.pid, signal.SIGCONT)
+            with daemon.client() as client:
+                assert client.hello().pid == daemon.pid
+        assert terminate(daemon) == 0
 
 
 def second(daemon: Daemon, **other: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 from tests.transports.serving import open_folder
 
 CLIENTS = ROOT / "docs" / "clients"

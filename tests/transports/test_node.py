@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.transports.serving import open_folder
 
 HERE = Path(__file__).parent / "node"

@@ -12,7 +12,7 @@ import pytest
 
 from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.host.config import Principal
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.transports.conftest import Peer, commit, turn
 from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
 

@@ -18,7 +18,7 @@ from beetle.contracts.progress import ProgressStep
 from beetle.runtime.host.config import Principal
 from beetle.runtime.host.profile import load_profile
 from beetle.sdk import MemoryRuntime
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.transports.conftest import Peer
 from tests.transports.serving import Served, needs_root, peer_as, until
 

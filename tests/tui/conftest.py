@@ -13,7 +13,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from beetle.client import Client
-from tests.running import Daemon
+from tests.forked import Daemon
 
 ROUNDS = 3
 

@@ -20,7 +20,7 @@ from beetle_tui.screens.memory import Memory
 from beetle_tui.screens.skills import Skills
 from beetle_tui.screens.transcripts import Transcripts
 from beetle_tui.table import Table
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import learn
 from tests.tui.showing import Shown, at, turn
 from tests.tui.skills_shown import skill, write

@@ -15,7 +15,7 @@ import pytest
 from beetle.client import Client
 from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, learn
 from tests.tui.skills_shown import skill, write
 

@@ -9,7 +9,7 @@ from typing import Any
 from beetle.client import Client
 from beetle.contracts.envelope import DeviceAuth
 from beetle_tui.screens.memory import Memory
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown
 
 PROFILE = "profile-server-linux-dev-full"

@@ -17,7 +17,7 @@ from beetle_tui.json_view import ReportView
 from beetle_tui.line_input import LineInput
 from beetle_tui.operation_form import OperationForm
 from beetle_tui.theme import ANSI, DARK, LIGHT, MONOCHROME
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.pictured import WIDE
 from tests.tui.showing import Shown
 from tests.tui.steady import Held, Steady

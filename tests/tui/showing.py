@@ -19,7 +19,7 @@ from beetle_tui.app import Console
 from beetle_tui.area import AreaScreen
 from beetle_tui.source import DaemonSource, Source, StoreSource
 from beetle_tui.title_bar import TitleBar
-from tests.running import Daemon
+from tests.forked import Daemon
 
 PROFILE = "profile-linux-device-standalone-memory"
 SECONDS = 60.0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from beetle.client import Client
 from beetle_tui.document import Document
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, commit, running, turn
 
 PREFIX = "runtime_skill__"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from beetle.contracts.console import ConsoleOverviewReport, RecentActivity
 from beetle_tui.activity import BARS, PLAIN_BARS, activity_lines, bars
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 
 

@@ -22,7 +22,7 @@ from beetle_tui.screens.overview import Overview, Remark
 from beetle_tui.screens.recall import Recall
 from beetle_tui.screens.skills import Skills
 from beetle_tui.steps import impact_lines
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, exported, show
 from tests.tui.skills_shown import skill, write

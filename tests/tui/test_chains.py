@@ -11,7 +11,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.client import Client
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, go
 from tests.tui.showing import Shown, at, opened, show
 

@@ -17,7 +17,8 @@ import pytest
 from textual.worker import WorkerFailed
 
 from beetle_tui.app import start_check
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 from tests.tui.showing import SECONDS, Shown, at, commit, opened, running, show, turn
 from tests.tui.terminal import Terminal as RealTerminal
 from tests.tui.terminal import command_of

@@ -20,7 +20,7 @@ from beetle_tui.form import Form
 from beetle_tui.screens.devices import Devices
 from beetle_tui.split import Detail
 from beetle_tui.table import Table
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, exported, opened, running, show
 
 SIDES = {" ": (0, 0), "▄": (0, 1), "▀": (1, 0), "█": (1, 1)}

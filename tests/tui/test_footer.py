@@ -17,7 +17,7 @@ from beetle_tui.footer import GAP, MORE, Footer, Hint, line_of
 from beetle_tui.help import HelpScreen
 from beetle_tui.palette import Palette
 from beetle_tui.title_bar import SMALLEST
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 
 NODE = DOMNode()

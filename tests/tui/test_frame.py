@@ -27,7 +27,7 @@ from beetle_tui.line_input import MOST, LineInput
 from beetle_tui.link import Cancelled
 from beetle_tui.screens import SCREENS
 from beetle_tui.split import Detail, Split
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, opened, running, show
 
 

@@ -23,7 +23,7 @@ from beetle_tui.keys import KeyTaken, NoSuchKey, bound_classes, check_keys
 from beetle_tui.palette import Palette
 from beetle_tui.places import places
 from beetle_tui.theme import CONTRAST, THEME_NAMES, THEMES, usual_theme
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, painted, running, show
 from tests.tui.test_command import Terminal, clean  # noqa: F401 - a fixture
 

@@ -16,7 +16,7 @@ from beetle_tui.line_input import LineInput
 from beetle_tui.operation_form import OperationForm, Untypable, arguments_of, kind_of, typed_arguments
 from beetle_tui.operations import must_ask
 from beetle_tui.palette import Palette
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 
 

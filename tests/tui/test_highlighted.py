@@ -9,7 +9,7 @@ import pytest
 from beetle.client import Client
 from beetle_tui.dialogs import Confirm
 from beetle_tui.naming import ConfirmEach
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import dialog, go, learn, memory, only, remembering, typed
 from tests.tui.showing import Shown, at, exported, show, turn
 from tests.tui.skills_shown import skill, write

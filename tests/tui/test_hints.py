@@ -28,7 +28,8 @@ from beetle_tui.palette import Entry, Palette
 from beetle_tui.places import places
 from beetle_tui.source import Source
 from beetle_tui.steps import Receipt
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 from tests.tui.remembering import learn, remembering
 from tests.tui.showing import Shown, at, opened
 

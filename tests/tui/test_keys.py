@@ -18,7 +18,8 @@ from beetle_tui.keys import bindings_of, bound_classes, plain_key
 from beetle_tui.palette import MOST_LINES, Entry, Palette, found
 from beetle_tui.panels import Facts
 from beetle_tui.screens import SCREENS
-from tests.running import ROOT, Daemon
+from tests.forked import Daemon
+from tests.running import ROOT
 from tests.tui.showing import Shown, at, commit, painted, running, show, turn
 
 

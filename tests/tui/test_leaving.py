@@ -14,7 +14,7 @@ from beetle_tui.form import Field, Form
 from beetle_tui.line_input import LineInput
 from beetle_tui.operation_form import OperationForm
 from beetle_tui.plaintext import Plaintext
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, show
 from tests.tui.skills_shown import skill, to_skills, with_a_turn, write
 from tests.tui.test_command import Terminal

@@ -13,7 +13,7 @@ from beetle.contracts.errors import BeetleError, ServicesUnavailable
 from beetle.contracts.progress import OnProgress
 from beetle_tui.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, Joined, Link, Lost, State
 from beetle_tui.source import DaemonSource
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, opened, running, show, turn
 
 

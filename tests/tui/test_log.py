@@ -24,7 +24,7 @@ from beetle_tui.screens.overview import Overview
 from beetle_tui.source import DaemonSource
 from beetle_tui.split import Detail
 from beetle_tui.table import Table
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 
 NOW = datetime(2026, 3, 2, 8, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from beetle_tui.dialogs import Confirm, Told
 from beetle_tui.form import Choose, Form
 from beetle_tui.plaintext import Plaintext
 from beetle_tui.source import DaemonSource
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import device, dialog, go, learn, memory, only, remembering, typed
 from tests.tui.showing import Shown, at, exported, show
 

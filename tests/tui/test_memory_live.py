@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from beetle.client import Client
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import device, go, learn, only, part, remembering
 from tests.tui.showing import Shown, at, show
 

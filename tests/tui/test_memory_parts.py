@@ -12,7 +12,7 @@ from beetle.contracts.progress import OnProgress
 from beetle.store import jobs
 from beetle_tui.dialogs import Confirm
 from beetle_tui.source import DaemonSource
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, go, learn, memory, part, remembering, typed
 from tests.tui.showing import Shown, at, opened, running, show
 

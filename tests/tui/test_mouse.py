@@ -14,7 +14,7 @@ from beetle_tui.palette import Choices, Palette
 from beetle_tui.screens.recall import Recall
 from beetle_tui.sections import Sections
 from beetle_tui.table import Table
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import go, learn, memory, part, remembering
 from tests.tui.showing import Shown, at, show
 

@@ -20,7 +20,7 @@ from beetle_tui.panels import Facts
 from beetle_tui.screens.log import Log
 from beetle_tui.screens.overview import NOT_SHOWN, Overview, Remark, Seen, remarks
 from beetle_tui.source import DaemonSource
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import PROFILE, Shown, at, commit, opened, running, show, turn
 
 LABELS = ("Writes", "Recalls", "Slowest", "RSS", "WAL", "Disk")

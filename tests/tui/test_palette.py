@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from beetle_tui.palette import MOST_LINES, Choices, Entry, Palette, found
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, running, show
 
 LONG = "what it does, told at a length for which no terminal has the room beside a title " * 3

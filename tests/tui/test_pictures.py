@@ -59,11 +59,6 @@ def shared() -> Iterator[Callable[[str], World]]:
 
 
 @pytest.fixture(autouse=True)
-def painted_when_looked_at() -> None:
-    """Painted for nobody too: what a picture shows is what a terminal would have been sent."""
-
-
-@pytest.fixture(autouse=True)
 def clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs by itself: the seconds of long work, the pauses before a lost daemon is tried."""
     times = iter([0.0])

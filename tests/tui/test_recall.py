@@ -17,7 +17,7 @@ from beetle_tui.bench.settings import Settings, number_fault, read_time, time_fa
 from beetle_tui.screens.recall import Recall
 from beetle_tui.source import DaemonSource
 from beetle_tui.text import bar
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, device, go, learn, remembering, typed
 from tests.tui.showing import Shown, at, exported, opened, show
 

@@ -13,7 +13,7 @@ from beetle_tui.editor import SkillEditor
 from beetle_tui.line_input import LineInput
 from beetle_tui.plaintext import Plaintext
 from beetle_tui.screens.skills import Skills
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, opened, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, page, skill, to_skills, with_a_turn, write
 

@@ -12,7 +12,7 @@ from beetle_tui.dialogs import Confirm
 from beetle_tui.diff import DiffScreen
 from beetle_tui.line_input import LineInput
 from beetle_tui.screens.skills import ORDERS, Skills
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, painted, running, show
 from tests.tui.skills_shown import CITED, PREFIX, PROCEDURE, detail, names, page, skill, to_skills, with_a_turn, write
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.pictured import workshop
 from tests.tui.terminal import COMMAND_NAMES, Terminal, command_of
 

@@ -20,7 +20,7 @@ import beetle_tui
 from beetle_tui.keys import bindings_of, bound_classes
 from beetle_tui.screens import SCREENS
 from beetle_tui.transcript_lists import ACTIONS
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.pictured import broken
 from tests.tui.terminal import COMMAND_NAMES, Terminal, command_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from beetle_tui.charset import ASCII, UTF_8, charset_of, fitting
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.pictured import workshop
 from tests.tui.showing import PROFILE, commit, turn
 from tests.tui.terminal import COMMAND_NAMES, Terminal, command_of

@@ -11,7 +11,7 @@ import pytest
 from beetle.client import Client
 from beetle_tui.screens.transcripts import Transcripts
 from beetle_tui.steps import Receipt
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, opened, running, show
 from tests.tui.talking import (
     WORKSHOP,

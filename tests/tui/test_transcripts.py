@@ -20,7 +20,7 @@ from beetle_tui.rows import KEPT_PAGES
 from beetle_tui.source import DaemonSource
 from beetle_tui.split import Detail
 from beetle_tui.turns import read_time, withheld_blocks
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.showing import Shown, at, exported, running, show
 from tests.tui.talking import (
     WORKSHOP,

@@ -12,7 +12,7 @@ from beetle_tui.dialogs import Ask, Confirm
 from beetle_tui.form import Form
 from beetle_tui.line_input import LineInput
 from beetle_tui.plaintext import Plaintext
-from tests.running import Daemon
+from tests.forked import Daemon
 from tests.tui.remembering import dialog, go, learn, only, remembering, typed
 from tests.tui.showing import Shown, at, show
 

@@ -72,6 +72,8 @@ def check_keys(keys: Mapping[str, str], places: Iterable[Place]) -> None:
         NoSuchKey: with the nearest ids in its hint.
         KeyTaken: with both ids.
     """
+    if not keys:
+        return
     known = _ids(bound_classes())
     if not keys.keys() <= known:
         # What is edited in is loaded where it is needed; here its keys are.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.runtime.areas import console, daemon, devices, event_log, maintain, sealed_items, tools, transfers
+from beetle.runtime.areas.capture import coverage, events, host_keys, turns
 from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
 from beetle.runtime.areas.continuity import transfer
 from beetle.runtime.areas.erasure import forget
@@ -33,6 +34,10 @@ AREAS = (
     forget,
     repair,
     transcript,
+    turns,
+    host_keys,
+    coverage,
+    events,
     evolve,
     long_term,
     mutate,

@@ -10,7 +10,7 @@ from beetle.contracts.continuity_records import MessageRecord
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import EvidenceRef, Ref, format_ref
 from beetle.contracts.tool_parts import tail_of
-from beetle.contracts.transcript import ActorAttribution, HostOpaqueRef, MessageDelta
+from beetle.contracts.transcript import EVENT_TYPES, ActorAttribution, HostOpaqueRef, MessageDelta
 from beetle.domain.digest import content_digest
 from beetle.domain.lexical import ParsedQuery, evidence_fields
 from beetle.domain.projection import Item
@@ -76,7 +76,14 @@ def prepared(key: bytes, message: MessageDelta | MessageRecord, at: int) -> Prep
         digest=content_digest(key, text),
         actor=who,
         fields=fields,
+        event_type=_event_type(message),
     )
+
+
+def _event_type(message: MessageDelta | MessageRecord) -> int | None:
+    if isinstance(message, MessageDelta) or message.event_type is UNSET:
+        return None
+    return EVENT_TYPES.index(message.event_type) + 1
 
 
 def _tail(message: MessageDelta | MessageRecord) -> str:
@@ -228,6 +235,7 @@ PLANE = Plane(
             "bodies": plane_evidence.bodies,
             "counters": plane_evidence.counters,
             "speakers": plane_evidence.speakers,
+            "events": plane_evidence.events,
         },
         links=plane_evidence.links,
         opened={"contents": _contents},

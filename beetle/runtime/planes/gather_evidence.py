@@ -131,6 +131,7 @@ def _message(each: TranscriptMessage) -> MessageRecord:
         visibility=each.visibility,
         content=None if each.content is UNSET else each.content,
         tools=_tools(each),
+        event_type=each.event_type,
         state=each.state,
         actor=actor,
     )

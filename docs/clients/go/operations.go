@@ -397,6 +397,7 @@ type TranscriptMessage struct {
 	Content    *string         `json:"content,omitempty"`
 	ToolCalls  []ToolCallView  `json:"tool_calls,omitempty"`
 	ToolResult *ToolResultView `json:"tool_result,omitempty"`
+	EventType  *string         `json:"event_type,omitempty"`
 	Redacted   *Redacted       `json:"redacted,omitempty"`
 	Length     *int64          `json:"length,omitempty"`
 	Digest     *string         `json:"digest,omitempty"`

@@ -448,6 +448,7 @@ export interface TranscriptMessage {
   content?: string;
   tool_calls?: Array<ToolCallView>;
   tool_result?: ToolResultView;
+  event_type?: "assistant_message" | "assistant_stop" | "session_end" | "session_start" | "subagent_start" | "subagent_stop" | "tool_result" | "user_message";
   redacted?: Redacted;
   length?: number;
   digest?: string;

@@ -12,6 +12,7 @@ from beetle.contracts.refs import evidence_named, format_ref
 from beetle.domain.continuity import FETCH_AGAIN, counts_of
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts, sealed_items
+from beetle.runtime.areas.capture.restoring import restore
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.continuity import clear
 from beetle.runtime.areas.continuity.export import opener
@@ -255,6 +256,8 @@ class Loading:
             self.invocation.progress.at(self._turns)
             row, written = evidence.add_turn(self.tx, row, turn, door, self.tx.now)
             evidence_plane.index(self.tx, self.space, row.conversation, written)
+            if door == "capture":
+                restore(self.tx, self.space, row.conversation, turn)
             spoke |= {(m.visibility, m.actor[0]) for _, m in written if m.actor[0] is not None}
             if archived:
                 (key,) = evidence.turns_by_id(self.tx, row.conversation, [turn.turn_id])

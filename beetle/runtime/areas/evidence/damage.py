@@ -229,7 +229,7 @@ def _turn(
     whole = all(each.state != "deleted" and each.content is not None for each in held)
     # A turn whose message is broken is told of by its message; what nobody can read cannot be checked.
     told = any(issue.problem in ("digest_mismatch", "other_conversation") for issue in found)
-    altered = whole and not told and first.door == "transcript" and not _as_committed(tx, key, held)
+    altered = whole and not told and not _as_committed(tx, key, held)
     unclear = any(issue.problem in TOLD_BY_A_MESSAGE for issue in found)
     if altered or (not unclear and not _is_sealed(tx, proof, first.turn)):
         yield _of_record(where, first, "turn_digest_mismatch")
