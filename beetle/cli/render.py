@@ -25,6 +25,7 @@ from beetle.cli import (
 )
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
 from beetle.contracts import codec
+from beetle.contracts.chains import ThoughtCursor
 from beetle.contracts.common import Report
 from beetle.contracts.control import HelloReport, StoreVerifyReport
 from beetle.contracts.governance import LongTermPolicyReport
@@ -85,7 +86,10 @@ def _notes(report: Report) -> list[str]:
     notes: list[str] = []
     if getattr(report, "has_more", False) and not hasattr(report, "continuation_token"):
         cursor = getattr(report, "next_cursor", None)
-        notes.append(f"More: --cursor {neutral(cursor)}" if cursor else "There is more.")
+        if isinstance(cursor, ThoughtCursor):
+            notes.append(f"More: --anchor-index {cursor.index}")
+        else:
+            notes.append(f"More: --cursor {neutral(cursor)}" if cursor else "There is more.")
     if report.profile_budget_applied:
         notes.append("A limit of this profile shortened the answer.")
     return notes

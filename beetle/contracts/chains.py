@@ -168,8 +168,9 @@ class ChainHeadRequest(Request, frozen=True, kw_only=True):
 
 
 class ChainHeadReport(Report, frozen=True, kw_only=True):
-    """`integrity_ok` compares the head with the event log, and recomputes the thoughts from `verified_from` on. `beetle
-    verify` recomputes all of them.
+    """`integrity_ok` compares the head with the event log, and recomputes the newest 128 thoughts and at most 512 more.
+    All thoughts from `verified_from` on were recomputed, by this call or earlier ones since the daemon began. `beetle
+    verify` recomputes all of them anew.
     """
 
     chain_key: Open[str]

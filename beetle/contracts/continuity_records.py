@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from beetle.contracts.fields import Id, Label, Part, Visibility, budgeted
+from beetle.contracts.fields import NO_CONTROL, Id, Label, Part, Visibility, budgeted
 from beetle.contracts.governance import (
     Authority,
     FactKind,
@@ -33,6 +33,11 @@ At = Annotated[int, Meta(ge=FIRST_US, le=LAST_US)]
 Index = Annotated[int, Meta(ge=0, le=2**31)]
 RefText = Annotated[str, Meta(min_length=1, max_length=16_384)]
 Content = Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
+ThoughtIndex = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+AgentId = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)]
+Labels = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=64)]
+ThoughtWord = Annotated[str, Meta(min_length=1, max_length=64)]
+Sha256 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 
 
 class Here(Part, frozen=True, kw_only=True, tag="here", tag_field="is"):
@@ -233,6 +238,81 @@ class UploadedSkillRecord(Part, frozen=True, kw_only=True):
     status_reason: Annotated[str, Meta(max_length=512)] | None = None
 
 
+class ThoughtLinkRecord(Part, frozen=True, kw_only=True):
+    """A ref (`refers`) or relation: to an earlier thought of the chain by `index`, or to any record by `ref`."""
+
+    kind: Literal["refers", "supports", "contradicts", "supersedes", "caused_by"]
+    index: ThoughtIndex | None = None
+    ref: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+    valid_at: At | None = None
+    invalid_at: At | None = None
+
+
+class ThoughtBodyRecord(Part, frozen=True, kw_only=True):
+    """What of a thought can be erased."""
+
+    salt: Annotated[bytes, Meta(min_length=16, max_length=16)]
+    content: Content
+    tags: Labels = ()
+    concepts: Labels = ()
+    signature: Annotated[bytes, Meta(min_length=64, max_length=64)] | None = None
+
+
+class ThoughtRecord(Part, frozen=True, kw_only=True):
+    """A thought; its index follows from its place in the chain. Without `body` it is erased, or may not leave."""
+
+    thought_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    at: At
+    agent_id: AgentId
+    thought_type: ThoughtWord
+    role: ThoughtWord
+    importance: Annotated[float, Meta(ge=0, le=1)]
+    digest: Sha256
+    hash: Sha256
+    schema_version: Annotated[int, Meta(ge=1, le=2**31)] = 1
+    session_id: Annotated[str, Meta(max_length=256, pattern=NO_CONTROL)] | None = None
+    signing_key_id: Annotated[str, Meta(max_length=256, pattern=NO_CONTROL)] | None = None
+    confidence: Annotated[float, Meta(ge=0, le=1)] | None = None
+    body: ThoughtBodyRecord | None = None
+    mark: Literal["masked", "erased"] | None = None
+    marked_at: At | None = None
+    links: Annotated[tuple[ThoughtLinkRecord, ...], Meta(max_length=320)] = ()
+
+
+class ChainKeyRecord(Part, frozen=True, kw_only=True):
+    """A public key of an agent."""
+
+    key_id: Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)]
+    key: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    added_at: At
+    revoked_at: At | None = None
+
+
+class ChainAgentRecord(Part, frozen=True, kw_only=True):
+    """An agent of a chain; what it has written follows from the thoughts."""
+
+    agent_id: AgentId
+    display_name: Annotated[str, Meta(max_length=256, pattern=NO_CONTROL)]
+    status: Literal["active", "revoked"]
+    owner: Annotated[str, Meta(max_length=256, pattern=NO_CONTROL)] | None = None
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    aliases: tuple[Annotated[str, Meta(max_length=256)], ...] = ()
+    keys: tuple[ChainKeyRecord, ...] = ()
+
+
+class ChainRecord(Part, frozen=True, kw_only=True):
+    """A chain with its own thoughts in their order; the first `shared` of a branch are those of the chain `parent`."""
+
+    chain_key: Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)]
+    adapter: Literal["binary", "jsonl"]
+    created_at: At
+    updated_at: At
+    thoughts: tuple[ThoughtRecord, ...] = ()
+    agents: tuple[ChainAgentRecord, ...] = ()
+    parent: Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)] | None = None
+    shared: ThoughtIndex = 0
+
+
 class BriefRecord(Part, frozen=True, kw_only=True):
     """What was said of a tool's use."""
 
@@ -313,6 +393,7 @@ class Records(Part, frozen=True, kw_only=True):
     policies: tuple[PolicyRecord, ...] = ()
     registries: tuple[RegistryRecord, ...] = ()
     uploaded_skills: tuple[UploadedSkillRecord, ...] = ()
+    chains: tuple[ChainRecord, ...] = ()
     observations: tuple[ObservationRecord, ...] = ()
     candidates: tuple[CandidateRecord, ...] = ()
     private: tuple[PrivateRecord, ...] = ()

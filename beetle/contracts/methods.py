@@ -3053,8 +3053,9 @@ class OperationMethods(ABC):
                 control characters).
 
         Returns:
-            `integrity_ok` compares the head with the event log, and recomputes the thoughts from `verified_from`
-                on. `beetle verify` recomputes all of them.
+            `integrity_ok` compares the head with the event log, and recomputes the newest 128 thoughts and at most
+                512 more. All thoughts from `verified_from` on were recomputed, by this call or earlier ones since
+                the daemon began. `beetle verify` recomputes all of them anew.
 
         Raises:
             InvalidRequest: a field is not as it must be.

@@ -44,6 +44,7 @@ FETCH_AGAIN = "fetch it again from where it was made; nothing was written"
 def counts_of(records: Records) -> dict[str, int]:
     """How many of each sort there are; sorts without any are left out."""
     counts = {name: len(getattr(records, name)) for name in records.__struct_fields__}
+    counts["thoughts"] = sum(len(each.thoughts) for each in records.chains)
     counts["turns"] = sum(len(each.turns) for each in records.conversations)
     counts["messages"] = sum(len(turn.messages) for each in records.conversations for turn in each.turns)
     return {name: count for name, count in counts.items() if count}
@@ -161,7 +162,7 @@ def check_records(body: Body, kind: str) -> None:
 def _check_chat(records: Records) -> None:
     if len(records.conversations) > 1:
         raise _wrong("a chat is one conversation", "records.conversations")
-    for name in ("policies", "registries", "uploaded_skills", "observations", "candidates", "aliases"):
+    for name in ("policies", "registries", "uploaded_skills", "chains", "observations", "candidates", "aliases"):
         if getattr(records, name):
             raise _wrong("a chat's snapshot holds none", f"records.{name}")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from beetle.contracts.codec import pack
 from beetle.contracts.continuity_records import (
     AliasRecord,
     CandidateRecord,
+    ChainRecord,
     ConversationRecord,
     DerivedRecord,
     FactRecord,
@@ -18,6 +19,7 @@ from beetle.contracts.continuity_records import (
     Records,
     SkillRecord,
     Source,
+    ThoughtRecord,
     TurnRecord,
 )
 
@@ -29,7 +31,17 @@ def turn_fingerprint(turn: TurnRecord) -> bytes:
     return _digest("turn", _turn(turn))
 
 
-def fingerprint_of(records: Records, turns: Sequence[Sequence[bytes]] | None = None) -> str:
+def thoughts_fingerprint(thoughts: Iterable[ThoughtRecord]) -> bytes:
+    """SHA-256 over the hashes of thoughts, which cover what they say, and what was masked and erased since."""
+    made = hashlib.sha256()
+    for each in thoughts:
+        made.update(pack((each.hash, each.body is not None, each.mark, each.marked_at)))
+    return made.digest()
+
+
+def fingerprint_of(
+    records: Records, turns: Sequence[Sequence[bytes]] | None = None, thoughts: Mapping[str, bytes] | None = None
+) -> str:
     """SHA-256, as 64 hex digits, over a canonical encoding of the records.
 
     Equal for equal memory, whatever the store, its backend and its keys, the ids that a store gave its facts and
@@ -38,6 +50,7 @@ def fingerprint_of(records: Records, turns: Sequence[Sequence[bytes]] | None = N
 
     Args:
         turns: fingerprints of each conversation's turns, where the records come without them.
+        thoughts: by their keys the fingerprints of the chains' thoughts, where the records come without them.
     """
     said = turns or [[turn_fingerprint(turn) for turn in each.turns] for each in records.conversations]
     plain = [_digest("fact", _fact(each)) for each in records.facts]
@@ -47,7 +60,8 @@ def fingerprint_of(records: Records, turns: Sequence[Sequence[bytes]] | None = N
         "facts": sorted(_digest("link", _links(each, plain[place], plain)) for place, each in enumerate(records.facts)),
         "policies": sorted(_digest("policy", each) for each in records.policies),
         "registries": sorted(_digest("registry", each) for each in records.registries),
-        **_uploaded(records),
+        **_optional("uploaded_skills", (_digest("uploaded skill", each) for each in records.uploaded_skills)),
+        **_optional("chains", (_digest("chain", _chain(each, thoughts or {})) for each in records.chains)),
         "observations": sorted(_digest("observation", each) for each in records.observations),
         "candidates": sorted(_digest("candidate", _candidate(each, records)) for each in records.candidates),
         "private": sorted(_digest("private", _private(each, plain)) for each in records.private),
@@ -56,10 +70,16 @@ def fingerprint_of(records: Records, turns: Sequence[Sequence[bytes]] | None = N
     return _digest(WHOLE_DIGEST, parts).hex()
 
 
-def _uploaded(records: Records) -> dict[str, list[bytes]]:
+def _optional(name: str, digests: Iterable[bytes]) -> dict[str, list[bytes]]:
     """Nothing where there is none, so that what was taken out before there were any keeps its fingerprint."""
-    found = sorted(_digest("uploaded skill", each) for each in records.uploaded_skills)
-    return {"uploaded_skills": found} if found else {}
+    found = sorted(digests)
+    return {name: found} if found else {}
+
+
+def _chain(each: ChainRecord, thoughts: Mapping[str, bytes]) -> Any:
+    said = thoughts.get(each.chain_key) or thoughts_fingerprint(each.thoughts)
+    head = (each.chain_key, each.adapter, each.created_at, each.updated_at, each.parent, each.shared)
+    return (head, said, sorted(_digest("agent", agent) for agent in each.agents))
 
 
 def _digest(kind: str, value: Any) -> bytes:

@@ -153,9 +153,14 @@ def copy_all(tx: Writing, chain: int, to: int, line: Iterable[tuple[int, int, in
             add_alias(tx, copied.agent, alias)
         for key in keys_of(tx, row.agent):
             put_key(tx, copied.agent, key)
-        found = written(tx, segments, row.agent_id)
-        if found is not None:
-            tx.run(PUT_ACTIVITY_SQL, copied.agent, *found)
+        count_written(tx, copied.agent, row.agent_id, segments)
+
+
+def count_written(tx: Writing, agent: int, agent_id: str, line: Sequence[tuple[int, int, int]]) -> None:
+    """Write down what an agent has written of some segments."""
+    found = written(tx, line, agent_id)
+    if found is not None:
+        tx.run(PUT_ACTIVITY_SQL, agent, *found)
 
 
 def written(tx: Reading, line: Sequence[tuple[int, int, int]], agent_id: str) -> tuple[int, int, int, int, int] | None:

@@ -39,6 +39,16 @@ FIND_SQL = COLUMNS + "WHERE space = ? AND chain_key = ?"
 BY_KEY_SQL = COLUMNS + "WHERE chain = ?"
 LIST_SQL = COLUMNS + "WHERE space = ? AND chain_key > ? ORDER BY chain_key LIMIT ?"
 EVERY_SQL = COLUMNS + "WHERE chain > ? ORDER BY chain LIMIT ?"
+OF_SPACE_SQL = COLUMNS + "WHERE space = ? ORDER BY chain"
+MIRRORED_SQL = """
+SELECT s.memory_space_id, c.chain_key FROM chain c JOIN space s ON s.space = c.space WHERE c.adapter = ?
+ORDER BY c.chain
+"""
+WITH_BRANCHES_SQL = """
+WITH RECURSIVE tree (chain) AS (VALUES (?1) UNION SELECT c.chain FROM tree JOIN chain c ON c.parent = tree.chain)
+SELECT s.memory_space_id, c.chain_key FROM tree JOIN chain c ON c.chain = tree.chain JOIN space s ON s.space = c.space
+WHERE c.adapter = ?2
+"""
 NEW_SQL = """
 INSERT INTO chain (space, chain_key, adapter, parent, shared, created_at, updated_at, length, head, pinned)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -54,6 +64,17 @@ WITH RECURSIVE line (chain, parent, shared, until) AS (
 SELECT chain, iif(parent IS NULL, 0, shared), until FROM line
 WHERE iif(parent IS NULL, 0, shared) < until ORDER BY until
 """
+OF_THOUGHTS = "thought IN (SELECT t.thought FROM thought t JOIN chain c ON c.chain = t.chain WHERE c.space = ?)"
+OF_CHAINS = "chain IN (SELECT chain FROM chain WHERE space = ?)"
+OF_AGENTS = (
+    "chain_agent IN (SELECT a.chain_agent FROM chain_agent a JOIN chain c ON c.chain = a.chain WHERE c.space = ?)"
+)
+REMOVE_SQLS = (
+    *(f"DELETE FROM {name} WHERE {OF_THOUGHTS}" for name in ("thought_mark", "thought_link", "thought_body")),  # noqa: S608 - constants
+    *(f"DELETE FROM {name} WHERE {OF_AGENTS}" for name in ("chain_activity", "chain_agent_key", "chain_alias")),  # noqa: S608 - constants
+    *(f"DELETE FROM {name} WHERE {OF_CHAINS}" for name in ("chain_agent", "thought")),  # noqa: S608 - constants
+    "DELETE FROM chain WHERE space = ?",
+)
 AGENTS_SQL = "SELECT count(*) FROM chain_agent WHERE chain = ?"
 
 
@@ -77,6 +98,21 @@ def every(tx: Reading, after: int, limit: int) -> list[ChainRow]:
     return [ChainRow(*row) for row in tx.rows(EVERY_SQL, after, limit)]
 
 
+def of_space(tx: Reading, space: int) -> list[ChainRow]:
+    """All of a space's chains, each behind the one that it branched from."""
+    return [ChainRow(*row) for row in tx.rows(OF_SPACE_SQL, space)]
+
+
+def mirrored(tx: Reading, adapter: str) -> list[tuple[str, str]]:
+    """(memory_space_id, chain_key) of the chains of all spaces with an adapter."""
+    return [(row[0], row[1]) for row in tx.rows(MIRRORED_SQL, adapter)]
+
+
+def with_branches(tx: Reading, chain: int, adapter: str) -> list[tuple[str, str]]:
+    """As `mirrored`, of a chain and all that branched from it."""
+    return [(row[0], row[1]) for row in tx.rows(WITH_BRANCHES_SQL, chain, adapter)]
+
+
 def add(tx: Writing, row: ChainRow) -> ChainRow:
     """A new chain; its own row number is filled in."""
     return row._replace(chain=tx.insert(NEW_SQL, *row[1:]))
@@ -95,3 +131,9 @@ def segments(tx: Reading, chain: int) -> list[Segment]:
 def count_agents(tx: Reading, chain: int) -> int:
     """How many agents its registry has."""
     return tx.value(AGENTS_SQL, chain)
+
+
+def remove_all(tx: Writing, space: int) -> None:
+    """Take away all chains of a space; their rows of the recall index are gone before."""
+    for sql in REMOVE_SQLS:
+        tx.run(sql, space)

@@ -72,7 +72,8 @@ FROM turn t JOIN attr a ON a.turn = t.turn WHERE t.conversation = ? ORDER BY t.s
 """
 TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
 CITING_SQL = """
-SELECT derived, turn, fact, skill FROM derived_ref WHERE space = ? AND relation = 'cites' ORDER BY derived_ref
+SELECT derived, turn, fact, skill FROM derived_ref
+WHERE space = ? AND (relation = 'cites' OR derived GLOB 'thoughts:*') ORDER BY derived_ref
 """
 SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
 SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations FROM skill_revision WHERE skill = ?"

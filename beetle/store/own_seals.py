@@ -66,6 +66,25 @@ OWNED = (
         "JOIN registry_version v ON v.registry_version = t.registry_version "
         "JOIN registry_skill s ON s.registry_skill = v.registry_skill WHERE s.space = ?",
     ),
+    Owned("chain", "SELECT 'chain ' || t.chain_key, 0, t.* FROM chain t WHERE t.space = ?"),
+    Owned(
+        "thought_mark",
+        "SELECT 'thought ' || o.position || ' of chain ' || c.chain_key, 0, t.* FROM thought_mark t "
+        "JOIN thought o ON o.thought = t.thought JOIN chain c ON c.chain = o.chain WHERE c.space = ?",
+    ),
+    Owned(
+        "chain_agent",
+        "SELECT 'agent ' || t.agent_id || ' of chain ' || c.chain_key, 0, t.* FROM chain_agent t "
+        "JOIN chain c ON c.chain = t.chain WHERE c.space = ?",
+    ),
+    *(
+        Owned(
+            name,
+            f"SELECT 'agent ' || a.agent_id || ' of chain ' || c.chain_key, 0, t.* FROM {name} t "  # noqa: S608 - ours
+            "JOIN chain_agent a ON a.chain_agent = t.chain_agent JOIN chain c ON c.chain = a.chain WHERE c.space = ?",
+        )
+        for name in ("chain_alias", "chain_agent_key")
+    ),
 )
 """What a caller may know of by a ref of its own. A row that was removed is of no space any more: operators are told."""
 

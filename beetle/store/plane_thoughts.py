@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from beetle.store import restores
+from beetle.store import chains, restores
 from beetle.store.chain_agents import drop_aliases
+from beetle.store.chains import Segment
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.indexed import IndexTable
 from beetle.store.place_checks import subject_of
@@ -48,10 +49,17 @@ SELECT l.target, sum(l.kind <> 'contradicts'), sum(l.kind = 'supersedes' AND coa
 FROM thought_link l JOIN thought t ON t.thought = l.thought
 WHERE l.target IN (SELECT value FROM json_each(?1)) AND t.at <= ?2 GROUP BY l.target
 """
-STRAY_LINKS_SQL = """
-SELECT c.chain_key, c.space, t.position FROM thought_link l JOIN thought t ON t.thought = l.thought
+LINKS = """
+FROM thought_link l JOIN thought t ON t.thought = l.thought
 JOIN chain c ON c.chain = t.chain LEFT JOIN thought o ON o.thought = l.target
-WHERE l.position IS NOT o.position LIMIT 100
+WHERE (?1 IS NULL OR c.space = ?1) AND
+"""
+STRAY_LINKS_SQL = f"""
+SELECT c.chain_key, t.position {LINKS} (l.position IS NOT o.position
+  OR l.place <> (SELECT count(*) FROM thought_link p WHERE p.thought = l.thought AND p.place < l.place)) LIMIT 100
+"""  # noqa: S608 - constants
+SHARED_LINKS_SQL = f"""
+SELECT t.chain, c.chain_key, t.position, o.chain, o.position {LINKS} o.chain <> t.chain ORDER BY t.chain
 """
 STRAY_SQL = """
 SELECT o.thought FROM thought o LEFT JOIN chain c ON c.chain = o.chain WHERE c.chain IS NULL LIMIT 100
@@ -73,6 +81,8 @@ UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL
 """
 HAS_AGENT_SQL = "SELECT 1 FROM chain_agent WHERE chain_agent = ?"
 PINS_SQL = "SELECT seq, space, event, subject FROM event_log WHERE topic = 'chain' ORDER BY seq"
+REMOVED = "removed"
+"""The event of a chain that gave way to what was restored."""
 PINNED_SQL = "SELECT space, topic, subject FROM event_log WHERE seq = ?"
 SPACE_NAME_SQL = "SELECT memory_space_id FROM space WHERE space = ?"
 
@@ -153,9 +163,16 @@ def forget_agent(tx: Writing, agent: int) -> bool:
     return True
 
 
-def stray_links(tx: Reading) -> Iterator[Row]:
-    """(chain_key, space, position) of thoughts of which a link leads elsewhere than it says."""
-    return tx.rows(STRAY_LINKS_SQL)
+def stray_links(tx: Reading, space: int | None = None) -> Iterator[tuple[str, int]]:
+    """(chain_key, position) of thoughts of which a link leads elsewhere than it says, or is not in its place."""
+    for row in tx.rows(STRAY_LINKS_SQL, space):
+        yield row[0], row[1]
+    of, line = None, list[Segment]()
+    for chain, chain_key, position, other, target in tx.rows(SHARED_LINKS_SQL, space):
+        if chain != of:
+            of, line = chain, chains.segments(tx, chain)
+        if not any(each.chain == other and each.first <= target < each.until for each in line):
+            yield chain_key, position
 
 
 def stray(tx: Reading) -> Iterator[int]:
@@ -167,10 +184,14 @@ def pins(tx: Reading) -> dict[tuple[str, str], Pin]:
     """By memory_space_id and chain_key: what the event log tells last, without what a restore has undone."""
     told: dict[tuple[str, str], Pin] = {}
     undone = restores.undone(tx)
-    for seq, space, _, text in tx.rows(PINS_SQL):
+    for seq, space, event, text in tx.rows(PINS_SQL):
         if any(each.after < seq < each.before for each in undone):
             continue
-        found = _pin(subject_of(text))
+        subject = subject_of(text)
+        if event == REMOVED:
+            told.pop((space, subject.get("chain_key", "")), None)
+            continue
+        found = _pin(subject)
         if found is not None:
             told[space, found[0]] = found[1]
     return told

@@ -53,6 +53,8 @@ COUNTED = {
     "tool_observations": ("tool_observation", "SELECT count(*) FROM tool_observation"),
     "tool_registries": ("tool_registry", "SELECT count(*) FROM tool_registry"),
     "uploaded_skills": ("registry_skill", "SELECT count(*) FROM registry_skill"),
+    "chains": ("chain", "SELECT count(*) FROM chain"),
+    "thoughts": ("thought", "SELECT count(*) FROM thought"),
     "jobs": ("job", "SELECT count(*) FROM job"),
     "devices": ("device", "SELECT count(*) FROM device"),
     "proposals": ("proposal", "SELECT count(*) FROM proposal"),

@@ -85,7 +85,7 @@ COLUMNS = """
 SELECT t.thought, t.chain, t.position, t.schema_version, t.thought_id, t.at, t.session_id, t.agent_id, t.signing_key_id,
   t.thought_type, t.role, t.confidence, t.importance, t.digest, t.previous, t.hash,
   b.salt, b.content, b.tags, b.concepts, b.signature, m.state, m.marked_at,
-  (SELECT json_group_array(json_array(l.kind, l.position, l.ref, l.valid_at, l.invalid_at) ORDER BY l.thought_link)
+  (SELECT json_group_array(json_array(l.kind, l.position, l.ref, l.valid_at, l.invalid_at) ORDER BY l.place)
     FROM thought_link l WHERE l.thought = t.thought)
 FROM thought t LEFT JOIN thought_body b ON b.thought = t.thought LEFT JOIN thought_mark m ON m.thought = t.thought
 """
@@ -113,7 +113,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_BODY_SQL = "INSERT INTO thought_body VALUES (?, ?, ?, ?, ?, ?)"
 NEW_LINK_SQL = """
-INSERT INTO thought_link (thought, kind, position, target, ref, valid_at, invalid_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO thought_link (thought, place, kind, position, target, ref, valid_at, invalid_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 MARK_SQL = """
 INSERT INTO thought_mark VALUES (?, ?, ?)
@@ -160,14 +161,15 @@ def places_of_hash(tx: Reading, digest: bytes) -> list[tuple[int, int]]:
 
 
 def add(tx: Writing, row: ThoughtRow, targets: Iterable[int | None]) -> int:
-    """A new thought with its body and links; `targets` are the row numbers that each link's place stands for."""
+    """A new thought with its body, mark and links; `targets` are the row numbers that each link's place stands for."""
     key = tx.insert(NEW_SQL, *row[1:16])
     body = row.body
-    assert body is not None
-    labels = (json.dumps(each, ensure_ascii=False) for each in (body.tags, body.concepts))
-    tx.run(NEW_BODY_SQL, key, body.salt, body.content, *labels, body.signature)
-    for link, target in zip(row.links, targets, strict=True):
-        tx.run(NEW_LINK_SQL, key, link.kind, link.position, target, *link[2:])
+    if body is not None:
+        tx.run(NEW_BODY_SQL, key, body.salt, body.content, _text(body.tags), _text(body.concepts), body.signature)
+    if row.mark is not None:
+        tx.run(MARK_SQL, key, row.mark, row.marked_at)
+    for place, (link, target) in enumerate(zip(row.links, targets, strict=True)):
+        tx.run(NEW_LINK_SQL, key, place, link.kind, link.position, target, *link[2:])
     return key
 
 
@@ -188,6 +190,16 @@ def erase(tx: WriteTransaction, thought: int, now: int) -> None:
 
 def _thought(row: Row) -> ThoughtRow:
     salt, content, tags, concepts, signature = row[16:21]
-    body = None if content is None else BodyRow(salt, content, texts(tags), texts(concepts), signature)
+    body = None if content is None else BodyRow(salt, content, _labels(tags), _labels(concepts), signature)
     links: list[list[Any]] = json.loads(row[23])
     return ThoughtRow._make((*row[:16], body, *row[21:23], tuple(LinkRow(*each) for each in links)))
+
+
+def _text(labels: tuple[str, ...]) -> str:
+    return json.dumps(labels, ensure_ascii=False)
+
+
+def _labels(text: str) -> tuple[str, ...]:
+    """Tags or concepts. Of a text that was not written here itself is the one label: no digest holds of that."""
+    found = texts(text)
+    return found if text == _text(found) else (text,)

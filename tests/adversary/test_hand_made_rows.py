@@ -24,7 +24,6 @@ NAMES_NOTHING = {
     "host_ref.host_ref": "no row names a host ref without a label",
     "attr.attr": "no row names an attr",
     "conversation_speaker.conversation_speaker": "no row names an entry of the list of speakers",
-    "thought_link.thought_link": "no row names a link: the order of a thought's own links is hashed",
     "message.message": "only its content and its index row name a message, and an erased one has none",
 }
 """Keys that say nothing when no other row has them: changing such a one changes nothing that anybody reads."""

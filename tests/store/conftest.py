@@ -137,7 +137,8 @@ def copy_at_rest(store: Store, path: str | Path, copy: str | Path) -> None:
 
 def bytes_of(path: str | Path) -> bytes:
     """Everything that stands in the files of a store."""
-    return b"\x00".join(each.read_bytes() for each in files_of(path))
+    whole = (file for each in files_of(path) for file in (sorted(each.rglob("*")) if each.is_dir() else [each]))
+    return b"\x00".join(each.read_bytes() for each in whole)
 
 
 @contextmanager

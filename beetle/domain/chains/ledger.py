@@ -82,6 +82,9 @@ def canonical(value: Any) -> bytes:
     return rfc8785.dumps(value)
 
 
+BODY_FIELDS = ("concepts", "content", "salt", "tags", "thought_signature")
+
+
 def body_fields(body: Body) -> dict[str, Any]:
     """A body as it is hashed and exported."""
     return {

@@ -52,6 +52,9 @@ CHECKS: tuple[Check, ...] = (
     Check("pages", "SQLite finds every page in order", RECOVER + ": the index; else restore a snapshot"),
     Check("foreign_keys", "no row names one that is missing", NOTHING),
     Check("pending_erasures", "no erasure has been pending for long", RECOVER),
+    Check(
+        "chain_mirrors", "the mirror of each jsonl chain could be written", "the next append or opening, once it can"
+    ),
     Check("leftovers", "no file is half-made", RECOVER),
     Check("idempotency", "no first report is kept beyond the profile's number, or of a removed device", RECOVER),
     Check("remembered_conversations", "the conversations that principals last committed to exist", RECOVER),

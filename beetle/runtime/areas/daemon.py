@@ -27,8 +27,10 @@ from beetle.contracts.lifecycle import (
 )
 from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.areas import event_log, receipts, recovery, verification
+from beetle.runtime.areas.chains import verifying
 from beetle.runtime.pipeline.handlers import Apply, Handler, Plain, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.runtime.planes.thought_rows import NAME as THOUGHTS
 from beetle.store import erasures
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
@@ -72,6 +74,8 @@ def verify_store(invocation: Invocation, request: StoreVerifyRequest, tx: Readin
     """Walk chains, cross-checks, index and, unless asked not to, every page; check a receipt where one is given."""
     if invocation.caller.is_operator:
         checked, findings = verification.run(invocation, tx, pages=request.pages)
+        if not any(each.check == THOUGHTS for each in findings):
+            verifying.remember_all(invocation, tx)
     else:
         checked, findings = verification.run_space(invocation, tx)
     return StoreVerifyReport(

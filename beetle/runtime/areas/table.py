@@ -25,7 +25,7 @@ from beetle.runtime.areas.evolve import evolve
 from beetle.runtime.areas.facts import long_term, mutate, policy
 from beetle.runtime.areas.governance import decide, private_records, remember, report, waiting, write
 from beetle.runtime.areas.recall import inspect, recall
-from beetle.runtime.areas.registry import skill_registry
+from beetle.runtime.areas.registry import finding, uploading
 from beetle.runtime.areas.skills import agent_skills, runtime_skills
 from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.areas.toc import expanding, rebuilding, searching
@@ -73,7 +73,8 @@ AREAS = (
     recall,
     agent_skills,
     runtime_skills,
-    skill_registry,
+    finding,
+    uploading,
     snapshots,
     tools,
     transfers,

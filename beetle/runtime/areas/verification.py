@@ -166,6 +166,8 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     shared = invocation.shared
     most = shared.profile.budgets.idempotency_keys
     yield from recover.waiting(tx, most, invocation.now - WAITED_LONG_US)
+    for name, reason in sorted(shared.mirrors.failed.items()):
+        yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
         for path in exchange.parts(shared.store.settings.path):
             yield Finding("leftovers", os.path.basename(path), "is half-made, and nobody makes it")

@@ -35,6 +35,7 @@ from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.runtime.host import sealing
 from beetle.runtime.host.caller import Caller, resolve_scope
+from beetle.runtime.host.chain_mirrors import ChainMirrors
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
@@ -51,6 +52,7 @@ from beetle.runtime.host.scheduler import Scheduler
 from beetle.runtime.host.sessions import Sessions, Subscriber
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
+from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.capabilities import Catalog
@@ -139,12 +141,16 @@ class Dispatcher:
             large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
             transfers=Transfers(store.settings, profile.budgets),
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            verified_chains=VerifiedChains(),
+            mirrors=ChainMirrors(store),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)
         store.on_commit(self._committed)
         store.at_close(self.shared.heads.sign_last)
         store.before_close(self.shared.transfers.close)
+        store.before_close(self.shared.mirrors.close)
+        self.shared.mirrors.begin()
 
     def dispatch(self, call: Call) -> Outcome:
         """Run one operation.
@@ -234,6 +240,7 @@ class Dispatcher:
     def _committed(self, logged: list[Logged]) -> None:
         """On the writer's thread, before whoever wrote hears of it: what requests are judged by is read anew."""
         self.shared.heads.committed()
+        self.shared.mirrors.committed(logged)
         restored = any(each.event.event == RESTORED for each in logged)
         rights = self.sessions.committed(logged)
         self.hub.publish(logged)

@@ -15,6 +15,7 @@ from beetle.contracts.names import ViewName
 from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.runtime.host.caller import Caller, Scope
+from beetle.runtime.host.chain_mirrors import ChainMirrors
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History
 from beetle.runtime.host.identity import Identity
@@ -26,6 +27,7 @@ from beetle.runtime.host.sessions import Sessions
 from beetle.runtime.host.skill_mounts import AgentSkills
 from beetle.runtime.host.transfers import Transfers
 from beetle.runtime.host.transports import Connection
+from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.views import RawReport, RevealedReport, Viewer, reveal, visible_kinds
@@ -104,6 +106,8 @@ class Facilities(NamedTuple):
     transfers: Transfers
     scan_turns: Turns
     """A few places, for who looks through a part of a large frame."""
+    verified_chains: VerifiedChains
+    mirrors: ChainMirrors
 
     @property
     def uptime_s(self) -> float:

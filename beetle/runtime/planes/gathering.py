@@ -48,7 +48,8 @@ class Gathering:
     Attributes:
         places: of the conversations that go along, by their keys.
         fingerprints: of each conversation's turns, where only these are wanted.
-        said: how many turns and messages go along.
+        thoughts: fingerprints of each chain's thoughts by the chain's key, where only these are wanted.
+        said: how many turns, messages and thoughts go along.
         turns: the messages that go along of each turn.
         whole: turns of which every message goes along.
         facts: places of the facts that go along, by their record ids.
@@ -74,7 +75,8 @@ class Gathering:
             spend: told how many characters of text were read, and may refuse to go on.
             key: the store's, with which damaged content is told and left out.
             sight: what the caller may know of; anything else that stays behind is not counted.
-            keep_turns: without it turns leave their fingerprints alone, so that a long transcript takes little memory.
+            keep_turns: without it turns and thoughts leave their fingerprints alone, so that a long transcript or chain
+                takes little memory.
         """
         self.tx = tx
         self.key = key
@@ -89,6 +91,7 @@ class Gathering:
         self.viewer = Viewer("export", include_private=sort == "private")
         self.places: dict[int, int] = {}
         self.fingerprints: list[list[bytes]] = []
+        self.thoughts: dict[str, bytes] = {}
         self.said: Counter[str] = Counter()
         self.turns: dict[tuple[str, str, str], frozenset[str]] = {}
         self.whole: set[tuple[str, str, str]] = set()

@@ -26,10 +26,10 @@ DIGESTS = (
     "704ccdad0bc32e61e1a06345ef949f3fe1e653818d0efd710f19be1360e09d27",
     "99343dbacf899e7f096b3e99e71ef1ec7638e55727dbd3bb1699e3e5c4fa3f93",
     "9fd783e003b331a4218ea30b720caecdb3a8a7ea6f0e1692e6e32d29530e424d",
-    "cd7f5f8dffce62a9ca7f710e397e6c3fe7d4ca852aec5982c7b2e00963c5ca81",
-    "a2dd93473d8f12213c05ee8df35199c36e743d35892c660b58c98dff664b26a0",
-    "15a3e65d5b09fddf884cb5c4486b89a4f97f6fbec81837d64e8168b0bec8b136",
-    "6ec74532e58186565d922f648dde9f4cf70661fdc78ba9b42135bebb81edd60e",
+    "10b9f4d0dacaed114a7f0bccb0e971958d209b1a48103a90afd48f994478b6cc",
+    "d69daef0833eadfeb9e1d8c694c3e030dc75edd21c5dce6fdf9d0007affe82ea",
+    "97608f9249275c141a489d081b15456092e232e47c9bdec3fa7301c71b51d847",
+    "cd096b00e03ccd69ce6e10a38cd6c3986bc2b5ec625d766d660090ee166b34a0",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

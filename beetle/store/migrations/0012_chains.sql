@@ -49,18 +49,19 @@ CREATE TABLE thought_body (
   signature BLOB
 ) STRICT;
 
--- Refs and relations of a thought in their order: to a thought of its chain by its place and key, or to any record by a ref.
+-- Refs and relations of a thought, `place` from 0 in their order: to a thought of its chain by its place and key, or to any
+-- record by a ref.
 CREATE TABLE thought_link (
-  thought_link INTEGER PRIMARY KEY,
-  thought      INTEGER NOT NULL REFERENCES thought,
-  kind         TEXT NOT NULL CHECK (kind IN ('refers', 'supports', 'contradicts', 'supersedes', 'caused_by')),
-  position     INTEGER,
-  target       INTEGER REFERENCES thought,
-  ref          TEXT,
-  valid_at     INTEGER,
-  invalid_at   INTEGER
-) STRICT;
-CREATE INDEX thought_link_of ON thought_link (thought);
+  thought    INTEGER NOT NULL REFERENCES thought,
+  place      INTEGER NOT NULL,
+  kind       TEXT NOT NULL CHECK (kind IN ('refers', 'supports', 'contradicts', 'supersedes', 'caused_by')),
+  position   INTEGER,
+  target     INTEGER REFERENCES thought,
+  ref        TEXT,
+  valid_at   INTEGER,
+  invalid_at INTEGER,
+  PRIMARY KEY (thought, place)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX thought_link_to ON thought_link (target, kind);
 
 -- Thoughts that are masked, or whose body was erased.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from beetle.contracts.chain_writes import ChainLifecycleReport, ChainLifecycleRequest
 from beetle.runtime.areas import receipts
-from beetle.runtime.areas.chains.erasing import unindex
+from beetle.runtime.areas.chains.erasing import hide, unindex
 from beetle.runtime.areas.chains.places import OpenChain, Place
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import index_row
+from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import recall_index, thoughts
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.thoughts import ThoughtRow
@@ -39,6 +39,8 @@ def lifecycle(invocation: Invocation, request: ChainLifecycleRequest) -> Apply:
             return report
         for each in touched:
             _change(tx, row.space, chain.key, each, request.action)
+        for of in {each.chain for each in touched}:
+            hide(invocation, tx, of)
         event = invocation.event("chain", EVENTS[request.action], chain_key=chain.key, indexes=list(report.indexes))
         seq = tx.log(event)
         return ChainLifecycleReport(

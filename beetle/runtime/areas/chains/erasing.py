@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.domain.chains import ledger
-from beetle.runtime.planes.thoughts import body_of, index_row, ref_of
-from beetle.store import recall_index, thoughts
+from beetle.runtime.host.chain_mirrors import JSONL
+from beetle.runtime.host.thought_values import body_of
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.thought_rows import index_row, ref_of
+from beetle.store import chains, recall_index, thoughts
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.thoughts import ThoughtRow
+
+
+def hide(invocation: Invocation, tx: WriteTransaction, chain: int) -> None:
+    """Remove the mirrors that show thoughts of a chain before they change: they are written anew behind the commit.
+
+    Raises:
+        StoreReadOnly: one cannot be removed.
+    """
+    invocation.shared.mirrors.withdraw(chains.with_branches(tx, chain, JSONL))
 
 
 def unindex(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
@@ -27,7 +39,8 @@ def unindex(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -
     recall_index.remove(tx, *index_row(space, row))
 
 
-def erase(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
-    """Erase what a thought says, also one that is masked."""
+def erase(invocation: Invocation, tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
+    """Erase what a thought says, also one that is masked, in the mirrors too. Raises as `hide` and `unindex`."""
+    hide(invocation, tx, row.chain)
     unindex(tx, space, chain_key, row)
     thoughts.erase(tx, row.thought, tx.now)

@@ -11,7 +11,7 @@ from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.domain.chains import kinds, matching
 from beetle.domain.chains.matching import Filter
 from beetle.runtime.areas.chains.places import OpenChain
-from beetle.runtime.planes.thoughts import thought_of
+from beetle.runtime.host.thought_values import thought_of
 from beetle.store.thoughts import Prefilter, ThoughtRow
 
 

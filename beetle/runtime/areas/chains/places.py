@@ -13,8 +13,10 @@ from beetle.domain.chains import ledger
 from beetle.domain.chains.ledger import Body
 from beetle.domain.chains.matching import Agent
 from beetle.domain.chains.rendering import Said
+from beetle.runtime.host.chain_mirrors import JSONL
+from beetle.runtime.host.thought_values import body_of, thought_of
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import body_of, ref_of, thought_of
+from beetle.runtime.planes.thought_rows import ref_of
 from beetle.store import chain_agents, chains, evidence, thoughts
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment
@@ -176,6 +178,14 @@ class OpenChain:
         }  # fmt: skip
 
 
+def location(invocation: Invocation, chain_key: str, adapter: str) -> str:
+    """Where a chain is: its mirror where it has one, else the store."""
+    shared = invocation.shared
+    if adapter != JSONL or not shared.mirrors.is_kept:
+        return shared.store.settings.path
+    return shared.mirrors.path((invocation.space_id, chain_key))
+
+
 def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
     """A chain as reports have it."""
     parent = None if row.parent is None else chains.by_key(tx, row.parent)
@@ -185,7 +195,7 @@ def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
         storage_adapter=row.adapter,
         thought_count=row.length,
         agent_count=chains.count_agents(tx, row.chain),
-        storage_location=invocation.shared.store.settings.path,
+        storage_location=location(invocation, row.chain_key, row.adapter),
         head_hash=row.head.hex() or None,
         created_at=format_us(row.created_at),
         updated_at=format_us(row.updated_at),

@@ -23,21 +23,15 @@ from beetle.contracts.chains import (
 from beetle.domain.chains import rendering
 from beetle.domain.chains.matching import Filter
 from beetle.runtime.areas.chains.filtering import Wanted, filter_of, wanted_in
-from beetle.runtime.areas.chains.places import OpenChain, Place, summary
-from beetle.runtime.host.sealing import sealer_of
+from beetle.runtime.areas.chains.places import OpenChain, Place, location, summary
+from beetle.runtime.areas.chains.verifying import is_whole
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room, page
-from beetle.runtime.planes.thoughts import problems
-from beetle.store import chains, evidence, plane_thoughts, seal_checks
-from beetle.store.chains import ChainRow
+from beetle.store import chains, evidence
 from beetle.store.engine.transaction import Reading
-from beetle.store.plane_thoughts import Pin
 from beetle.store.thoughts import ThoughtRow
-
-WINDOW = 128
-"""The newest thoughts of a chain that `chain.head` recomputes, whatever the length of the chain."""
 
 
 def search(invocation: Invocation, request: ChainSearchRequest, tx: Reading) -> ChainSearchReport:
@@ -88,33 +82,16 @@ def head(invocation: Invocation, request: ChainHeadRequest, tx: Reading) -> Chai
     """The newest thought, and whether the chain ends as the event log tells."""
     chain = OpenChain(invocation, tx, request.chain_key)
     latest = chain.at(chain.length - 1) if chain.length else None
-    begin = max(0, chain.length - WINDOW)
+    sound, begin = (True, 0) if chain.row is None else is_whole(invocation, tx, chain, chain.row)
     return ChainHeadReport(
         chain_key=chain.key,
         thought_count=chain.length,
         head_hash=None if chain.row is None else chain.row.head.hex() or None,
         latest_thought=None if latest is None else chain.shown(latest),
-        integrity_ok=chain.row is None or _is_whole(invocation, tx, chain, chain.row, begin),
-        storage_location=invocation.shared.store.settings.path,
+        integrity_ok=sound,
+        storage_location=location(invocation, chain.key, "binary" if chain.row is None else chain.row.adapter),
         verified_from=begin,
     )
-
-
-def _is_whole(invocation: Invocation, tx: Reading, chain: OpenChain, row: ChainRow, begin: int) -> bool:
-    """Whether the chain's row, its last event and its newest thoughts agree."""
-    sealer = sealer_of(invocation.key, invocation.shared.identity)
-    if seal_checks.row_problem(tx, sealer, "chain", tuple(row)) is not None:
-        return False
-    told = Pin(row.length, row.head.hex())
-    if row.pinned and plane_thoughts.pinned(tx, row.pinned) != (invocation.space_id, chain.key, told):
-        return False
-    before = chain.at(begin - 1) if begin else None
-    index, previous = begin, "" if before is None else before.hash.hex()
-    for each in chain.walk(begin, row.length):
-        if any(True for _ in problems(each, index, previous)):
-            return False
-        index, previous = index + 1, each.hash.hex()
-    return (index, previous) == told
 
 
 def genesis(invocation: Invocation, request: ChainGenesisRequest, tx: Reading) -> ChainThoughtReport:

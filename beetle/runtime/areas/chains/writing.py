@@ -19,6 +19,7 @@ from beetle.contracts.chain_writes import (
 )
 from beetle.contracts.codec import to_us
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
+from beetle.contracts.refs import evidence_named, parse_ref
 from beetle.domain.chains import kinds, ledger, normal
 from beetle.domain.chains.ledger import Body, Relation, Thought
 from beetle.runtime.areas import secrets
@@ -27,10 +28,12 @@ from beetle.runtime.areas.chains.filtering import read_role, read_type, read_wor
 from beetle.runtime.areas.chains.places import OpenChain, Place, key_of, summary
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.thoughts import index_row
-from beetle.store import chain_agents, chains, evidence, recall_index, thoughts
+from beetle.runtime.planes import table
+from beetle.runtime.planes.thought_rows import index_row, ref_of
+from beetle.store import chain_agents, chains, continuity_write, evidence, recall_index, skills, thoughts
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment
+from beetle.store.continuity_write import Derived
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.thoughts import REFERS, BodyRow, LinkRow, ThoughtRow
 
@@ -90,6 +93,7 @@ def _appending(
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
         chain = ensure_chain(tx, space, key)
         _check_places(draft.thought, chain.length)
+        _check_refs(invocation, tx, space, draft.thought)
         written = _write(invocation, tx, chain, draft, request)
         opened = OpenChain(invocation, tx, key, written.chain)
         opened.knows(written.agent)
@@ -170,6 +174,35 @@ def _check_places(thought: Thought, length: int) -> None:
             raise InvalidRequest(reason=f"Thought reference {index} does not exist", path=f"$.args.{path}")
 
 
+def _check_refs(invocation: Invocation, tx: WriteTransaction, space: int, thought: Thought) -> None:
+    """Whether each record that is referred to is there. Text that is no ref of a plane may stand there as well.
+
+    Raises:
+        InvalidRequest: one is not; nothing is written.
+    """
+    for place, each in enumerate(thought.relations):
+        named = None if each.ref is None else table.named_by(each.ref.partition(":")[0])
+        if each.ref is None or named is None:
+            continue
+        ref = parse_ref(each.ref)
+        if ref is None or named.resolves(invocation, tx, space, ref) is False:
+            path = f"$.args.relations[{place}].ref"
+            raise InvalidRequest(
+                reason=f"it names a record that does not exist - at {path}",
+                hint="write the record first, or leave the relation out", path=path,
+            )  # fmt: skip
+
+
+def derive(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -> None:
+    """Join a thought to the turns that its relations name: who erases one of them is told of it."""
+    for each in row.links:
+        named = evidence_named(each.ref)
+        turn = None if named is None else skills.turn_of_ref(tx, space, named)
+        if each.ref is not None and turn is not None:
+            derived = Derived(ref_of(chain_key, row.position), each.ref, each.kind, None, None, turn)
+            continuity_write.add_derived_ref(tx, space, derived)
+
+
 class Written(NamedTuple):
     """A thought as it was written, who wrote it, and the chain as it is then."""
 
@@ -189,17 +222,18 @@ def _write(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, draft:
     registering.check_signature(tx, agent, draft.thought, draft.body)
     thought = draft.thought._replace(position=chain.length, at=tx.now, prev_hash=chain.head.hex())
     thought = thought._replace(hash=ledger.thought_hash(thought))
-    row = _row(chain.chain, thought, draft.body)
+    row = row_of(chain.chain, thought, draft.body)
     line = chains.segments(tx, chain.chain) if row.links else []
     targets = [None if each.position is None else thoughts.key_at(tx, line, each.position) for each in row.links]
     row = row._replace(thought=thoughts.add(tx, row, targets))
+    derive(tx, chain.space, chain.chain_key, row)
     recall_index.add(tx, *index_row(chain.space, row))
     chain_agents.act(tx, agent.agent, thought.position, thought.at)
     grown = chain._replace(length=chain.length + 1, head=row.hash, updated_at=tx.now)
-    return Written(_grow(invocation, tx, grown, "appended", index=thought.position), agent, row)
+    return Written(grow(invocation, tx, grown, "appended", index=thought.position), agent, row)
 
 
-def _grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: str, **subject: object) -> ChainRow:
+def grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: str, **subject: object) -> ChainRow:
     """Write down where a chain ends now, in its row and in the event log."""
     told = {"chain_key": chain.chain_key, "length": chain.length, "hash": chain.head.hex(), **subject}
     grown = chain._replace(pinned=tx.log(invocation.event("chain", event, **told)))
@@ -207,7 +241,8 @@ def _grow(invocation: Invocation, tx: WriteTransaction, chain: ChainRow, event: 
     return grown
 
 
-def _row(chain: int, thought: Thought, body: Body) -> ThoughtRow:
+def row_of(chain: int, thought: Thought, body: Body | None) -> ThoughtRow:
+    """A thought as the store keeps it; its row number is not known yet."""
     refs = (LinkRow(REFERS, each, None, None, None) for each in thought.refs)
     relations = (
         LinkRow(each.kind, each.position, each.ref, each.valid_at, each.invalid_at) for each in thought.relations
@@ -229,7 +264,7 @@ def _row(chain: int, thought: Thought, body: Body) -> ThoughtRow:
         digest=bytes.fromhex(thought.content_digest),
         previous=bytes.fromhex(thought.prev_hash),
         hash=bytes.fromhex(thought.hash),
-        body=BodyRow(*body),
+        body=None if body is None else BodyRow(*body),
         mark=None,
         marked_at=None,
         links=(*refs, *relations),
@@ -286,7 +321,7 @@ def branch(invocation: Invocation, request: ChainBranchRequest) -> Apply:
         )
         line = [Segment(each.chain, each.first, min(each.until, shared)) for each in parent.line if each.first < shared]
         chain_agents.copy_all(tx, row.chain, made.chain, line)
-        made = _grow(invocation, tx, made, "branched", branched_from=parent.key)
+        made = grow(invocation, tx, made, "branched", branched_from=parent.key)
         return ChainBranchReport(chain=summary(invocation, tx, made))
 
     return apply

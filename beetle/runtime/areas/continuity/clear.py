@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beetle.contracts.refs import evidence_named
+from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.erasure.turns import row_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
@@ -67,6 +68,7 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
         continuity_write.remove_item(tx, space, item.record_id, item.plane)
     erasures.drop_space(tx, space)
     if whole:
+        chains_in.clear(invocation, tx, space)
         continuity_write.clear_space(tx, space)
     loose = [each for key in keys for each in continuity_write.loosen(tx, space, key)]
     said = None if conversation is None else _said(tx, conversation)

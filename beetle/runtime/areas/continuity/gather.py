@@ -28,10 +28,12 @@ class Gathered(NamedTuple):
     left_out: Counter[str]
     turns: list[list[bytes]] | None = None
     """Fingerprints of each conversation's turns, where only these were wanted."""
+    thoughts: dict[str, bytes] | None = None
+    """As `turns`, of each chain's thoughts."""
 
     def fingerprint(self) -> str:
         """Of all of it."""
-        return fingerprint_of(self.records, self.turns)
+        return fingerprint_of(self.records, self.turns, self.thoughts)
 
 
 def gather(gathering: Gathering) -> Gathered:
@@ -49,7 +51,8 @@ def gather(gathering: Gathering) -> Gathered:
         found["aliases"] = tuple(_aliases(gathering, space))
     records = Records(**found)
     turns = None if gathering.keep_turns else gathering.fingerprints
-    return Gathered(records, {**counts_of(records), **gathering.said}, gathering.left_out, turns)
+    counts = {**counts_of(records), **gathering.said}
+    return Gathered(records, counts, gathering.left_out, turns, gathering.thoughts)
 
 
 def state_fingerprint(tx: Reading, memory_space_id: str, chat: Chat | None = None, opened: Open | None = None) -> str:

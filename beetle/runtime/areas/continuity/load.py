@@ -13,6 +13,7 @@ from beetle.domain.continuity import FETCH_AGAIN, counts_of
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts, sealed_items
 from beetle.runtime.areas.capture.restoring import restore
+from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.continuity import clear
 from beetle.runtime.areas.continuity.export import opener
 from beetle.runtime.areas.continuity.gather import gather
@@ -47,7 +48,7 @@ from beetle.store.policies import PolicyRow
 from beetle.store.skills import RevisionRow
 from beetle.store.tool_observations import Brief, ObservationRow
 
-NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates")
+NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates", "masked_thoughts")
 """What full_restore does not take away unasked when the snapshot is of a sort that never holds it."""
 SEALED_COUNTS = ("private", "private_items", "candidates")
 """Counts that are for who may read the private plane alone; what waits may be of it."""
@@ -336,6 +337,7 @@ class Loading:
             continuity_write.add_registry(tx, space, each, who)
         for each in records.uploaded_skills:
             taking_in.write(self.invocation, tx, space, each)
+        chains_in.write(self.invocation, tx, space, records.chains)
         for each in records.observations:
             turn = None if each.turn is None else self._turn_of(each.turn)
             row = ObservationRow(

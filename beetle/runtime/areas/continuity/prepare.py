@@ -12,6 +12,7 @@ from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, o
 from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
 from beetle.runtime.areas import sealed_items, secrets
+from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.registry import taking_in
 from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.signed_text import ARCHIVE, Signer
@@ -72,6 +73,7 @@ def prepare(invocation: Invocation, data: bytes, kind: str, words: str | None) -
     _check_authorities(invocation, body.records)
     _check_words(body.records)
     taking_in.check(body.records.uploaded_skills, f"{ROOT}.records")
+    chains_in.check(body.records.chains, f"{ROOT}.records")
     if body.records.private:
         sealed_items.require(invocation)
     conversations = (
@@ -148,6 +150,7 @@ def _learned_words(records: Records) -> Iterator[secrets.Said]:
     for place, each in enumerate(records.private):
         yield f"records.private[{place}].content", each.content
     yield from taking_in.words(records.uploaded_skills)
+    yield from chains_in.words(records.chains)
 
 
 def _tool_words(records: Records) -> Iterator[tuple[str, str]]:

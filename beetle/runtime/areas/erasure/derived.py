@@ -116,7 +116,7 @@ def _thought(
     rows = [row for row in thoughts.by_keys(tx, [key]) if row.body is not None]
     for row in rows:
         chain_key = plane_thoughts.names_of(tx, [key])[key][0]
-        erasing_thoughts.erase(tx, space, chain_key, row)
+        erasing_thoughts.erase(invocation, tx, space, chain_key, row)
         tx.log(invocation.event("chain", "erased", chain_key=chain_key, indexes=[row.position]))
     return "thoughts", [row.digest for row in rows] or None
 

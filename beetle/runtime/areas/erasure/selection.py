@@ -7,7 +7,7 @@ that something is there, and is told its number; it forgets nothing that it may 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
@@ -26,7 +26,8 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer, visible_kinds, withheld
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.runtime.planes.long_term import fact_ref
-from beetle.runtime.planes.thoughts import ref_of as thought_ref
+from beetle.runtime.planes.thought_rows import NAME as THOUGHTS
+from beetle.runtime.planes.thought_rows import ref_of as thought_ref
 from beetle.store import (
     candidates,
     evidence,
@@ -138,7 +139,7 @@ def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) ->
     _proposals(tx, request, found, words, gone, facts | named_skills)
     _private(invocation, tx, request, found, words, resting)
     _tools(tx, request, found, words, gone)
-    _thoughts(tx, request, found, words)
+    _thoughts(tx, request, found, words, resting)
     _uploaded(invocation, tx, request, found, words)
     for text in policies_of(tx, space):
         if request.whole_space or words.are_in(text):
@@ -146,17 +147,22 @@ def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) ->
     return found
 
 
-def _thoughts(tx: Reading, request: MemoryForgetRequest, found: Selection, words: _Words) -> None:
-    """Thoughts that hold the words, or whose writer is the subject; with the space what is said of agents too."""
-    if request.conversation is not None:
+def _thoughts(
+    tx: Reading, request: MemoryForgetRequest, found: Selection, words: _Words, resting: Mapping[str, CitingRecord]
+) -> None:
+    """Thoughts that hold the words, whose writer is the subject, or that relate to evidence that goes and to none that
+    stays; with the space what is said of agents too.
+    """
+    if request.conversation is not None and not any(each.startswith(f"{THOUGHTS}:") for each in resting):
         return
     for each in plane_thoughts.said(tx, found.space):
         # By its words nothing is told of what may not be seen.
         seen = not each.masked or found.sight.masked
         by = request.subject is not None and request.subject in (each.agent_id, each.agent_name)
-        if request.whole_space or (seen and (by or words.are_in(each.text))):
+        ref = thought_ref(each.chain_key, each.position)
+        if request.whole_space or (seen and (by or words.are_in(each.text) or ref in resting)):
             found.add("thought", "thoughts", each.thought, each.chain_key, each.position)
-            found.refs.append(thought_ref(each.chain_key, each.position))
+            found.refs.append(ref)
     for agent, chain_key, agent_id in plane_thoughts.agents(tx, found.space) if request.whole_space else ():
         found.add("chain_agent", "chain_agents", agent, chain_key, agent_id)
 

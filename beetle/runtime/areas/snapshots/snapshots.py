@@ -223,6 +223,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             except OSError as error:
                 raise exchange.unwritable(ready, error) from error
             known = shared.identity.check
+            shared.mirrors.withdraw_every()
             try:
                 store.exchange(ready, keep, partial(_sealed_anew, store, shared.identity))
             except BaseException:
