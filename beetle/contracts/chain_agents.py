@@ -209,6 +209,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "public_key_bytes": [215, 90, 152, 1, 130, 177, 10, 183, 213, 75, 254, 211, 201, 100, 7, 58,
                                  14, 225, 114, 243, 218, 166, 35, 37, 175, 2, 26, 104, 247, 7, 81, 26],
         },
+        idempotent=False,
     ),
     Operation(
         "chain.revoke_agent_key", "revoke_chain_agent_key", ChainRevokeAgentKeyRequest, ChainAgentReport, "write",
@@ -216,6 +217,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "revoke a public key of an agent; its record stays",
         grows=False, word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42", "key_id": "k1"},
+        destructive=True,
     ),
     Operation(
         "chain.disable_agent", "disable_chain_agent", ChainDisableAgentRequest, ChainAgentReport, "write", "chain",
@@ -223,5 +225,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "disable an agent: its thoughts stay, and it can append and upload no more",
         grows=False, word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42"},
+        destructive=True,
     ),
 )  # fmt: skip

@@ -203,6 +203,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "chain_key": "project-alpha", "thought_type": "Plan", "importance": 0.82, "tags": ["deployment"],
             "content": "Use a staged deployment with a canary instance.",
         },
+        idempotent=False,
     ),
     Operation(
         "chain.append_retrospective", "append_retrospective", ChainAppendRetrospectiveRequest, ChainAppendReport,
@@ -210,6 +211,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "append a lesson after a failure or a long search, with the role Retrospective",
         word="content",
         example={"chain_key": "project-alpha", "refs": [17], "content": "Verify migrations before a deployment."},
+        idempotent=False,
     ),
     Operation(
         "chain.branch", "branch_chain", ChainBranchRequest, ChainBranchReport, "write", "chain", CHAIN,
@@ -217,6 +219,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "make a new chain that shares the thoughts of another up to one of them, and goes on by itself",
         word="new_chain_key",
         example={"chain_key": "project-alpha", "new_chain_key": "experiment", "anchor_index": 17},
+        idempotent=False,
     ),
     Operation(
         "chain.lifecycle", "thought_lifecycle", ChainLifecycleRequest, ChainLifecycleReport, "write", "chain", CHAIN,
@@ -224,5 +227,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "mask, unmask or erase what thoughts say; the chain keeps their places and hashes, and still verifies",
         grows=False,
         example={"chain_key": "project-alpha", "action": "erase", "indexes": [17], "reason": "asked for"},
+        destructive=True,
     ),
 )  # fmt: skip

@@ -166,6 +166,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "run several operations in order in one transaction: all of them or none",
         batch=False,
         example={"requests": [{"op": "hello", "args": {}}]},
+        destructive=True, idempotent=False,
     ),
     Operation(
         "subscribe", "subscribe", SubscribeRequest, SubscribeReport, "stream", "", ANY, (),

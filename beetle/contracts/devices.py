@@ -182,6 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle device add 'Kitchen display' --capabilities recall,project --write-auth kitchen.json",
             "beetle --auth-file kitchen.json memory recall 'when is dinner'",
         ),
+        idempotent=False,
     ),
     Operation(
         "device.update", "update_device", DeviceUpdateRequest, DeviceReport, "admin", "device", DEVICE,
@@ -190,6 +191,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, word="device_id",
         example={"device_id": "d-1", "state": "suspended"},
         shell=("beetle device update DEVICE --state suspended",),
+        destructive=True,
     ),
     Operation(
         "device.rotate_key", "rotate_device_key", DeviceRotateKeyRequest, DeviceKeyReport, "admin", "device", DEVICE,
@@ -197,6 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "replace a device's key; the old key is invalid at once",
         batch=False, grows=False, word="device_id",
         example={"device_id": "d-1"},
+        destructive=True, idempotent=False,
     ),
     Operation(
         "device.remove", "remove_device", DeviceRemoveRequest, DeviceRemovedReport, "admin", "device", DEVICE,
@@ -204,6 +207,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "remove a device; the records that it wrote stay",
         batch=False, grows=False, word="device_id",
         example={"device_id": "d-1"},
+        destructive=True,
     ),
     Operation(
         "transport.list", "list_transports", TransportListRequest, TransportListReport, "read", "transport", TRANSPORT,
@@ -217,5 +221,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, word="name",
         example={"name": "unix_socket", "enabled": False},
         shell=("beetle transport update unix_socket --no-enabled",),
+        destructive=True,
     ),
 )  # fmt: skip

@@ -242,6 +242,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "propose changes to skills and facts: all of them are stored, or none; nothing else changes",
         example={"proposals": [{"kind": "skill_disable", "target": "backup", "rationale": "the host is gone"}]},
         shell=("beetle evolve propose --proposals @proposals.json",),
+        idempotent=False,
     ),
     Operation(
         "evolve.list", "list_proposals", EvolveListRequest, EvolveListReport, "read", "evolve", EVOLVE,
@@ -265,5 +266,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle evolve submit --proposal-ids p1 --proposal-ids p2",
             "beetle evolve submit --proposal-ids p1 --decision withdraw",
         ),
+        destructive=True, idempotent=False,
     ),
 )  # fmt: skip

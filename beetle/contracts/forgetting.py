@@ -77,5 +77,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory forget --subject Rita --dry-run",
         ),
         progress=True,
+        destructive=True,
     ),
 )  # fmt: skip

@@ -82,6 +82,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, deadline_ms=3_600_000,
         shell=("beetle memory recover", "beetle memory recover --trigger after_crash"),
         progress=True,
+        destructive=True, idempotent=False,
     ),
     Operation(
         "memory.close", "close_runtime", MemoryCloseRequest, MemoryCloseReport, "admin", "close", MEMORY,

@@ -213,5 +213,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle long-term mutate REF --action correct --content 'The spare key is in the shed' --reason 'it moved'",
             "beetle long-term mutate --action forget_by_query --query 'spare key' --dry-run",
         ),
+        destructive=True, idempotent=False,
     ),
 )  # fmt: skip

@@ -203,6 +203,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, deadline_ms=660_000, word="conversation",
         shell=("beetle memory maintain", "beetle memory maintain telegram/42 --limit 20"),
         progress=True,
+        idempotent=False, open_world=True,
     ),
     Operation(
         "memory.finalize_turn", "finalize_turn_and_maintain", MemoryFinalizeTurnRequest, MemoryFinalizeTurnReport,
@@ -217,6 +218,7 @@ OPERATIONS: tuple[Operation, ...] = (
             },
         },
         shell=('beetle memory finalize-turn telegram/42 --turn "$(cat turn.json)"',),
+        idempotent=False, open_world=True,
     ),
     Operation(
         "governance.report", "governance_report", GovernanceReportRequest, GovernanceReport, "read", "inspect", MEMORY,

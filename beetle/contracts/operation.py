@@ -67,6 +67,10 @@ class Operation(NamedTuple):
     pass the store's ceiling. `batch` says whether a batch may hold it. What is `heavy` may look through the whole
     store, and takes turns with others of its kind.
 
+    `destructive`: it may take something away, where others add, or add a revision. `idempotent`: asked again with the same
+    arguments it changes nothing more. `open_world`: it reaches beyond the store, as a call of a model does. MCP shows
+    the three as hints of the tool.
+
     `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
     flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen
     build has no docstrings. `example` is a request that decodes. `carries` is the field of bytes, of the request of an
@@ -94,6 +98,9 @@ class Operation(NamedTuple):
     shell: tuple[str, ...] = ()
     carries: str = ""
     progress: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+    open_world: bool = False
 
     @property
     def kinds(self) -> tuple[type[Request], ...]:

@@ -112,5 +112,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, view="owner", word="record_id",
         example={"record_id": "p-1"},
         shell=("beetle private delete p-1 --dry-run",),
+        destructive=True, idempotent=False,
     ),
 )  # fmt: skip

@@ -92,5 +92,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory remember 'The spare key hangs by the door.'",
             "beetle memory remember 'Mara prefers tea.' --said 'I prefer tea.' --speaker Mara --topic drink",
         ),
+        idempotent=False,
     ),
 )  # fmt: skip

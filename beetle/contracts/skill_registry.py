@@ -311,6 +311,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "content": "---\nname: Nightly backup\ndescription: Copy the store.\n---\n# Steps\n\n1. Copy it.\n",
         },
         shell=("beetle registry upload SKILL.md", "beetle registry upload skill.json --agent-id planner"),
+        idempotent=False,
     ),
     Operation(
         "skill_registry.deprecate", "deprecate_skill", SkillRegistryDeprecateRequest, SkillRegistryMutationReport,
@@ -325,5 +326,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "revoke an uploaded skill for good; its versions stay readable, with a warning",
         word="skill_id",
         example={"skill_id": "nightly-backup", "reason": "it deletes the wrong folder"},
+        destructive=True,
     ),
 )  # fmt: skip

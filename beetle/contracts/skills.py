@@ -209,6 +209,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="name",
         example={"name": "backup", "title": "Nightly backup of the store", "edit_reason": "new host"},
         shell=("beetle skill edit backup --procedure-file steps.md --edit-reason 'new host'",),
+        idempotent=False,
     ),
     Operation(
         "skill.set_enabled", "set_runtime_skill_enabled", RuntimeSkillSetEnabledRequest, RuntimeSkillMutationReport,
@@ -223,5 +224,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "delete a runtime skill with all revisions; the event log records the deletion",
         grows=False, word="name",
         example={"name": "backup"},
+        destructive=True,
     ),
 )  # fmt: skip

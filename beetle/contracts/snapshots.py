@@ -186,6 +186,7 @@ OPERATIONS: tuple[Operation, ...] = (
         example={"label": "before the update"},
         shell=("beetle snapshot create 'before the update'",),
         progress=True,
+        idempotent=False,
     ),
     Operation(
         "snapshot.list", "list_snapshots", SnapshotListRequest, SnapshotListReport, "read", "snapshot", SNAPSHOT,
@@ -209,6 +210,7 @@ OPERATIONS: tuple[Operation, ...] = (
         example={"snapshot_id": "s-0123456789abcdef"},
         shell=("beetle snapshot restore SNAPSHOT --dry-run", "beetle snapshot restore SNAPSHOT"),
         progress=True,
+        destructive=True, idempotent=False,
     ),
     Operation(
         "snapshot.prune", "prune_snapshots", SnapshotPruneRequest, SnapshotPruneReport, "admin", "snapshot", SNAPSHOT,
@@ -217,5 +219,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False,
         example={"keep": 3},
         shell=("beetle snapshot prune --keep 7",),
+        destructive=True, idempotent=False,
     ),
 )  # fmt: skip

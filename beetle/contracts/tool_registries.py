@@ -140,5 +140,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "delete a tool registry. Observations of its tools stay, but give no hints without it",
         grows=False, word="registry_id",
         example={"registry_id": "host-tools"},
+        destructive=True,
     ),
 )  # fmt: skip

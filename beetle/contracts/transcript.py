@@ -552,5 +552,6 @@ OPERATIONS: tuple[Operation, ...] = (
         },
         shell=("beetle transcript lifecycle c1 --action delete_raw --turn-ids t7 --reason 'asked by Ana' --dry-run",),
         progress=True,
+        destructive=True,
     ),
 )  # fmt: skip

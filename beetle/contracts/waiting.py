@@ -189,5 +189,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle governance decide --ids w-1 --decision reject --reason 'it was a joke'",
             "beetle governance decide --ids j-1 --decision retry",
         ),
+        idempotent=False,
     ),
 )  # fmt: skip

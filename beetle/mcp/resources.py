@@ -95,7 +95,7 @@ def read_resource(uri: str, tools: Collection[str], ask: Ask) -> dict[str, Any]:
         parts = urlsplit(uri)
         query = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), max_num_fields=8)
     except ValueError:
-        raise _no_such(uri) from None
+        raise no_such(uri) from None
     base = f"{parts.scheme}://{parts.netloc}"
     if base == GUIDE and not parts.path and not query:
         return _contents(uri, MARKDOWN, guide(tools))
@@ -109,7 +109,7 @@ def read_resource(uri: str, tools: Collection[str], ask: Ask) -> dict[str, Any]:
         conversation = {"channel_id": names[0], "conversation_id": names[1]}
         report = ask("transcript.timeline", {"conversation": conversation, "view": MODEL_VIEW, "limit": TURNS})
         return _contents(uri, PLAIN, transcript_text(to_plain(report)))
-    raise _no_such(uri)
+    raise no_such(uri)
 
 
 def get_prompt(name: str, arguments: dict[str, Any], ask: Ask) -> dict[str, Any]:
@@ -141,5 +141,6 @@ def _contents(uri: str, kind: str, text: str) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": kind, "text": text}]}
 
 
-def _no_such(uri: str) -> RpcError:
+def no_such(uri: str) -> RpcError:
+    """What an address is answered with at which nothing is."""
     return RpcError(RESOURCE_NOT_FOUND, "no resource at this address", {"uri": uri[:256]})

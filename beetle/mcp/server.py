@@ -167,8 +167,7 @@ class Server:
         elif message.method in self._worked:
             self._begin(message, request_id, size, reply)
         else:
-            error = RpcError(messages.METHOD_NOT_FOUND, f"no method {message.method[:128]!r}")
-            reply(messages.refusal(request_id, error))
+            reply(messages.refusal(request_id, no_method(message.method)))
 
     def _settle_revision(self, message: Incoming) -> None:
         """A session has a handshake, or it is one in which each request names its revision: the first one decides.
@@ -380,6 +379,11 @@ def serve(ways: Ways, toolset: Toolset) -> int:
     finally:
         os.close(output)
     return 0
+
+
+def no_method(name: str) -> RpcError:
+    """What a method that is not there is answered with."""
+    return RpcError(messages.METHOD_NOT_FOUND, f"no method {name[:128]!r}")
 
 
 def print_defect(defect: Exception) -> None:

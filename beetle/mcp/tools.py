@@ -76,34 +76,6 @@ NO_TOOLS: frozenset[str] = frozenset({
     "harness.run",  # for whoever develops
 })  # fmt: skip
 
-DESTRUCTIVE: frozenset[str] = frozenset({
-    "memory.forget", "skill.delete", "tool_registry.delete", "long_term.mutate", "transcript.lifecycle",
-    "private.delete", "evolve.submit", "device.update", "device.remove", "transport.update", "memory.recover",
-    "snapshot.restore", "snapshot.prune", "store.repair", "identity.renew", "chain.lifecycle",
-    "chain.revoke_agent_key", "chain.disable_agent", "skill_registry.revoke",
-})  # fmt: skip
-ADDING: frozenset[str] = frozenset({
-    "memory.write", "memory.remember", "memory.maintain", "memory.finalize_turn", "memory.feedback", "skill.edit",
-    "skill.set_enabled", "tool_registry.upsert", "long_term.policy", "transcript.commit", "transcript.repair_safe",
-    "evolve.propose", "snapshot.create", "turn.capture", "governance.decide", "chain.bootstrap", "chain.append",
-    "chain.append_retrospective", "chain.branch", "chain.upsert_agent", "chain.set_agent_description",
-    "chain.add_agent_alias", "chain.add_agent_key",
-    "skill_registry.upload", "skill_registry.deprecate", "event.ingest",
-    "admin.compact", "admin.rebuild_toc",
-})  # fmt: skip
-"""Writes that take nothing away: every revision is kept. What is in neither list is called destructive."""
-REPEATABLE: frozenset[str] = frozenset({
-    "skill.set_enabled", "skill.delete", "tool_registry.upsert", "tool_registry.delete", "transcript.commit",
-    "transcript.lifecycle", "transcript.repair_safe", "long_term.policy", "device.update", "device.remove",
-    "transport.update", "turn.capture", "memory.forget", "memory.write", "chain.bootstrap", "chain.lifecycle",
-    "event.ingest", "admin.compact", "admin.rebuild_toc",
-    "chain.upsert_agent", "chain.set_agent_description", "chain.add_agent_alias", "chain.revoke_agent_key",
-    "chain.disable_agent",
-    "skill_registry.deprecate", "skill_registry.revoke",
-})  # fmt: skip
-"""Writes that change nothing more when they are asked for again with the same arguments."""
-ASKS_A_MODEL: frozenset[str] = frozenset({"memory.maintain", "memory.finalize_turn"})
-
 SAID_TWICE: Mapping[str, tuple[str, ...]] = {
     "memory.recall": ("runtime_skills", "agent_skills", "long_term", "evidence", "thoughts", "chunks", "timings_ms"),
 }
@@ -230,14 +202,12 @@ class Tool(NamedTuple):
         return {key: each for key, each in report.items() if key not in twice}
 
     def hints(self) -> dict[str, Any]:
-        reads = self.row.effect == "read"
-        destroys = not reads and self.row.name not in ADDING
         return {
             "title": _title(self),
-            "readOnlyHint": reads,
-            "destructiveHint": destroys,
-            "idempotentHint": reads or self.row.name in REPEATABLE,
-            "openWorldHint": self.row.name in ASKS_A_MODEL,
+            "readOnlyHint": self.row.effect == "read",
+            "destructiveHint": self.row.destructive,
+            "idempotentHint": self.row.idempotent,
+            "openWorldHint": self.row.open_world,
         }
 
     def listed(self, revision: Revision) -> dict[str, Any]:

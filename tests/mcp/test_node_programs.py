@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from beetle.mcp.resources import no_such
+from beetle.mcp.server import no_method
 from tests.building import Plain
 from tests.forked import Daemon
 from tests.mcp.arguments import ERRORS, arguments_of, in_order, prepared
@@ -55,7 +57,7 @@ def _tool(name: str) -> Fixture:
 
 
 def _resource() -> Fixture:
-    return Fixture("there is no resource at this address")
+    return Fixture(no_such("").message)
 
 
 def _prompt(name: str) -> Fixture:
@@ -66,7 +68,7 @@ SCENARIOS: Mapping[str, str | Fixture | NotDeclared | OfHttp] = {
     "server-initialize": PASSES,
     "logging-set-level": PASSES,
     "ping": PASSES,
-    "completion-complete": NotDeclared("there is no method 'completion/complete'"),
+    "completion-complete": NotDeclared(no_method("completion/complete").message),
     "tools-list": PASSES,
     "tools-call-simple-text": _tool("test_simple_text"),
     "tools-call-image": _tool("test_image_content"),
@@ -87,8 +89,8 @@ SCENARIOS: Mapping[str, str | Fixture | NotDeclared | OfHttp] = {
     "resources-read-text": _resource(),  # test://static-text
     "resources-read-binary": _resource(),  # test://static-binary
     "resources-templates-read": _resource(),  # test://template/123/data
-    "resources-subscribe": NotDeclared("there is no method 'resources/subscribe'"),
-    "resources-unsubscribe": NotDeclared("there is no method 'resources/subscribe'"),
+    "resources-subscribe": NotDeclared(no_method("resources/subscribe").message),
+    "resources-unsubscribe": NotDeclared(no_method("resources/subscribe").message),
     "prompts-list": PASSES,
     "prompts-get-simple": _prompt("test_simple_prompt"),
     "prompts-get-with-args": _prompt("test_prompt_with_arguments"),

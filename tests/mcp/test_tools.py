@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from beetle.mcp.tools import ADDING, DESTRUCTIVE, NO_TOOLS, Tools
+from beetle.mcp.tools import NO_TOOLS, Tools
 from tests.forked import Daemon
 from tests.mcp.host import Host, text_of
 
@@ -39,16 +39,31 @@ def test_every_tool_says_what_it_takes_and_gives_and_does(whole: Host) -> None:
         assert not (hints["readOnlyHint"] and hints["destructiveHint"]), name
 
 
+TAKES_AWAY = {"delete", "disable", "forget", "prune", "recover", "remove", "restore", "rotate_key"}
+"""Last words of operations after which something is gone that was there."""
+
+
 def test_hints_come_of_the_table() -> None:
     every = Tools("all")
-    tools = {every.get(name).row.name: every.get(name).hints() for name in every.names()}
-    assert tools["memory.recall"]["readOnlyHint"]
-    assert tools["skill.delete"]["destructiveHint"]
-    assert not tools["transcript.commit"]["destructiveHint"]
-    assert not (ADDING & DESTRUCTIVE)
+    hints = {every.get(name).row.name: every.get(name).hints() for name in every.names()}
+
+    def marked(hint: str, *operations: str) -> set[bool]:
+        return {hints[each][hint] for each in operations}
+
     for row in OPERATIONS:
-        if row.effect != "read" and row.effect != "stream" and row.name not in NO_TOOLS:
-            assert row.name in ADDING | DESTRUCTIVE, f"{row.name}: say whether it takes something away"
+        if row.effect == "read":
+            assert row.idempotent and not row.destructive and not row.open_world, row.name
+        assert row.destructive or row.name.rpartition(".")[2] not in TAKES_AWAY, row.name
+        if row.name in hints:
+            assert hints[row.name]["readOnlyHint"] == (row.effect == "read"), row.name
+    adding = ("memory.write", "memory.remember", "transcript.commit", "chain.append", "skill_registry.upload")
+    removing = ("memory.forget", "skill.delete", "snapshot.prune", "chain.revoke_agent_key", "long_term.mutate")
+    assert marked("destructiveHint", "memory.recall", *adding) == {False}
+    assert marked("destructiveHint", *removing) == {True}
+    assert marked("idempotentHint", "memory.recall", "transcript.commit", "skill.delete", "memory.forget") == {True}
+    assert marked("idempotentHint", "memory.remember", "chain.append", "snapshot.create", "evolve.propose") == {False}
+    assert marked("openWorldHint", "memory.maintain", "memory.finalize_turn") == {True}
+    assert marked("openWorldHint", "memory.recall", *adding, *removing) == {False}
 
 
 def test_no_tool_answers_with_a_secret() -> None:
