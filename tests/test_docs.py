@@ -502,3 +502,28 @@ def anchors(file: Path) -> set[str]:
     """What a heading is called in a link: lower case, without punctuation, with dashes for spaces."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", file.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+NAMED_TEST = re.compile(r"`((?:tests/)?[\w/*]*test_\w+\*?\.py)(?:::(\w+))?`|`(tests/[\w/]+/)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_every_test_that_a_page_names_is_there(page: Path) -> None:
+    """docs/security.md leaves the folder out where it is tests/adversary."""
+    for file, function, folder in NAMED_TEST.findall(page.read_text(encoding="utf-8")):
+        if folder:
+            assert (ROOT / folder).is_dir(), f"{page.name} names {folder}"
+            continue
+        near = file if "/" in file else f"tests/adversary/{file}"
+        found = sorted(ROOT.glob(near))
+        assert found, f"{page.name} names {file}"
+        assert not function or any(f"def {function}(" in each.read_text() for each in found), f"{file}::{function}"
+
+
+def test_the_page_of_security_names_a_test_for_each_promise() -> None:
+    """The first part says what is assumed; the second, on one line each, what is promised."""
+    page = text_of("security.md")
+    promises = re.findall(r"^\*\*([^*]+)\.\*\*(.*?)(?=^\*\*|^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert len(promises) > 20
+    assert [name for name, told in promises if not NAMED_TEST.search(told) and "`tests/faults/`" not in told] == \
+        PROMISED_WITH_ANOTHER

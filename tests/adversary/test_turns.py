@@ -13,7 +13,9 @@ import pytest
 from beetle.runtime.areas.daemon import verify_store
 from beetle.runtime.areas.recall.inspect import inspect
 from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.profile import load_profile, profile_names
 from beetle.runtime.pipeline.handlers import Read
+from beetle.store.engine.readers import MOST_REST_S, PAUSE_S, rest_after
 from beetle.store.engine.turns import FairQueue
 from tests.adversary.crowd import Crowd, Held
 from tests.transports.conftest import commit
@@ -176,4 +178,25 @@ def test_heavy_work_rests_while_others_read(folder: Path, monkeypatch: pytest.Mo
             assert not rests, "nobody else is there"
             with served.store.read():
                 tx.value(count)
-        assert rests and all(0 < each <= 0.1 for each in rests)
+        assert rests and all(0 < each <= PAUSE_S for each in rests)
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_heavy_work_rests_by_the_share_of_the_profile(profile: str) -> None:
+    share = load_profile(profile).budgets.background_share_percent
+    for worked in (0.001, 0.02, 0.2):
+        rest = rest_after(worked, share)
+        assert worked / (worked + rest) == pytest.approx(share / 100)
+    assert rest_after(1.0, 100) == 0
+    assert rest_after(3600.0, share) == MOST_REST_S, "a process that stood still does not rest for hours"
+
+
+def test_a_store_rests_by_the_share_of_its_profile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    with Served(folder, background_share_percent=20) as served:
+        monkeypatch.setattr("beetle.store.engine.readers.time.sleep", rests.append)
+        with served.store.read():
+            served.store.readers._give_way(0.2)
+        assert sum(rests) == pytest.approx(0.8) and max(rests) <= PAUSE_S
+        served.store.readers._give_way(0.2)
+        assert sum(rests) == pytest.approx(0.8), "nobody reads any more"

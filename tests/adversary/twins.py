@@ -18,7 +18,7 @@ from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline.invocation import Call
 from beetle.runtime.pipeline.subscriptions import Subscription
 from tests.building import Plain, candidate, candidates, message, registry, skill, step, talk, turn, write
-from tests.cases import PREPARATIONS, PROPOSAL, TOOL, Prepared
+from tests.cases import PREPARATIONS, PROPOSAL, TOOL, WORD, Prepared
 from tests.conformance.doors import embedded_caller, plain
 
 PROFILE = "profile-server-linux-dev-full"
@@ -219,6 +219,15 @@ def _proposed(owner: str, n: int, text: str, **more: Any) -> Step:
     return _by(owner, "evolve.propose", {"proposals": [one]})
 
 
+def _writer(n: int, chain: str = "") -> Plain:
+    return {"chain_key": chain or f"chain-{n % 2}", "agent_id": f"writer-{n}"}
+
+
+def _thought(n: int, text: str, chain: str) -> Step:
+    said = {"thought_type": "Plan", "content": f"the {text} of {n}", "tags": [text], "concepts": [text]}
+    return _by(ZOE, "chain.append", {**_writer(n, chain), **said})
+
+
 def _refused(n: int, text: str) -> list[Step]:
     asker = _principal(f"visitor {n % 3}", ZOE, None, "host_ui")._replace(capabilities=frozenset())
     return [Step(asker, "memory.recall", {"query": text}, ZOE), Step(asker, "hello", {}, MARA)]
@@ -244,6 +253,23 @@ FOREIGN: Mapping[str, Hidden] = {
     ],
     "tools": lambda n, text: [_by(ZOE, "tool_registry.upsert", registry(f"r{n}", {**TOOL, "summary": text}))],
     "policy": lambda n, text: [_by(ZOE, "long_term.policy", {"action": "suppress", "topic": f"{text} {n}"})],
+    "thought": lambda n, text: [_thought(n, text, f"chain-{n % 2}"), _thought(n, text, WORD)],
+    "erased thought": lambda n, text: [
+        _thought(n, text, f"chain-{n % 2}"),
+        _by(ZOE, "chain.lifecycle", {"chain_key": f"chain-{n % 2}", "action": "erase", "indexes": [0],
+                                     "reason": text}),
+    ],
+    "chain agent": lambda n, text: [
+        _by(ZOE, "chain.upsert_agent", {**_writer(n), "display_name": text, "description": f"plans the {text}"}),
+        _by(ZOE, "chain.add_agent_alias", {**_writer(n), "alias": text}),
+        _by(ZOE, "chain.add_agent_key", {**_writer(n), "key_id": f"key-{n}", "algorithm": "ed25519",
+                                         "public_key_bytes": [n % 256] * 32}),
+    ],
+    "uploaded skill": lambda n, text: [
+        _thought(n, text, "mentisdb"),
+        _by(ZOE, "skill_registry.upload", {"agent_id": f"writer-{n}", "content":
+            f"---\nname: {text}\ndescription: the way of {text}\n---\n# Steps\n\n{text}\n"}),
+    ],
     "proposal": lambda n, text: [
         _by(ZOE, "memory.write", write(skill(f"skill-{n}"))),
         _proposed(ZOE, n, text),

@@ -122,6 +122,24 @@ def test_refs_lead_to_the_chat_that_a_snapshot_became(homes: Any) -> None:
     assert other.ask("memory.replay", {"chat_id": "moved"})["conversation"] == moved
 
 
+def test_another_device_s_chat_replaces_nothing_unasked_and_an_empty_place_says_whose_it_is(homes: Any) -> None:
+    home, other, empty = homes(), homes(), homes()
+    talk_shared(home)
+    talk_shared(other)
+    data, sent = home.snapshot()
+    before = other.fingerprint()
+    unasked = {"snapshot": data, "target_chat_id": "chat-1", "mode": "full_restore"}
+    error = other.refused("conflict", "memory.import", unasked)
+    assert error.details["device"] == sent["device"] and "other_store" in error.hint
+    assert other.fingerprint() == before
+    assert home.ask("memory.import", unasked)["own"] is True
+    archive, _ = home.archive()
+    for report in (other.take(data, "chat-2"), empty.take_space(archive)):
+        assert (report["own"], report["device"]) == (False, sent["device"])
+    asked = other.take(data, mode="full_restore", discard_withheld=True)
+    assert (asked["own"], asked["device"]) == (False, sent["device"])
+
+
 def test_a_chat_may_be_copied_within_its_own_space(homes: Any) -> None:
     home = homes()
     talk_shared(home)

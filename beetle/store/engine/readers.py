@@ -16,8 +16,15 @@ from beetle.store.engine.place import Place
 from beetle.store.engine.transaction import TICK_STEPS, Reading
 from beetle.store.engine.turns import LOOK_SECONDS, Full, IsAbandoned, Turns
 
-MOST_REST_S = 0.1
-"""Longest pause between two pieces of a heavy read."""
+PAUSE_S = 0.1
+"""A heavy read that rests looks so often whether it still has to."""
+MOST_REST_S = 2.0
+"""Longest rest after one piece, which took long where the process or its disk stood still."""
+
+
+def rest_after(worked: float, share: int) -> float:
+    """Seconds to rest after so many seconds of work, so that work is `share` per cent of both."""
+    return min(MOST_REST_S, worked * (100 / share - 1)) if share < 100 else 0.0
 
 
 class _Reader:
@@ -160,9 +167,10 @@ class Readers:
 
     def _give_way(self, worked: float) -> None:
         """Rest from heavy work while others read, so that it has its share and no more."""
-        share = self._settings.background_share
-        if self.turns.taken and share < 100:
-            time.sleep(min(MOST_REST_S, worked * (100 / share - 1)))
+        left = rest_after(worked, self._settings.background_share)
+        while left > 0 and self.turns.taken:
+            time.sleep(min(PAUSE_S, left))
+            left -= PAUSE_S
 
     def _take_undone(self) -> _Reader:
         """A journal that a failed write left must be played back before anyone reads, which takes a writer."""
