@@ -97,7 +97,7 @@ def _view_of(row: Operation) -> str:
     if row.effect == "stream":
         return "no view: events hold ids and kinds"
     if row.view == "model":
-        return "model_context, whoever asks"
+        return "model_context, for every caller"
     if "view" in row.kinds[0].__struct_fields__:
         return "the `view` that the request names, which the caller must be allowed"
     return "the caller's first view"
@@ -187,7 +187,7 @@ COMMAND_CODES = """\
 | 4 | also `platform capability-snapshot --check` when the file differs |
 | 9 | also `verify` when it found something |
 | 130 | interrupted from the keyboard |
-| 141 | whoever read the output closed the pipe |
+| 141 | the reader of the output closed the pipe |
 """
 
 

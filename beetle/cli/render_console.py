@@ -111,7 +111,7 @@ def overview(report: ConsoleOverviewReport, width: Width) -> str:
         ("Runtime", f"beetle {shape.version} ({shape.build}), Python {shape.python}, SQLite {shape.sqlite}"),
         ("Profile", f"{shape.profile}, backend {shape.backend}, mode {shape.mode}"),
         ("Up", f"{duration(shape.uptime_s)}, since {when(shape.started_at)}"),
-        ("Ways in", ", ".join(f"{each.name} {_state(each)}" for each in shape.transports if each.allowed)),
+        ("Transports", ", ".join(f"{each.name} {_state(each)}" for each in shape.transports if each.allowed)),
         ("Store", f"{size(storage.bytes)} of {size(storage.ceiling_bytes)}, log {size(storage.wal_bytes)}{free}"),
         ("Holds", _counts(report.kernel.counts)),
         ("Event log", f"{count(report.kernel.event_log.rows, 'row')}, head {report.kernel.event_log.head[:12]}"),

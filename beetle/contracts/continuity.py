@@ -206,7 +206,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, heavy=True, carries="snapshot",
         example={"snapshot": b"the bytes of an export", "target_chat_id": "chat-1", "mode": "bootstrap_import"},
         shell=("beetle memory import chat-1.beetle --target-chat-id chat-1 --mode bootstrap_import",),
-        progress=True,
+        progress=True, destructive=True, idempotent=False,
     ),
     Operation(
         "memory.export_space", "export_space", MemorySpaceExportRequest, MemorySpaceExportReport, "read", "export",
@@ -223,6 +223,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, heavy=True, carries="archive",
         example={"archive": b"the bytes of an export", "mode": "bootstrap_import"},
         shell=("beetle memory import-space everything.beetle --mode bootstrap_import",),
-        progress=True,
+        progress=True, destructive=True, idempotent=False,
     ),
 )  # fmt: skip

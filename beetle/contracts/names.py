@@ -19,7 +19,7 @@ BackendName = Literal["in-memory", "sqlite", "file", "embedded"]
 BACKEND_NAMES: tuple[BackendName, ...] = get_args(BackendName)
 
 TransportName = Literal["in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"]
-"""Ways in which a request may come."""
+"""The transports by which a request arrives."""
 TRANSPORT_NAMES: tuple[TransportName, ...] = get_args(TransportName)
 
 ViewName = Literal["raw_owner", "model_context", "host_ui", "operator_audit", "export"]

@@ -62,14 +62,14 @@ SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, 
 class Operation(NamedTuple):
     """One row.
 
-    `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a model
-    whoever asks, `owner` when it is for raw_owner alone, `caller` when it follows the caller. `grows` false lets writes
-    pass the store's ceiling. `batch` says whether a batch may hold it. What is `heavy` may look through the whole
-    store, and takes turns with others of its kind.
+    `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a
+    model and the same for every caller, `owner` when it is for raw_owner alone, `caller` when it follows the
+    caller. `grows` false lets writes pass the store's ceiling. `batch` says whether a batch may hold it. What is
+    `heavy` may look through the whole store, and takes turns with others of its kind.
 
-    `destructive`: it may take something away, where others add, or add a revision. `idempotent`: asked again with the same
-    arguments it changes nothing more. `open_world`: it reaches beyond the store, as a call of a model does. MCP shows
-    the three as hints of the tool.
+    `destructive`: it may take something away, where others add, or add a revision. `idempotent`: asked again with
+    the same arguments it changes nothing more. `open_world`: it reaches beyond the store, as a call of a model
+    does. MCP shows the three as hints of the tool.
 
     `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
     flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen

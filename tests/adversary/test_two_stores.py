@@ -2,8 +2,8 @@
 
 What it may ask comes out of the tables of operations and of cases: a new operation is in it by being a row.
 
-What took time (`LEFT_OUT`) is told by two runs of one store differently, so that comparing it would show nothing; and what
-is measured has no threshold that would hold on every machine. docs/security.md does not promise it.
+Durations (`LEFT_OUT`) differ between two runs of one store, so comparing them would show nothing. docs/security.md does
+not promise them.
 """
 
 from __future__ import annotations

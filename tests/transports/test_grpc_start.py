@@ -11,7 +11,7 @@ import pytest
 
 from beetle.contracts.errors import BeetleError, CapabilityHidden, InvalidRequest, StoreLocked
 from beetle.memory_client import ConnectionFailed, MemoryClient, Tls
-from beetle.runtime.host import transports
+from beetle.runtime.host import built_transports as built
 from beetle.runtime.host.config import Principal, read_config
 from beetle.transports.grpc.address import parse_address
 from tests.running import Daemon
@@ -169,16 +169,16 @@ def test_a_half_configuration_is_refused(tmp_path: Path, text: str, path: str) -
 
 
 def test_a_build_without_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(transports.NEEDS, "grpc", ("no_such_module",))  # type: ignore[arg-type]
-    transports.built_transports.cache_clear()
+    monkeypatch.setitem(built.NEEDS, "grpc", ("no_such_module",))  # type: ignore[arg-type]
+    built.built_transports.cache_clear()
     try:
-        assert "grpc" not in transports.built_transports()
+        assert "grpc" not in built.built_transports()
         with pytest.raises(CapabilityHidden, match="does not contain it") as caught:
-            transports.check_built("grpc")
+            built.check_built("grpc")
         assert "beetle-memory[grpc]" in caught.value.hint
     finally:
         monkeypatch.undo()
-        transports.built_transports.cache_clear()
+        built.built_transports.cache_clear()
 
 
 def test_a_profile_that_does_not_allow_it_ends_the_daemon_with_its_reason(tmp_path: Path) -> None:

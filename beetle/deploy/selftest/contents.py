@@ -23,9 +23,9 @@ from beetle.deploy import manifest as tree
 from beetle.deploy.frozen import tree_of
 from beetle.deploy.selftest.workspace import CheckFailed, is_frozen, package_folder
 from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.built_transports import built_transports
 from beetle.runtime.host.capability_snapshot import SCHEMA, capability_snapshot, capability_snapshot_text
 from beetle.runtime.host.profile import ALIASES, Profile, load_profile, profile_names, profiles_folder
-from beetle.runtime.host.transports import built_transports
 from beetle.store.engine.migrate import available
 
 CONSOLE = "beetle_tui"

@@ -13,16 +13,16 @@ from beetle.contracts.envelope import PROTOCOL
 from beetle.contracts.fields import Visibility
 from beetle.contracts.names import BACKEND_NAMES, PLANE_NAMES, TRANSPORT_NAMES, VIEW_NAMES, TransportName
 from beetle.contracts.operations import OPERATIONS
+from beetle.runtime.host.built_transports import built_transports
 from beetle.runtime.host.profile import Profile
-from beetle.runtime.host.transports import built_transports
 
 SCHEMA = "beetle.platform.capability.v1"
 
 CALLED: frozenset[TransportName] = frozenset({"in_process", "unix_socket", "cli", "mcp_stdio"})
-"""Ways in which an agent's or a person's own process reaches memory."""
+"""Transports that an agent's or a person's own process calls."""
 
 SERVED: frozenset[TransportName] = frozenset({"unix_socket", "http", "grpc"})
-"""Ways in which the daemon itself waits for callers."""
+"""Transports on which the daemon listens."""
 
 PRIVATE: frozenset[TransportName] = frozenset({"in_process", "unix_socket", "cli"})
 """Ways whose caller the kernel vouches for; a model, a browser and a network peer are none."""

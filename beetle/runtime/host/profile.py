@@ -104,7 +104,7 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Count,
         counts(
             "bytes of unfinished frames, of requests at work and of answers that wait, over all connections",
-            "whoever holds most is refused: `overloaded`",
+            "the user who holds most is refused: `overloaded`",
         ),
     ]
     answer_bytes: Annotated[

@@ -5,24 +5,18 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
-from importlib.util import find_spec
 from typing import Literal, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.devices import TransportEntry
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
-from beetle.contracts.operations import EXPOSED_TRANSPORTS
+from beetle.runtime.host.built_transports import built_transports
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
 from beetle.store.engine.store import Store
 from beetle.store.transports import TransportRow, by_name
-
-NEEDS: Mapping[str, tuple[str, ...]] = {"grpc": ("grpc", "google.protobuf")}
-"""Modules of an extra, without which a build does not serve a transport."""
-INSTALL = "pip install 'beetle-memory[grpc]', or take the gateway build"
 
 OWN_PROCESS = frozenset({"in_process", "cli"})
 """Whoever comes in this way has opened the store itself, and could not be kept out."""
@@ -30,25 +24,6 @@ TRANSPORT_UPDATED = "transport_updated"
 """The event that tells of a change."""
 CONFIGURABLE_ENDPOINTS = frozenset({"http", "grpc"})
 """What listens where an operator says; the Unix socket's path is the daemon's command line's and configuration's."""
-
-
-@cache
-def built_transports() -> frozenset[TransportName]:
-    """The transports that this build serves: some operation is exposed there, and what it needs is installed."""
-    return frozenset(name for name in EXPOSED_TRANSPORTS if all(_is_there(each) for each in NEEDS.get(name, ())))
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
-        return False
-
-
-def check_built(name: TransportName) -> None:
-    """Raises CapabilityHidden when this build does not serve a transport."""
-    if name not in built_transports():
-        raise CapabilityHidden(operation=name, reason="this build does not contain it", hint=INSTALL)
 
 
 class Proof(NamedTuple):

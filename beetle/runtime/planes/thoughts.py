@@ -137,7 +137,7 @@ PLANE = Plane(
     projected=Projected(36, "thoughts", {"normal": 0, "elevated": 0, "critical": 0}, _items, NOTE, spare=True),
     indexed=Indexed((plane_thoughts.THOUGHTS,), plane_thoughts.missing, _rows),
     verified=Verified(plane_thoughts.rows, {STEP: thought_checks.of_store}, thought_checks.of_space),
-    named=Named((NAME,), _problem, _resolves, lambda tx, space, derived: "shared"),
+    named=Named((NAME,), _problem, _resolves),
     exported=Exported(70, gather_chains.gather),
     counts=_counts,
 )
