@@ -518,7 +518,7 @@ CASES: tuple[Case, ...] = (
          wrong=(({"job_name": ""}, "job_name"), ({}, "job_name"))),
     Case("scheduler.resume", {"job_name": "retention"}, ("paused job",), changes=True, who="operator",
          stranger=(Asked({"job_name": WORD}, "not_found"),), quiet=(Asked({"job_name": NOBODY}, "not_found"),),
-         wrong=(({"job_name": "a\n"}, "job_name"),)),
+         wrong=(({"job_name": "a\nb"}, "job_name"),)),
     Case("scheduler.run", {"job_name": "optimize", "wait": True}, changes=True, who="operator",
          stranger=(Asked({"job_name": WORD}, "not_found"),), quiet=(Asked({"job_name": NOBODY}, "not_found"),),
          wrong=(({"job_name": "optimize", "wait": 1}, "wait"),)),

@@ -144,7 +144,7 @@ def test_the_ways_in_are_what_profile_build_and_operator_say(door: Door) -> None
     entries = {each["name"]: each for each in door.call("transport.list", {})["transports"]}
     assert list(entries) == ["in_process", "unix_socket", "cli", "mcp_stdio", "http", "grpc"]
     assert [name for name, each in entries.items() if each["allowed"]] == list(entries)[:5]
-    assert [name for name, each in entries.items() if each["built"]] == ["in_process", "unix_socket", "cli"]
+    assert [name for name, each in entries.items() if each["built"]] == ["in_process", "unix_socket", "cli", "grpc"]
     assert entries["unix_socket"]["enabled"] and entries["unix_socket"]["configurable"] == ["enabled"]
     assert entries["http"]["configurable"] == entries["mcp_stdio"]["configurable"] == []
     listening = entries["unix_socket"]["listening"]

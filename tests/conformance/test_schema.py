@@ -114,7 +114,7 @@ def test_the_request_and_the_report_of_a_case_are_what_it_says(
 
 BY_CONTENT = {
     *(f"skill_registry.upload-{n}" for n in range(2, 6)), "skill_registry.search-0", "skill_registry.search-1",
-    "chain.append-1",
+    "chain.append-1", "turn.capture-5", "host_key.enroll-0", "admin.rebuild_toc-0",
 }  # fmt: skip
 """Wrong requests that are judged by what a text says, or by names that are read leniently."""
 

@@ -13,6 +13,8 @@ OWN = {
     "long_term.policy",
     "tool_registry.upsert",
     "transcript.commit",
+    "turn.capture",
+    "event.ingest",
     "memory.write",
     "memory.finalize_turn",
     "memory.remember",

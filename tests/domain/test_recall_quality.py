@@ -20,7 +20,7 @@ def test_the_evidence_of_most_questions_is_among_the_first_ten_hits(tmp_path: Pa
     conversations = json.loads(DATA.read_text())[:CONVERSATIONS]
     with MemoryRuntime.open(str(tmp_path / "locomo.db"), profile="standalone") as memory:
         load(memory, conversations)
-        rows, _ = ask(memory, conversations)
+        rows, _ = ask(memory, conversations, "direct")
     shares = [row[1] for category in rows.values() for row in category]
     assert len(shares) > 100
     assert sum(shares) / len(shares) >= LEAST
