@@ -128,7 +128,8 @@ class Scheduler:
             run.ended.wait(max(0.0, end - time.monotonic()))
 
     def status(self) -> tuple[SchedulerJob, ...]:
-        """Every job as it stands, in the order of their names; after `load`, as all that names a job."""
+        """Every job as it stands, in the order of their names."""
+        self.load()
         with self._guard:
             return tuple(each.shown() for each in self._jobs.values())
 
@@ -187,7 +188,7 @@ class Scheduler:
 
     def tick(self) -> float:
         """Start what is due and may run; for how many seconds nothing will be."""
-        self.load(self._store.read)
+        self.load()
         now, mono = self._limits.clock(), time.monotonic()
         if self._look or now < self._seen:
             self._look = False
@@ -232,16 +233,17 @@ class Scheduler:
             self._wake.notify()
 
     def _find(self, name: str) -> Kept:
+        self.load()
         if (found := self._jobs.get(name)) is None:
             listing = f"{nearest(name, self._jobs)}; `beetle scheduler status` lists the jobs"
             raise NotFound(kind="job", name=name, listing=listing)
         return found
 
-    def load(self, reading: Callable[[], AbstractContextManager[Reading]]) -> None:
-        """What the store says of the jobs, once, and their schedules; the read is the caller's."""
+    def load(self, reading: Callable[[], AbstractContextManager[Reading]] | None = None) -> None:
+        """What the store says of the jobs, once, and their schedules; in a read with a caller's deadline, if given."""
         if self._loaded:
             return
-        with reading() as tx:
+        with (reading or self._store.read)() as tx:
             rows = scheduled_jobs.every(tx)
         zone = zone_of(self._limits.time_zone, self._limits.zone_variable)
         now = self._limits.clock()
