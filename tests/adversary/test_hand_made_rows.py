@@ -29,8 +29,8 @@ NAMES_NOTHING = {
 }
 """Keys that say nothing when no other row has them: changing such a one changes nothing that anybody reads."""
 FOLLOW = {"toc_node", "grip", "toc_outbox"}
-"""Tables that are made anew from the evidence. A row that is missing is named or made good; of one that is there, verify
-compares which events it was made of, not each word that was chosen from them."""
+"""Tables that are made anew from the evidence. A row that is missing is named or made good; of one that is there,
+verify compares which events it was made of, not each word that was chosen from them."""
 INDEX = "recall_index"
 """Its own tables are no rows of records: recovery makes them anew from what they index."""
 
