@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -13,7 +14,10 @@ from tests.tui.remembering import remembering
 
 
 @pytest.fixture(autouse=True)
-def daemon() -> Iterator[None]:
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    ConsoleMachine.mounted = tmp_path / "agent-skills"
+    ConsoleMachine.mounted.mkdir()
+    monkeypatch.setenv("BM_AGENT_SKILL_DIRS", str(ConsoleMachine.mounted))
     with remembering() as found:
         ConsoleMachine.daemon = found
         yield
