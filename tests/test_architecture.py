@@ -29,12 +29,14 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.passphrase": ("", "cryptography"),
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
-    "beetle.importing": ("importing contracts", "msgspec"),  # readers of files, and what sends their items as a client
-    "beetle.import_export": ("importing contracts", ""),
+    "beetle.importing": ("importing asking contracts", "msgspec"),  # readers, and what sends their items as a client
+    "beetle.asking": ("contracts", ""),  # work that asks, for both clients
+    "beetle.import_export": ("importing asking contracts", ""),
+    "beetle.async_import_export": ("importing asking contracts", ""),
     "beetle.sdk": ("contracts runtime open import_export", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts calls find pieces session import_export", ""),
-    "beetle.async_client": ("contracts async_wire calls find pieces", ""),
+    "beetle.client": ("contracts asking calls find pieces session import_export", ""),
+    "beetle.async_client": ("contracts async_import_export async_wire calls find pieces", ""),
     "beetle.async_wire": ("contracts calls", ""),
     # Their frameworks are extras: nothing else imports these modules.
     "beetle.adapters": ("", ""),
@@ -46,7 +48,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.adapters.smolagents": ("adapters.history contracts", "smolagents"),
     "beetle.session": ("contracts calls", ""),
     "beetle.calls": ("contracts", "msgspec msgpack"),
-    "beetle.pieces": ("contracts", ""),
+    "beetle.pieces": ("asking contracts", ""),
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
