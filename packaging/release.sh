@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a release is checked by beside .ci/run: the build with its fallback, the same bytes from a second build, and the
-# tests at full size.
+# tests at full size, the adapters with the real frameworks, and the README's five minutes; the last two need the package index.
 set -eu
 cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
@@ -10,3 +10,5 @@ sh packaging/tests/reproducible.sh
 sh packaging/build.sh --gateway
 "dist/gateway/$(sed -n '1s/.*  //p' dist/gateway/SHA256SUMS)" doctor --self-test
 sh packaging/test.sh -m slow
+sh packaging/tests/adapters.sh
+python3 packaging/tests/five_minutes.py

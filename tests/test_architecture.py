@@ -96,6 +96,8 @@ PACKAGES = ("beetle", "beetle_tui")
 FILES = sorted(path for top, part in zip(TOPS, PACKAGES, strict=True) for path in (top / part).rglob("*.py"))
 IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py",)
 """The self-test imports every module of a list that the build wrote, to prove that the build has them all."""
+ADAPTER_LINES = 120
+"""An adapter stays small enough to be read beside its framework's page."""
 READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/", "beetle/hook.py")
 
 
@@ -156,6 +158,17 @@ def test_a_module_imports_only_from_where_it_may(trees: dict[Path, ast.Module]) 
         for each in imports(tree, module_of(path), path.name == "__init__.py")
     }
     assert [(module, each) for module, each in found if not allowed(module, each) or each.endswith(".*")] == []
+
+
+def test_an_adapter_is_short_and_is_tested_with_the_real_framework() -> None:
+    adapters = [path for path in FILES if path.parent.name == "adapters" and path.stem != "__init__"]
+    assert len(adapters) > 5
+    assert [path.name for path in adapters if len(path.read_text().splitlines()) > ADAPTER_LINES] == []
+    script = (ROOT / "packaging/tests/adapters.sh").read_text()
+    frameworks = {path.stem for path in adapters} - {"history"}
+    assert {name for name in frameworks if f" {name.replace('_', '-')}" not in script} == set()
+    assert all((ROOT / f"tests/adapters/test_{name}.py").exists() for name in frameworks)
+    assert "sh packaging/tests/adapters.sh" in (ROOT / "packaging/release.sh").read_text()
 
 
 def test_the_command_line_loads_what_is_heavy_inside_the_function_that_needs_it(trees: dict[Path, ast.Module]) -> None:
