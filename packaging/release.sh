@@ -9,6 +9,7 @@ sh packaging/tests/reproducible.sh
 # A server's build, by itself: it has what a device's has, and gRPC.
 sh packaging/build.sh --gateway
 "dist/gateway/$(sed -n '1s/.*  //p' dist/gateway/SHA256SUMS)" doctor --self-test
+sh packaging/try.sh
 sh packaging/test.sh -m slow
 sh packaging/tests/adapters.sh
 python3 packaging/tests/five_minutes.py

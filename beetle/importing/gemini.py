@@ -3,8 +3,8 @@
 A session is one object with `messages`, or lines of messages behind a line that names the session. A checkpoint is a
 list of contents with `parts`, or an object that holds one as `clientHistory` or `history`; it has no ids and no times.
 
-From chatRecordingTypes.ts and checkpoints of google-gemini/gemini-cli: one object up to 0.57, lines since 0.58. Lines name
-a message again when it has got its tool calls, and `$set` may hold all messages so far: each is read once.
+From chatRecordingTypes.ts and checkpoints of google-gemini/gemini-cli: one object up to 0.57, lines since 0.58. Lines
+name a message again when it has got its tool calls, and `$set` may hold all messages so far: each is read once.
 """
 
 from __future__ import annotations

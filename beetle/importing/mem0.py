@@ -1,7 +1,8 @@
 """`mem0`: what Memory.get_all, search and an export of mem0 answer: `results` or `memories`, or the bare list; and
 `relations` of its graph.
 
-From the API reference of mem0 (get memory; get memories, version 2) and the answers of its open-source `Memory` with a graph.
+From the API reference of mem0 (get memory; get memories, version 2), and the answers of its open-source `Memory` with a
+graph.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A list of messages; an object with `messages`; lines of such objects (files for fine-tuning), a conversation each; or
 lines of messages. The format has no times; ids and times of messages are used where a host has added some.
 
-From the reference of the Chat Completions interface: the types of request messages, with `refusal`, custom tools, and the
-deprecated `function_call`; and its guide to fine-tuning files.
+From the reference of the Chat Completions interface: the types of request messages, with `refusal`, custom tools, and
+the deprecated `function_call`; and its guide to fine-tuning files.
 """
 
 from __future__ import annotations
