@@ -2,8 +2,8 @@
 
     python -m tests.bench.chains [--sizes 1000,100000,1000000] [--folder DIR] [--profile P] [--command BEETLE]
 
-One chain is filled in process by what an append runs in its transaction, thousands to a transaction; --folder keeps
-it, and a later run fills it further. At each size a daemon opens the store, and a single client asks every operation
+One chain is filled in process by what an import writes, thousands to a transaction; --folder keeps it, and a later
+run fills it further. At each size a daemon opens the store, and a single client asks every operation
 one by one over the socket. The last column is the processor time that a call costs the daemon: it tells of the code
 where others use the machine. Appends are on disk when they are acknowledged; the floor is one INSERT of the same text
 into SQLite with the same journal and the same sync, in a loop without anything else. Ratios count; the figures depend
@@ -19,22 +19,24 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import apsw
 
 from beetle import MemoryRuntime
 from beetle.client import Client
-from beetle.contracts.chain_writes import ChainAppendRequest
 from beetle.domain.chains import ledger
 from beetle.domain.chains.ledger import Body, Relation
-from beetle.runtime.areas.chains import writing
+from beetle.runtime.areas.chains import registering, writing
 from beetle.runtime.areas.chains.writing import Draft
 from beetle.runtime.pipeline.invocation import Call, Invocation
-from beetle.store import evidence
+from beetle.runtime.planes.thought_rows import index_row
+from beetle.store import chain_agents, evidence, recall_index, thoughts
+from beetle.store.chains import Segment
 from beetle.store.engine.writer import WriteTransaction
 from tests.bench.scale import material, text_of
 from tests.running import Daemon, quantiles, rss_mib
@@ -62,13 +64,18 @@ def thought(number: int) -> dict[str, Any]:
         "agent_id": f"agent-{number % AGENTS}",
         "thought_type": TYPES[number % len(TYPES)],
         "content": f"{text_of(lines()[0], rolls)}{rare}",
-        "importance": rolls.random(),
+        "importance": rolls.randrange(1, 100) / 100,
         "tags": [f"area-{rolls.randrange(40)}"],
         "concepts": [f"concept-{rolls.randrange(400)}"],
         "refs": [] if number % 4 or not number else [rolls.randrange(number)],
         "relations": [] if number % 10 or not number else [{"kind": "supports", "index": rolls.randrange(number)}],
     }
     return arguments
+
+
+def canonical(value: Any) -> bytes:
+    """RFC 8785, quicker than the library, of values whose keys are ASCII and whose numbers have a few digits."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def draft(invocation: Invocation, number: int) -> Draft:
@@ -80,25 +87,34 @@ def draft(invocation: Invocation, number: int) -> Draft:
     return Draft(made._replace(importance=said["importance"], refs=tuple(said["refs"]), relations=relations), body)
 
 
+def append(invocation: Invocation, tx: WriteTransaction, numbers: range) -> None:
+    """What an import writes, with one event for all of them."""
+    chain = writing.ensure_chain(tx, evidence.ensure_space(tx, invocation.space_id, tx.now), KEY)
+    agents = [registering.writer_of(tx, chain.chain, f"agent-{each}", None, None).agent for each in range(AGENTS)]
+    head = chain.head
+    for number in numbers:
+        made, body = draft(invocation, number)
+        made = made._replace(position=number, at=tx.now + number, prev_hash=head.hex())
+        row = writing.row_of(chain.chain, made._replace(hash=ledger.thought_hash(made)), body)
+        line = [Segment(chain.chain, 0, number)]
+        targets = [None if each.position is None else thoughts.key_at(tx, line, each.position) for each in row.links]
+        row = row._replace(thought=thoughts.add(tx, row, targets))
+        recall_index.add(tx, *index_row(chain.space, row))
+        chain_agents.act(tx, agents[number % AGENTS], number, row.at)
+        head = row.hash
+    writing.grow(invocation, tx, chain._replace(length=numbers.stop, head=head, updated_at=tx.now), "imported")
+
+
 def fill(store: str, profile: str, size: int) -> tuple[int, float]:
-    """Append thoughts until there are so many; how many there were, and thoughts a second."""
-    with MemoryRuntime.open(store, profile=profile) as memory:
+    """Make the chain so long; how long it was, and thoughts a second."""
+    with MemoryRuntime.open(store, profile=profile) as memory, patch.object(ledger, "canonical", canonical):
         opened = memory._opened
         invocation = opened.dispatcher._authorize(Call("chain.append", {}, opened._caller))[1]  # type: ignore[union-attr]
-        nobody = ChainAppendRequest(thought_type="Plan", content="")
         begin = memory.chain_head(chain_key=KEY).thought_count
         begun = time.perf_counter()
-
-        def append(numbers: Iterable[int]) -> Callable[[WriteTransaction], None]:
-            def apply(tx: WriteTransaction) -> None:
-                chain = writing.ensure_chain(tx, evidence.ensure_space(tx, invocation.space_id, tx.now), KEY)
-                for number in numbers:
-                    chain = writing._write(invocation, tx, chain, draft(invocation, number), nobody).chain
-
-            return apply
-
         for first in range(begin, size, AT_ONCE):
-            invocation.shared.store.write(append(range(first, min(first + AT_ONCE, size))))
+            numbers = range(first, min(first + AT_ONCE, size))
+            invocation.shared.store.write(partial(append, invocation, numbers=numbers))
         return begin, max(0, size - begin) / (time.perf_counter() - begun)
 
 
