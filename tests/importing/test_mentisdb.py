@@ -265,7 +265,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 @pytest.mark.parametrize(("line", "keys"), [("0.5", ("notes", "project_alpha"))])
 def test_a_folder_that_mentisdb_itself_wrote(memory: MemoryRuntime, line: str, keys: tuple[str, ...]) -> None:
-    """Each chain: a thought with all fields, one signed, one with relations, an empty one, steps; agents; patched skills."""
+    """Of each chain a thought with all fields, one signed, one with relations, an empty one, steps; agents; skills."""
     report = memory.import_(SAMPLES / f"mentisdb-{line}")
     assert [each.reason for each in report.problems] == []
     assert (report.total("thoughts"), report.total("agents"), report.total("skill_versions")) == (14, 4, 3)
