@@ -27,6 +27,8 @@ NAMES_NOTHING = {
     "message.message": "only its content and its index row name a message, and an erased one has none",
 }
 """Keys that say nothing when no other row has them: changing such a one changes nothing that anybody reads."""
+ASKS_FOR_MORE = "toc_outbox"
+"""A row that is added asks for a day of the table of contents to be made anew, which changes nothing."""
 INDEX = "recall_index"
 """Its own tables are no rows of records: recovery makes them anew from what they index."""
 
@@ -68,6 +70,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         memory.call("turn.capture", captured)
         enrolled = {"host_pubkey_b64": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "label": "laptop"}
         memory.call("host_key.enroll", enrolled)
+        memory.call("admin.rebuild_toc", {})
+        memory.call("scheduler.pause", {"job_name": "optimize"})
+        said = [turn("s2", message("s2", "the bees swarm"))]
+        memory.call("transcript.commit", {"conversation": {"conversation_id": "swarm"}, "turns": said})
     connection = apsw.Connection(str(path))
     names = [name for (name,) in connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB ?",
@@ -145,7 +151,7 @@ def test_the_store_holds_every_kind_of_row_and_is_clean(store: Store, tmp_path: 
     assert set(UNSEALED) - set(store.columns) == {INDEX}
 
 
-RARE = {"erasure", "erasure_left", "pending_erasure", "maintained", "job", "idempotency", "transport"}
+RARE = {"erasure", "erasure_left", "pending_erasure", "maintained", "job", "idempotency", "transport", "toc_title"}
 """Kinds of rows that this store does not hold. The first three are gone when an erasure ends; the others need a
 model, a key of the caller's or another transport, and are sealed by the same code as all other tables."""
 
@@ -171,6 +177,7 @@ def test_a_row_that_another_program_made_is_named(
     table = data.draw(st.sampled_from(sorted(set(store.columns) - RARE)))
     column = data.draw(st.sampled_from(store.columns[table]))
     assume(f"{table}.{column}" not in NAMES_NOTHING or how != "change")
+    assume(table != ASKS_FOR_MORE or how == "remove")
     check(store, tmp_path_factory.mktemp("one"), table, column, how, pick)
 
 
@@ -215,6 +222,9 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "thought": {"thoughts", "seals"},
         "thought_link": {"thoughts"},
         "chain_activity": {"thoughts"},
+        "toc_outbox": {"toc"},
+        "toc_node": {"toc", "seals"},
+        "grip": {"toc", "seals"},
     }
     return bool({name for name, _, _ in found} & by.get(table, {"seals"}))
 
@@ -224,6 +234,7 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
 def test_every_column_of_every_table(store: Store, tmp_path: Path, how: str) -> None:
     for table in sorted(set(store.columns) - RARE):
         for column in store.columns[table] if how == "change" else store.columns[table][:1]:
-            if how != "change" or f"{table}.{column}" not in NAMES_NOTHING:
+            says_something = how != "change" or f"{table}.{column}" not in NAMES_NOTHING
+            if says_something and (table != ASKS_FOR_MORE or how == "remove"):
                 for pick in range(3):
                     check(store, tmp_path, table, column, how, pick)
