@@ -90,7 +90,7 @@ CASES = (
     Case("--socket {socket} doctor", HEAVY, 456),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 153)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 128)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 130)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
