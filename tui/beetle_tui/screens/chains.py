@@ -442,7 +442,9 @@ def _thought_page(thought: Thought, links: Links) -> Iterator[Block]:
     if thought.session_id is not None:
         yield value("Session", thought.session_id)
     if thought.signing_key_id is not None:
-        yield value("Signed with", thought.signing_key_id)
+        # Who names a key has not signed with it.
+        bare = thought.content is not None and thought.thought_signature is None
+        yield value("Names key" if bare else "Signed with", thought.signing_key_id + (", unsigned" if bare else ""))
     for label, text in (
         ("State", thought.state),
         ("Id", thought.id),
