@@ -90,7 +90,7 @@ class Made(NamedTuple):
 
 
 def made(chain: ChainRow, number: int, at: int, previous: str) -> tuple[Made, str]:
-    """What an append writes of a thought, and its hash. Rows count with the thoughts: the store holds no other chain."""
+    """What an append writes of a thought, and its hash. The store holds no other chain: keys count with places."""
     said, key = thought(number), number + 1
     body = Body(os.urandom(ledger.SALT_BYTES), said["content"], tuple(said["tags"]), tuple(said["concepts"]))
     relations = tuple(Relation(each["kind"], each["index"]) for each in said["relations"])
