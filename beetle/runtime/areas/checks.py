@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from beetle.contracts.names import CheckName
+
 NOTHING = "nothing: restore a snapshot from before"
 REPAIR = "transcript.repair_safe, memory.recover"
 RECOVER = "memory.recover"
@@ -16,7 +18,7 @@ BY_HAND = "nothing by itself: look where the row comes from, or restore a snapsh
 class Check(NamedTuple):
     """A check by its name in findings. `mends` names the operations that mend what it finds."""
 
-    name: str
+    name: CheckName
     looks_at: str
     mends: str
 
@@ -40,6 +42,9 @@ CHECKS: tuple[Check, ...] = (
         "each thought follows from the one before; each chain ends where the event log tells; agents' counts",
         NOTHING,
     ),
+    Check(
+        "toc", "nodes follow from the events; each has its grips and what is below it", "admin.rebuild_toc",
+    ),
     Check("candidates", "texts are what was proposed; columns can be read", NOTHING),
     Check("proposals", "columns can be read", NOTHING),
     Check("tool_registries", "columns can be read", NOTHING),
@@ -49,7 +54,6 @@ CHECKS: tuple[Check, ...] = (
     Check("devices", "columns can be read", "device.update"),
     Check("jobs", "columns can be read; no lease has ended long ago", RECOVER),
     Check("recall_index", "the index holds the rows that it should, each with just the terms of its record", RECOVER),
-    Check("toc", "segments are what their events make, and have their grips and parents", "admin.rebuild_toc"),
     Check("pages", "SQLite finds every page in order", RECOVER + ": the index; else restore a snapshot"),
     Check("foreign_keys", "no row names one that is missing", NOTHING),
     Check("pending_erasures", "no erasure has been pending for long", RECOVER),

@@ -39,6 +39,8 @@ from beetle.store.thoughts import REFERS, BodyRow, LinkRow, ThoughtRow
 
 ADAPTERS = {"binary": "binary", "jsonl": "jsonl"}
 SYSTEM_AGENT = "system"
+WORDS = ("content", "tags", "concepts", "agent_name", "agent_owner")
+"""What a writer says in its own words: none of it may hold a secret."""
 
 
 class Writer(Protocol):
@@ -85,7 +87,7 @@ def _appending(
     role: str,
     importance: float,
 ) -> Apply:
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags", "concepts"))
+    secrets.refuse(secrets.fields(request, "$.args", *WORDS))
     key = key_of(request.chain_key)
     draft = _draft(invocation, request, thought_type, role, importance, key)
 
@@ -287,7 +289,7 @@ def bootstrap(invocation: Invocation, request: ChainBootstrapRequest) -> Apply:
             hint="known are: binary, jsonl",
             path="$.args.storage_adapter",
         )
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags", "concepts"))
+    secrets.refuse(secrets.fields(request, "$.args", *WORDS))
     key = key_of(request.chain_key)
     body = Body(
         os.urandom(ledger.SALT_BYTES), request.content, normal.labels(request.tags), normal.labels(request.concepts)
