@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain, spool_folder
-from beetle.open import Opened, configured_dependencies, open_store, start_jobs, stop_jobs
+from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
@@ -170,6 +170,7 @@ def _wait(
             return
         try:
             read = read_config(config_path, env, os.getuid())
+            check_configured(read)
             principals.replace(read.principals)
             # Subscriptions are looked at now, not when their next event comes.
             opened.dispatcher.hub.nudge()

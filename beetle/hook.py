@@ -277,6 +277,18 @@ def spool_folder(env: Mapping[str, str]) -> str:
     return os.path.join(state, "beetle", "spool")
 
 
+def spool_state(folder: str) -> dict[str, Any]:
+    """What waits in the spool: `events`, `oldest_at` (RFC 3339, or None), and how many no daemon took (`refused`).
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    names = list(_names(folder))
+    oldest = min((int(each[:20]) for each in names if each[:20].isdecimal()), default=None)
+    at = None if oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(oldest // 10**9))
+    return {"events": len(names), "oldest_at": at, "refused": sum(1 for _ in _names(os.path.join(folder, "refused")))}
+
+
 def save(folder: str, record: Mapping[str, Any]) -> None:
     """Put a record into the spool: complete, or not at all.
 

@@ -85,6 +85,15 @@ def open_store(
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 
+def check_configured(config: Config) -> None:
+    """What can be known of a configuration's values before a store is opened with it.
+
+    Raises:
+        InvalidRequest: a schedule cannot be read, or is of no job; with its path.
+    """
+    check_schedules(JOBS, config.scheduler.jobs, config.scheduler.time_zone)
+
+
 def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependencies:
     """What a configuration and the environment say of the machine; $BM_AGENT_SKILL_DIRS outranks the file's folders.
 

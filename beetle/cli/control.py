@@ -238,8 +238,11 @@ def run_reload(typed: Namespace) -> int:
     """
     import signal
 
-    target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
-    process = _find_process(target)
+    from beetle.open import check_configured
+
+    config = read_configuration(typed)
+    check_configured(config)
+    process = _find_process(typed_target(typed, os.environ, config, os.getuid()))
     if process is None:
         raise DaemonUnavailable(reason="no daemon runs: nothing to reload", hint="start one: `beetle start`")
     try:
@@ -386,15 +389,18 @@ class _StillEnding(DeadlineExceeded):
 
 def run_status(typed: Namespace) -> int:
     """What runs, for people and as JSON; exit code 3 when nothing does."""
+    from beetle.cli.doctor_service import spool_line
     from beetle.cli.render import as_json
     from beetle.cli.text import duration, pairs, size
 
     found, reason = _status(typed)
+    found["spool"] = _spool()
+    waiting = [("Hook spool", spool_line(found["spool"]))] if any(found["spool"].values()) else []
     if typed_option(typed, "json"):
         print(as_json(found))
         return 0 if found["running"] else NOT_RUNNING
     if not found["running"]:
-        print(f"Daemon Status: Not running\n{pairs([('Why', reason)], '  ')}")
+        print(f"Daemon Status: Not running\n{pairs([('Why', reason), *waiting], '  ')}")
         return NOT_RUNNING
     print("Daemon Status: Running")
     entries = [
@@ -413,8 +419,18 @@ def run_status(typed: Namespace) -> int:
             ("Database size", size(found["database_bytes"])),
             *(("Finding", each) for each in found["findings"]),
         ]
-    print(pairs(entries, "  "))
+    print(pairs([*entries, *waiting], "  "))
     return 0
+
+
+def _spool() -> dict[str, Any]:
+    """What hooks of this user have spooled, for whichever daemon; nothing where that cannot be read."""
+    from beetle.hook import spool_folder, spool_state
+
+    try:
+        return spool_state(spool_folder(os.environ))
+    except OSError:
+        return {"events": 0, "oldest_at": None, "refused": 0}
 
 
 def _status(typed: Namespace) -> tuple[dict[str, Any], str]:

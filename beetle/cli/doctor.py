@@ -132,10 +132,11 @@ def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Find
         store = Path(target.store)
         yield from _guarded("folder", lambda: _check_folder(store.parent, uid))
         yield from _guarded("disk", lambda: _check_disk(store, profile))
-    from beetle.cli.doctor_service import check_group, check_socket, check_unit
+    from beetle.cli.doctor_service import check_group, check_socket, check_spool, check_unit
 
     yield from _guarded("unit", lambda: check_unit(env, uid))
     yield from _guarded("group", lambda: check_group(config, target))
+    yield from _guarded("spool", lambda: check_spool(env))
     sockets = list(_guarded("socket", lambda: check_socket(target)))
     yield from sockets
     if not any(each.level == "problem" for each in sockets):

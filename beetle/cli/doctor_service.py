@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beetle.cli.finding import Finding
 from beetle.contracts.errors import BeetleError
@@ -20,6 +20,35 @@ if TYPE_CHECKING:
 
 LIMIT_NAMES = ("MemoryMax", "LimitNOFILE", "TasksMax")
 """Lines of a unit that follow from the profile."""
+
+
+def spool_line(state: Mapping[str, Any]) -> str:
+    """What waits in the spool of hooks, for people."""
+    oldest = f", the oldest since {state['oldest_at']}" if state["oldest_at"] else ""
+    refused = f"; {state['refused']:,} refused" if state["refused"] else ""
+    events = "1 event waits" if state["events"] == 1 else f"{state['events']:,} events wait"
+    return f"{events} for a daemon{oldest}{refused}"
+
+
+def check_spool(env: Mapping[str, str]) -> Iterator[Finding]:
+    """Events that hooks of this user have put aside for a daemon."""
+    from beetle.hook import SPOOL_FILES, spool_folder, spool_state
+
+    folder = spool_folder(env)
+    if not os.path.isdir(folder):
+        return
+    state = spool_state(folder)
+    if state["events"] >= SPOOL_FILES:
+        advice = "start the daemon that they are for: it takes them in (`beetle start`)"
+        yield Finding("spool", "warning", f"{folder} is full, further events are lost: {spool_line(state)}", advice)
+    elif state["events"]:
+        advice = "the next hook that finds the daemon delivers them, and so does its next start"
+        yield Finding("spool", "note", f"{folder}: {spool_line(state)}", advice)
+    else:
+        yield Finding("spool", "ok", f"{folder}: no event waits")
+    if state["refused"]:
+        text = f"{folder}/refused: {state['refused']:,} that no daemon took"
+        yield Finding("spool", "note", text, "look at them, then remove them; the newest 256 at most are kept there")
 
 
 def check_socket(target: Target) -> Iterator[Finding]:

@@ -15,8 +15,8 @@ Mode = Literal["normal", "maintenance", "read_only", "safe", "closing"]
 
 RecoverTrigger = Literal["operator_requested", "scheduled", "after_crash", "after_restore"]
 StepName = Literal[
-    "checkpoint", "pending_erasures", "leftovers", "recall_index", "transcripts", "stuck_jobs", "idempotency_keys",
-    "remembered_conversations", "optimize", "vacuum",
+    "checkpoint", "pending_erasures", "leftovers", "recall_index", "transcripts", "events", "captured_turns",
+    "table_of_contents", "stuck_jobs", "idempotency_keys", "remembered_conversations", "optimize", "vacuum",
 ]  # fmt: skip
 StepReason = Literal[
     "in_memory", "does_not_pay", "held_by_a_reader", "damaged_records_left_out", "no_room", "stopped", "refused",

@@ -162,6 +162,51 @@ def test_a_configuration_with_an_error_is_refused_before_the_daemon_is_asked(run
     assert "not taken" not in (running.folder / "b.log").read_text()
 
 
+BAD_SCHEDULES = (
+    ('optimize = "0 0 25 * * *"', "$.scheduler.jobs.optimize"),
+    ('optimise = "0 0 4 * * *"', "$.scheduler.jobs"),
+    ('retention = "0 30 3 * *"', "$.scheduler.jobs.retention"),
+)
+
+
+def test_a_schedule_that_cannot_be_read_is_refused_and_the_old_ones_stay(running: CommandLine) -> None:
+    words = ("--store", running.store)
+    before = running.run("--json", *words, "scheduler", "status").json["jobs"]
+    pid = running.run(*words, "--json", "status").json["pid"]
+    for line, path in BAD_SCHEDULES:
+        (running.folder / "beetle.toml").write_text(f"[scheduler.jobs]\n{line}\n")
+        said = running.run(*words, "reload")
+        assert (said.code, said.error[0]) == (2, "invalid_request")
+        assert path in said.error[1] and said.error[2]
+    # Whoever sends the signal past `beetle reload` finds it in the log.
+    os.kill(pid, signal.SIGHUP)
+    log = running.folder / "b.log"
+    until(lambda: "the configuration was not taken" in log.read_text(), "the signal was not heard")
+    assert "$.scheduler.jobs.retention" in log.read_text()
+    after = running.run("--json", *words, "scheduler", "status").json["jobs"]
+    assert [each["cron_expr"] for each in after] == [each["cron_expr"] for each in before]
+
+
+def test_status_tells_of_what_hooks_have_spooled(
+    running: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    words = ("--store", running.store)
+    assert running.run("--json", *words, "status").json["spool"] == {"events": 0, "oldest_at": None, "refused": 0}
+    assert "Hook spool" not in running.run(*words, "status").out
+    folder = tmp_path / "state/beetle/spool"
+    (folder / "refused").mkdir(parents=True)
+    for place in (1_767_225_600_000_000_000, 1_767_225_601_000_000_000):
+        (folder / f"{place:020}-7-ab.json").write_text("{}")
+    (folder / "refused/1.json").write_text("{}")
+    spool = running.run("--json", *words, "status").json["spool"]
+    assert spool == {"events": 2, "oldest_at": "2026-01-01T00:00:00Z", "refused": 1}
+    line = "2 events wait for a daemon, the oldest since 2026-01-01T00:00:00Z; 1 refused"
+    assert f"  Hook spool:    {line}\n" in running.run(*words, "status").out
+    assert running.run(*words, "stop").code == 0
+    assert line in running.run(*words, "status").out
+
+
 def test_a_reload_without_a_daemon_says_so(beetle: CommandLine) -> None:
     said = beetle.run("--store", beetle.store, "reload")
     assert (said.code, said.error[0]) == (7, "daemon_unavailable")

@@ -64,6 +64,22 @@ def test_open_files_that_the_daemon_allows_itself_are_no_warning(
     assert (found["level"], found["exit_code"]) == ("ok", 0)
 
 
+def test_events_that_hooks_have_spooled_are_told(
+    beetle: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert "spool" not in findings(beetle)
+    folder = tmp_path / "beetle/spool"
+    folder.mkdir(parents=True)
+    assert findings(beetle)["spool"]["level"] == "ok"
+    (folder / "01767225600000000000-7-ab.json").write_text("{}")
+    found = findings(beetle)["spool"]
+    assert (found["level"], found["exit_code"]) == ("note", 0)
+    assert "1 event waits for a daemon, the oldest since 2026-01-01T00:00:00Z" in found["text"] and found["advice"]
+    monkeypatch.setattr("beetle.hook.SPOOL_FILES", 1)
+    assert (findings(beetle)["spool"]["level"], findings(beetle)["spool"]["exit_code"]) == ("warning", 1)
+
+
 def test_a_clock_of_1970_is_a_warning(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.time, "time", lambda: 3600.0)
     found = findings(beetle)["clock"]

@@ -16,8 +16,10 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
+from beetle.runtime.areas.capture import recovering as capture
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.toc import recovering as contents
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
@@ -280,6 +282,18 @@ def _looked(invocation: Invocation, before: int, every: int, step: ProgressStep)
         invocation.progress.at(before + step.done, every)
 
 
+def _events(invocation: Invocation) -> Done:
+    return Done(capture.index_by_time(invocation, partial(look, invocation)))
+
+
+def _captured_turns(invocation: Invocation) -> Done:
+    return Done(capture.captured_turns(invocation, partial(look, invocation)))
+
+
+def _table_of_contents(invocation: Invocation) -> Done:
+    return Done(contents.table_of_contents(invocation, partial(look, invocation)))
+
+
 def _stuck_jobs(invocation: Invocation) -> Done:
     return Done(invocation.shared.store.write(lambda tx: jobs.free_expired(tx, tx.now), grows=False))
 
@@ -359,6 +373,9 @@ STEPS: dict[StepName, Callable[[Invocation], Done]] = {
     "leftovers": _leftovers,
     "recall_index": _recall_index,
     "transcripts": _transcripts,
+    "events": _events,
+    "captured_turns": _captured_turns,
+    "table_of_contents": _table_of_contents,
     "stuck_jobs": _stuck_jobs,
     "idempotency_keys": _idempotency_keys,
     "remembered_conversations": _remembered,

@@ -28,7 +28,7 @@ def _agrees(tx: Reading) -> Iterator[Finding]:
         if told >= MOST:
             return
         if not toc.waits(tx, *each):
-            for problem in _problems_of(tx, each):
+            for problem in problems_of(tx, each):
                 told += 1
                 yield Finding(NAME, f"day {each.day} of conversation {each.conversation}", f"{problem}; {REBUILD}")
     for node, grip_id in toc.lost_grips(tx, MOST):
@@ -37,7 +37,8 @@ def _agrees(tx: Reading) -> Iterator[Finding]:
         yield Finding(NAME, f"node {node}", f"nothing is below it; {REBUILD}")
 
 
-def _problems_of(tx: Reading, each: Waiting) -> Iterator[str]:
+def problems_of(tx: Reading, each: Waiting) -> Iterator[str]:
+    """What of the segments of a day of a conversation does not follow from its events."""
     known = {segment.node_id: segment for segment in toc.segments(tx, each.conversation, each.day)}
     place = toc.place_of(tx, each.conversation)
     if place is not None:

@@ -1,6 +1,11 @@
-"""Captured turns that an archive brings: their keys are taken, so that another delivery is told from a first one."""
+"""Captured turns whose keys are to be taken: an archive brings them, or a recovery finds them without their rows.
+
+A taken key tells another delivery from a first one.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from beetle.contracts.capture import AttestLevel, CaptureAttr
 from beetle.contracts.codec import decode_json
@@ -13,23 +18,38 @@ from beetle.store.engine.transaction import Writing
 from beetle.store.evidence import PreparedTurn
 
 
+class Said(NamedTuple):
+    """What a captured turn says; `at` in microseconds."""
+
+    role: str
+    content: str
+    at: int
+
+
 def restore(tx: Writing, space: int, conversation: int, turn: PreparedTurn) -> None:
     """Take a turn's key, unless another turn has it. Who says in an archive that a host signed it has to show that."""
     text = next((attr.value for attr in turn.attrs if attr.key == ATTR and attr.message is None), None)
-    told = None if text is None else _told(text)
+    told = None if text is None else told_by(text)
     if told is None or captures.is_taken(tx, space, told.host_session_id, told.host_turn_index):
         return
-    host_key = _host_key(tx, space, told, turn)
+    message = turn.messages[0]
+    (key,) = evidence.turns_by_id(tx, conversation, [turn.turn_id])
+    take(tx, space, key, told, Said(message.role, message.content[: message.length], turn.at))
+
+
+def take(tx: Writing, space: int, turn: int, told: CaptureAttr, said: Said) -> None:
+    """Take the key of a turn. It is a host's own only where its signature says so."""
+    host_key = _host_key(tx, space, told, said)
     level: AttestLevel = "self_signed" if host_key is None else "signed_by_peer"
     new = NewCapture(
         told.host_session_id, told.host_turn_index, told.host_kind, told.host_version, told.agent_id,
-        turn.messages[0].role, turn.at, level, host_key,
+        said.role, said.at, level, host_key,
     )  # fmt: skip
-    (key,) = evidence.turns_by_id(tx, conversation, [turn.turn_id])
-    captures.add(tx, key, space, new)
+    captures.add(tx, turn, space, new)
 
 
-def _told(text: str) -> CaptureAttr | None:
+def told_by(text: str) -> CaptureAttr | None:
+    """What an attr says of how its turn was delivered."""
     try:
         return decode_json(text.encode(), CaptureAttr)
     except InvalidRequest:
@@ -37,10 +57,9 @@ def _told(text: str) -> CaptureAttr | None:
         return None
 
 
-def _host_key(tx: Writing, space: int, told: CaptureAttr, turn: PreparedTurn) -> int | None:
+def _host_key(tx: Writing, space: int, told: CaptureAttr, said: Said) -> int | None:
     """The enrolled key by which the turn is signed."""
-    message = turn.messages[0]
-    turn_is = (told.host_session_id, told.host_turn_index, message.role, message.content[: message.length])
+    turn_is = (told.host_session_id, told.host_turn_index, said.role, said.content)
     try:
         given = signing.checked(told.host_pubkey_b64, told.host_signature_b64, turn_is)
         return None if given is None else signing.host_key(tx, space, given, told.host_kind)
