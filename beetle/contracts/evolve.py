@@ -126,7 +126,7 @@ class EvolveListRequest(Request, frozen=True, kw_only=True):
 
 
 class ProposalSummary(Piece, frozen=True, kw_only=True):
-    """A proposal. `outcome` says the outcome of a closed one in one word, `result` is the ref of what it made or changed.
+    """A proposal. `outcome` is that of a closed one in one word, `result` is the ref of what it made or changed.
 
     The text of a closed proposal is erased.
     """
@@ -211,7 +211,7 @@ class EvolveSubmitRequest(Request, frozen=True, kw_only=True):
 
 
 class SubmitOutcome(Piece, frozen=True, kw_only=True):
-    """The outcome of one proposal: `outcome` in one word, `ref` of what was made or changed, its revision and receipt."""
+    """The outcome of one proposal in one word, the `ref` of what was made or changed, its revision and receipt."""
 
     proposal_id: Open[str]
     kind: Open[ProposalKind]
