@@ -23,7 +23,7 @@ from beetle.contracts.fields import Request
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
 from beetle.contracts.store import StoreOpenReport
-from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.areas.table import HANDLERS, Handlers
 from beetle.runtime.pipeline.views import field_rules
 from beetle.sdk import MemoryRuntime
 from tests.cases import CASES, Case, Prepared
@@ -165,6 +165,10 @@ def test_a_command_stands_in_its_group(row: Operation) -> None:
 
 def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
     assert sorted([*HANDLERS, "batch", "subscribe", "unsubscribe"]) == sorted(BY_NAME)
+    fresh = Handlers()
+    assert all(fresh[name] is HANDLERS[name] for name in reversed(list(HANDLERS)))
+    with pytest.raises(KeyError):
+        fresh["memory.nothing"]
 
 
 WAYS = {"read": {"read", "plain"}, "write": {"write", "staged"}, "admin": {"write", "plain"}}

@@ -22,9 +22,10 @@ SPACE = {
     canary(name)
     for name in (
         "policy topic", "policy reason", "registry title", "registry summary", "uploaded name", "uploaded text",
+        "thought", "thought agent",
     )
 }  # fmt: skip
-PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting")}
+PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting", "thought masked")}
 BRIEFS = {canary(name) for name in ("tool brief", "tool result", "tool note")}
 
 

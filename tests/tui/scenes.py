@@ -135,6 +135,33 @@ async def registry(shown: Visit) -> None:
     await shown.until_shown("1 of 1 skill", "─ quieten-the-pump", "Warnings")
 
 
+async def contents(shown: Visit) -> None:
+    await go(shown, "time")
+    await shown.until_shown("1 of 3 years", "> 2026")
+    await shown.press("enter")
+    await shown.until_shown("1 of 3 months", "> January 2026")
+    await shown.press("enter")
+    await shown.until_shown("1 of 1 week", "> Week 5, 2026")
+
+
+async def segments(shown: Visit) -> None:
+    await contents(shown)
+    await shown.press("enter")
+    await shown.until_shown("1 of 2 days", "> January 28")
+    await shown.press("down", "enter")
+    await shown.until_shown("1 of 3 segments", "- The pump on line 2")
+    await shown.press("tab", "home", "n", "o")
+    await shown.until_shown("user: [masked]")
+
+
+async def hosts(shown: Visit) -> None:
+    await go(shown, "time")
+    await shown.press("right")
+    await shown.until_shown("1 of 2 hosts")
+    await shown.press("down")
+    await shown.until_shown("> codex", "2-3, 6-8")
+
+
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
@@ -303,6 +330,9 @@ SCENES: dict[str, Scene] = {
     "chains": Scene(chains),
     "thoughts": Scene(thoughts),
     "skill-registry": Scene(registry),
+    "contents": Scene(contents, "years", sizes=USUAL + SMALL),
+    "segments": Scene(segments, "years"),
+    "hosts": Scene(hosts, "years"),
     "help": Scene(then(skills, "question_mark", until=("Keys (esc closes)", "find a command by its name"))),
     "palette": Scene(palette),
     "palette-found": Scene(palette_found),
@@ -345,6 +375,7 @@ EMPTY = {
     "memory": ("No such fact",),
     "recall": ("/ types a query.",),
     "log": ("1 of 1 row", "Subject"),
+    "time": ("No year", "Nothing stands here yet."),
 }
 """What stands in each area of a new store."""
 SCENES |= {f"empty-{name}": Scene(then(partial(go, area=name), until=texts), "empty") for name, texts in EMPTY.items()}

@@ -107,6 +107,7 @@ PLACES = (
     KeyTarget("log", ("Document", "Log"), (Keys(("enter",), "━ Row"),)),
     KeyTarget("chains", ("Chains", "Table", *EVERYWHERE),
               (Keys(("right",), "# Type"), Keys(("home",), "─ Thought"))),
+    KeyTarget("time", ("Time", "Table", *EVERYWHERE), (Keys(("left",), "Keywords"),)),
     KeyTarget("log", ("HelpScreen",), (Keys(("question_mark",), "Keys (esc closes)"),)),
     KeyTarget("log", ("Palette",), (Keys(("ctrl+p",), "enter runs, esc closes"),)),
     KeyTarget("log", ("OperationForm",), (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),

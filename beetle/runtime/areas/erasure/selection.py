@@ -19,7 +19,7 @@ from beetle.domain.governance import STRENGTH, normalised
 from beetle.domain.lexical import all_words, all_words_expression
 from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.evolve import proposals as evolve
-from beetle.runtime.areas.facts.long_term import Eyes, saying
+from beetle.runtime.areas.facts.long_term import LIVING, Eyes, saying
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.registry import erasing
 from beetle.runtime.pipeline.invocation import Invocation
@@ -46,7 +46,6 @@ from beetle.store.forgetting import AttrText, CitingRecord, SelectedTurn
 from beetle.store.recall_index import SearchScope
 
 KINDS = ("shared", "private", "soul", "backend", "operator")
-LIVING = ("current", "stale", "superseded")
 REFS_OF_KEPT = 20
 
 

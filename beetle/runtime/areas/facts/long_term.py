@@ -32,7 +32,8 @@ from beetle.store.long_term import FactRow, RevisionRow, Shown
 from beetle.store.plane_long_term import FACTS, PAST_TEXTS
 from beetle.store.recall_index import SearchScope
 
-STATES = ("current", "stale", "superseded", "deleted")
+LIVING = ("current", "stale", "superseded")
+STATES = (*LIVING, "deleted")
 FIRST = 2**63 - 1
 """Above every key."""
 
