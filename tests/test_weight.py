@@ -76,21 +76,21 @@ CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
     Case("--help", HELP, 98),
-    Case("memory recall --help", HELP, 107),
-    Case("tui --help", HELP, 107),
-    Case("completion bash", f"{LEAN} {TALKS}", 142),
+    Case("memory recall --help", HELP, 109),
+    Case("tui --help", HELP, 109),
+    Case("completion bash", f"{LEAN} {TALKS}", 144),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 134),
-    Case("--socket {none} status", LEAN, 156, 3),
-    Case("--socket {socket} status", LEAN, 156),
-    Case("--socket {socket} memory recall key", LEAN, 156),
-    Case("--socket {socket} --json memory recall key", LEAN, 156),
+    Case("--socket {none} status", LEAN, 158, 3),
+    Case("--socket {socket} status", LEAN, 158),
+    Case("--socket {socket} memory recall key", LEAN, 158),
+    Case("--socket {socket} --json memory recall key", LEAN, 158),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
-    Case("--socket {socket} call hello", CLIENT, 162),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 127),
-    Case("--socket {socket} doctor", HEAVY, 455),
+    Case("--socket {socket} call hello", CLIENT, 164),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 129),
+    Case("--socket {socket} doctor", HEAVY, 456),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 152)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 128)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 153)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 130)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "

@@ -25,7 +25,7 @@ SPACE = {
         "thought", "thought agent",
     )
 }  # fmt: skip
-PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting", "thought masked")}
+PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting")}
 BRIEFS = {canary(name) for name in ("tool brief", "tool result", "tool note")}
 
 
