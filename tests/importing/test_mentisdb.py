@@ -263,7 +263,7 @@ def test_it_is_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 SAMPLES = Path(__file__).parent / "samples"
 
 
-@pytest.mark.parametrize(("line", "keys"), [("0.5", ("notes", "project_alpha"))])
+@pytest.mark.parametrize(("line", "keys"), [("0.5", ("notes", "project_alpha")), ("0.9", ("notes", "project_alpha"))])
 def test_a_folder_that_mentisdb_itself_wrote(memory: MemoryRuntime, line: str, keys: tuple[str, ...]) -> None:
     """Of each chain a thought with all fields, one signed, one with relations, an empty one, steps; agents; skills."""
     report = memory.import_(SAMPLES / f"mentisdb-{line}")
