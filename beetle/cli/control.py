@@ -425,7 +425,7 @@ def run_status(typed: Namespace) -> int:
 
 def _spool() -> dict[str, Any]:
     """What hooks of this user have spooled, for whichever daemon; nothing where that cannot be read."""
-    from beetle.hook import spool_folder, spool_state
+    from beetle.spool import spool_folder, spool_state
 
     try:
         return spool_state(spool_folder(os.environ))

@@ -32,7 +32,7 @@ def spool_line(state: Mapping[str, Any]) -> str:
 
 def check_spool(env: Mapping[str, str]) -> Iterator[Finding]:
     """Events that hooks of this user have put aside for a daemon."""
-    from beetle.hook import SPOOL_FILES, spool_folder, spool_state
+    from beetle.spool import SPOOL_FILES, spool_folder, spool_state
 
     folder = spool_folder(env)
     if not os.path.isdir(folder):

@@ -168,7 +168,7 @@ def _words(given: Sequence[str], known: Sequence[str], others: Mapping[str, str]
     unknown = sorted(found - set(known))
     if unknown:
         raise InvalidRequest(
-            reason=f"Unknown word {unknown[0]!r} of {field}",
+            reason=f"Unknown word {unknown[0]!r} - at $.args.{field}",
             hint=f"known are {', '.join(known)}",
             path=f"$.args.{field}",
         )
