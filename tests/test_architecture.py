@@ -75,7 +75,8 @@ EDGES: dict[str, tuple[str, str]] = {
         "",
     ),
     # A host waits for it at every turn, so it imports next to nothing.
-    "beetle.hook": ("packed", ""),
+    "beetle.hook": ("packed spool", ""),
+    "beetle.spool": ("", ""),
     "beetle.packed": ("", ""),
     "beetle.hook_events": ("contracts hook", ""),
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
