@@ -109,10 +109,10 @@ class AsyncClient(AsyncFileMethods):
         """Open a connection, as a first call would.
 
         Raises:
-            NoDaemon: nobody answers at `path`.
-            DaemonUnavailable: no path was given, and nobody answers anywhere.
+            NoDaemon: no daemon answers at `path`.
+            DaemonUnavailable: no path was given, and no daemon answers anywhere.
             Forbidden: no path was given, and this user may not use the socket that was found.
-            TimeoutError: somebody listens there, and takes no connection.
+            TimeoutError: a process listens there, and accepts no connection.
         """
         async with asyncio.timeout(self._timeout):
             await self._wire_of(self._lanes[0])

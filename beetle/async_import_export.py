@@ -69,7 +69,7 @@ class AsyncFileMethods(AsyncOperationMethods):
 
         Args:
             paths: files, and folders of them.
-            format: their format; told from the content when left out.
+            format: their format; detected from the content when left out.
             dry_run: only say what would be taken in.
             on_problem: called in the event loop with each line or item that is not taken in.
             on_progress: called in the event loop with the progress, in bytes of the file.

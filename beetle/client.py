@@ -118,11 +118,11 @@ class Client(FileMethods):
             pool: most connections at once; each is opened when it is needed.
 
         Raises:
-            NoDaemon: nobody answers at `path`.
-            DaemonUnavailable: no path was given, and nobody answers anywhere.
+            NoDaemon: no daemon answers at `path`.
+            DaemonUnavailable: no path was given, and no daemon answers anywhere.
             InvalidRequest: both `auth` and `as_` were given, or `pool` is below 1.
             Forbidden: no path was given, and this user may not use the socket that was found.
-            TimeoutError: somebody listens there, and takes no connection.
+            TimeoutError: a process listens there, and accepts no connection.
         """
         if pool < 1:
             raise InvalidRequest(reason=f"a pool of {pool} connections", hint="give 1 or more")

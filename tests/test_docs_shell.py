@@ -26,7 +26,7 @@ NOT_RUN = {
     "capture.md: beetle host-key enroll": "the key is the reader's; tests/capture/test_turns.py enrolls some",
     "capture.md: beetle capture --host": "the files are the reader's; tests/capture/test_command.py reads the samples",
     "grpc.md: beetle start --profile gateway": "needs grpcurl; tests/transports/test_grpcurl.py runs it where it is",
-    "install.md: sudo ./beetle-0.1.0-linux-x86_64 install": "changes the machine; tests/deploy/test_built.py roots",
+    "install.md: sudo ./beetle-0.1.0-linux-x86_64 install": "needs a system; tests/deploy/test_built.py has one",
     "install.md: sudo beetle install --rollback": "changes the machine; tests/cli/test_install.py does it below a root",
     "install.md: /usr/local/bin/beetle": "the path is the system's; tests/running.py starts daemons by --config",
     "install.md: sudo beetle uninstall": "changes the machine; tests/deploy/test_built.py does it below a root",

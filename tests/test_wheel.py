@@ -1,17 +1,21 @@
-"""The wheel in an environment of its own: without the extra `console`, and then with it."""
+"""The wheel in an environment of its own: without the extra `console`, under type checkers, and with the extra."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from beetle import __version__
+from tests.typed_project import HEAD, RIGHT, WRONG
 
 ROOT = Path(__file__).parents[1]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -69,6 +73,16 @@ def test_the_wheel_is_named_beetle_memory_and_is_imported_as_beetle(installed: I
     assert file.startswith(str(installed.folder)) and version == __version__
 
 
+def test_the_wheel_installs_two_packages_and_no_other(installed: Installed) -> None:
+    """The console's files lie in tui/ of the checkout; installed they are beetle_tui, which runs with its extra."""
+    with zipfile.ZipFile(installed.wheel) as archive:
+        tops = {name.partition("/")[0] for name in archive.namelist()}
+    assert tops == {"beetle", "beetle_tui", f"beetle_memory-{__version__}.dist-info"}
+    names = ("tui", "beetle_tui", "textual")
+    program = f"from importlib.util import find_spec as found; print(*(bool(found(each)) for each in {names}))"
+    assert installed.run(installed.python, "-c", program).stdout == "False True False\n"
+
+
 def test_without_the_extra_all_but_the_console_works(installed: Installed) -> None:
     for package in ("textual", "segno", "rich"):
         assert installed.run(installed.python, "-c", f"import {package}").returncode == 1
@@ -85,6 +99,42 @@ def test_without_the_extra_all_but_the_console_works(installed: Installed) -> No
     ]
     checked = installed.beetle("doctor", "--self-test")
     assert checked.returncode == 0 and "not applicable: textual is not installed" in checked.stdout, checked.stdout
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "right.py").write_text(RIGHT)
+    (folder / "wrong.py").write_text(HEAD + "\n".join(WRONG) + "\n")
+    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
+    return folder
+
+
+def pyright(installed: Installed, folder: Path) -> list[str]:
+    program = shutil.which("pyright", path=str(Path(sys.executable).parent))
+    assert program is not None
+    return [program, "--pythonpath", str(installed.python), "--project", str(folder)]
+
+
+def mypy(installed: Installed, folder: Path) -> list[str]:
+    # What beetle imports is followed for its types alone; only this folder's own errors count.
+    return [
+        sys.executable, "-m", "mypy", "--strict", "--python-executable", str(installed.python),
+        "--python-version", "3.11", "--cache-dir", str(folder / "cache"), "--follow-imports=silent",
+        "--no-error-summary", "right.py", "wrong.py",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("checker", [pyright, mypy])
+def test_right_code_passes_and_each_wrong_line_is_found(
+    checker: Callable[[Installed, Path], list[str]], installed: Installed, project: Path
+) -> None:
+    """The checkers see the wheel that a user has, and nothing of the checkout."""
+    done = subprocess.run(checker(installed, project), cwd=project, capture_output=True, text=True, check=False)
+    found = re.findall(r"(\w+)\.py:(\d+)(?::\d+)?(?: -)?:? error", done.stdout)
+    first = HEAD.count("\n") + 1
+    wrong = {("wrong", str(number)) for number in range(first, first + len(WRONG))}
+    assert set(found) == wrong, done.stdout + done.stderr
 
 
 @pytest.mark.slow

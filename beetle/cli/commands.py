@@ -142,7 +142,7 @@ OWN: tuple[Command, ...] = (
            ("beetle import conversations.json", "beetle import ~/.claude/projects --format claude-code",
             "beetle import MEMORY.md --dry-run"),
            description="Take in files of other programs: conversations as evidence, facts as candidates that are\n"
-           "judged as ever. The format is told from the content. The same file again changes nothing, and one\n"
+           "judged as ever. The format is detected from the content. The same file again changes nothing, and one\n"
            "that has grown adds what is new. Exit code 1 if some lines were not taken in; `beetle help import`."),
     _named("capture", SHORT, "capture turns of coding agents, as they come or from their files",
            "[--hook | --host HOST PATH] [OPTION]…",

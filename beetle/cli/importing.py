@@ -34,7 +34,7 @@ def fill_import(parser: Parser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or a folder of them")
     parser.add_argument(
         "--format", default=SUPPRESS, metavar="FORMAT",
-        help=f"{', '.join(FORMATS)}; told from the content when left out",
+        help=f"{', '.join(FORMATS)}; detected from the content when left out",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", default=SUPPRESS, help="only show what would be taken in")
     group = parser.add_argument_group("what a file does not say")
@@ -48,7 +48,7 @@ def fill_import(parser: Parser) -> None:
     group.add_argument("--time", default=SUPPRESS, metavar="TIME", help="when it was; default: the file's last change")
     group.add_argument(
         "--authority", default=SUPPRESS, metavar="|".join(get_args(Authority)),
-        help="whose word the facts of another memory are (default host)",
+        help="authority of the facts of another memory (default host)",
     )  # fmt: skip
     group.add_argument(
         "--visibility", default=SUPPRESS, metavar="|".join(VISIBLE), help="of messages and facts (default shared)"

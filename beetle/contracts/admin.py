@@ -29,7 +29,7 @@ class AdminStatsRequest(Request, frozen=True, kw_only=True):
 
 class AdminStatsReport(Report, frozen=True, kw_only=True):
     """The whole store, for an operator. `bytes` is the file's, `wal_bytes` its write-ahead log's, `free_bytes` what
-    `admin.compact` could give back. Nobody counts the rows of the recall index and of everything else."""
+    `admin.compact` could give back. The rows of the recall index and of internal tables are not counted."""
 
     path: OperatorOnly[str | None]
     bytes: OperatorOnly[int | None]

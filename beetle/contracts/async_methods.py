@@ -437,8 +437,7 @@ class AsyncOperationMethods(ABC):
         Returns:
             `recall`, `recall_hits` and `projection` are filled when the request gives a query. `capabilities` are
                 this caller's. `operator_actions` are the last ones, the newest first; the daemon's own are for
-                operators. `agent_skills` counts nothing in the mode safe, where nobody looks at the mounted
-                folders.
+                operators. `agent_skills` counts nothing in the mode safe, in which mounted folders are not read.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1064,9 +1063,9 @@ class AsyncOperationMethods(ABC):
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
                 newest copy of the store that may hold it still. `device` is the fingerprint of the device that
-                signed what was imported, null when nobody did; `own`, that it is this one. `state_fingerprint` is
-                what the scope's export of the same sort has from now on. It is a digest of content, so it is in the
-                first answer alone.
+                signed what was imported, null when it is unsigned; `own`, that it is this one. `state_fingerprint`
+                is what the scope's export of the same sort has from now on. It is a digest of content, so it is in
+                the first answer alone.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1178,9 +1177,9 @@ class AsyncOperationMethods(ABC):
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
                 newest copy of the store that may hold it still. `device` is the fingerprint of the device that
-                signed what was imported, null when nobody did; `own`, that it is this one. `state_fingerprint` is
-                what the scope's export of the same sort has from now on. It is a digest of content, so it is in the
-                first answer alone.
+                signed what was imported, null when it is unsigned; `own`, that it is this one. `state_fingerprint`
+                is what the scope's export of the same sort has from now on. It is a digest of content, so it is in
+                the first answer alone.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -2910,7 +2909,7 @@ class AsyncOperationMethods(ABC):
             action: what to do with their content (required).
             indexes: indexes of the thoughts (required; each: at least 0; each: at most 9,007,199,254,740,991; at
                 least 1 item; at most the profile's commit_turns).
-            reason: reason, for who reads the request (required; at least 1 character; at most 512 characters).
+            reason: reason, for the reader of the request (required; at least 1 character; at most 512 characters).
             dry_run: report what would change; change nothing (default False).
 
         Returns:
@@ -5224,7 +5223,8 @@ class AsyncOperationMethods(ABC):
             view: view that filters the report; default: the caller's first view (default None).
 
         Returns:
-            In the order of the request. `expired` counts older proposals that nobody decided in the profile's time.
+            In the order of the request. `expired` counts older proposals that were not decided within the profile's
+                time.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -6323,8 +6323,8 @@ class AsyncOperationMethods(ABC):
 
         Returns:
             The whole store, for an operator. `bytes` is the file's, `wal_bytes` its write-ahead log's, `free_bytes`
-                what `admin.compact` could give back. Nobody counts the rows of the recall index and of everything
-                else.
+                what `admin.compact` could give back. The rows of the recall index and of internal tables are not
+                counted.
 
         Raises:
             InvalidRequest: a field is not as it must be.

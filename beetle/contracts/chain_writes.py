@@ -166,7 +166,7 @@ class ChainLifecycleRequest(Request, frozen=True, kw_only=True):
         tuple[ThoughtIndex, ...],
         Meta(min_length=1, extra=budgeted("commit_turns"), description="indexes of the thoughts"),
     ]
-    reason: Annotated[str, Meta(min_length=1, max_length=512, description="reason, for who reads the request")]
+    reason: Annotated[str, Meta(min_length=1, max_length=512, description="reason, for the reader of the request")]
     dry_run: Annotated[bool, Meta(description="report what would change; change nothing")] = False
 
 

@@ -162,7 +162,7 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     """Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the newest copy
     of the store that may hold it still.
 
-    `device` is the fingerprint of the device that signed what was imported, null when nobody did; `own`, that it is
+    `device` is the fingerprint of the device that signed what was imported, null when it is unsigned; `own`, that it is
     this one.
 
     `state_fingerprint` is what the scope's export of the same sort has from now on. It is a digest of content, so it is

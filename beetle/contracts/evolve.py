@@ -107,7 +107,7 @@ class ProposalOutcome(Piece, frozen=True, kw_only=True):
 
 
 class EvolveProposeReport(Report, frozen=True, kw_only=True):
-    """In the order of the request. `expired` counts older proposals that nobody decided in the profile's time."""
+    """In the order of the request. `expired` counts older proposals that were not decided within the profile's time."""
 
     proposals: Open[tuple[ProposalOutcome, ...]]
     expired: Open[int] = 0
@@ -126,7 +126,7 @@ class EvolveListRequest(Request, frozen=True, kw_only=True):
 
 
 class ProposalSummary(Piece, frozen=True, kw_only=True):
-    """A proposal. `outcome` says in a word what became of a closed one, `result` is the ref of what it made or changed.
+    """A proposal. `outcome` is that of a closed one in one word, `result` is the ref of what it made or changed.
 
     The text of a closed proposal is erased.
     """
@@ -211,7 +211,7 @@ class EvolveSubmitRequest(Request, frozen=True, kw_only=True):
 
 
 class SubmitOutcome(Piece, frozen=True, kw_only=True):
-    """What became of one proposal: `outcome` in a word, `ref` of what was made or changed, its revision and receipt."""
+    """The outcome of one proposal in one word, the `ref` of what was made or changed, its revision and receipt."""
 
     proposal_id: Open[str]
     kind: Open[ProposalKind]

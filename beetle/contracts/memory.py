@@ -398,7 +398,7 @@ class MemoryInspectionReport(Report, frozen=True, kw_only=True):
     """`recall`, `recall_hits` and `projection` are filled when the request gives a query.
 
     `capabilities` are this caller's. `operator_actions` are the last ones, the newest first; the daemon's own are for
-    operators. `agent_skills` counts nothing in the mode safe, where nobody looks at the mounted folders.
+    operators. `agent_skills` counts nothing in the mode safe, in which mounted folders are not read.
     """
 
     runtime: Open[RuntimeState]

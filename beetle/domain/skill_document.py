@@ -36,7 +36,7 @@ NOT_IN_TEXT = re.compile(
 )
 """Controls, line separators, marks that reorder text: a listing that holds them would not say what it shows."""
 HIDING = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\U000e0000-\U000e0fff]"
 )
 """What a reader does not see, or sees elsewhere: told of with the content, which stays as it is."""
 

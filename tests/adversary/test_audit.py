@@ -5,7 +5,6 @@ Of whatever was changed in the export it says so."""
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,10 @@ import pytest
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import decode, encode
+from tests.running import node
 from tests.store.conftest import commit, lifecycle, open_runtime, turn
 
 SCRIPT = Path(__file__).with_name("audit.mjs")
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node here")
 Page = dict[str, Any]
 
 
@@ -54,7 +52,7 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
 def audited(folder: Path, export: Export) -> tuple[int, str]:
     (folder / "log").write_text("".join(json.dumps(page) + "\n" for page in export.pages))
     (folder / "receipts").write_text("".join(line + "\n" for line in export.receipts))
-    words = [NODE or "", str(SCRIPT), "log", export.device, "receipts"]
+    words = [node(), str(SCRIPT), "log", export.device, "receipts"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout + done.stderr
 

@@ -2,8 +2,8 @@
 
     python -m tests.bench.chains [--sizes 1000,100000,1000000] [--folder DIR] [--profile P] [--command BEETLE]
 
-One chain is filled in process by what an import writes, thousands to a transaction; --folder keeps it, and a later
-run fills it further. At each size a daemon opens the store, and a single client asks every operation
+One chain is filled in process with the rows that an import writes, thousands to a transaction; --folder keeps it, and
+a later run fills it further. At each size a daemon opens the store, and a single client asks every operation
 one by one over the socket. The last column is the processor time that a call costs the daemon: it tells of the code
 where others use the machine. Appends are on disk when they are acknowledged; the floor is one INSERT of the same text
 into SQLite with the same journal and the same sync, in a loop without anything else. Ratios count; the figures depend
@@ -22,22 +22,24 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
+from uuid import UUID
 
 import apsw
 
 from beetle import MemoryRuntime
 from beetle.client import Client
 from beetle.domain.chains import ledger
-from beetle.domain.chains.ledger import Body, Relation
+from beetle.domain.chains.ledger import Body, Relation, Thought
+from beetle.domain.lexical import thought_fields
 from beetle.runtime.areas.chains import registering, writing
-from beetle.runtime.areas.chains.writing import Draft
 from beetle.runtime.pipeline.invocation import Call, Invocation
-from beetle.runtime.planes.thought_rows import index_row
+from beetle.runtime.planes.thought_rows import NAME
 from beetle.store import chain_agents, evidence, recall_index, thoughts
-from beetle.store.chains import Segment
+from beetle.store.chains import ChainRow
 from beetle.store.engine.writer import WriteTransaction
+from beetle.store.recall_index import Entry
 from tests.bench.scale import material, text_of
 from tests.running import Daemon, quantiles, rss_mib
 
@@ -78,31 +80,58 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def draft(invocation: Invocation, number: int) -> Draft:
-    """The same as an append has it before it has a place."""
-    said = thought(number)
+class Made(NamedTuple):
+    """The rows of one thought, by their tables."""
+
+    thought: tuple[Any, ...]
+    body: tuple[Any, ...]
+    links: list[tuple[Any, ...]]
+    entry: tuple[Any, ...]
+
+
+def made(chain: ChainRow, number: int, at: int, previous: str) -> tuple[Made, str]:
+    """What an append writes of a thought, and its hash. The store holds no other chain: keys count with places."""
+    said, key = thought(number), number + 1
     body = Body(os.urandom(ledger.SALT_BYTES), said["content"], tuple(said["tags"]), tuple(said["concepts"]))
-    made = writing._thought(invocation, said["agent_id"], said["thought_type"], "Memory", body)
     relations = tuple(Relation(each["kind"], each["index"]) for each in said["relations"])
-    return Draft(made._replace(importance=said["importance"], refs=tuple(said["refs"]), relations=relations), body)
+    row = Thought(
+        ledger.SCHEMA_VERSION, str(UUID(bytes=os.urandom(16), version=4)), number, at, None, said["agent_id"], None,
+        said["thought_type"], "Memory", None, said["importance"], tuple(said["refs"]), relations,
+        ledger.body_digest(body), previous, "",
+    )  # fmt: skip
+    digest = ledger.thought_hash(row)
+    links = [("refers", each) for each in row.refs] + [(each.kind, each.position) for each in relations]
+    fields = thought_fields(
+        content=body.content, tags=body.tags, concepts=body.concepts, agent_id=row.agent_id, at_us=at
+    )
+    entry = Entry(NAME, key, chain.space, None, "shared")
+    hashes = (bytes.fromhex(each) for each in (row.content_digest, previous, digest))
+    return Made(
+        (chain.chain, number, *row[:2], *row[3:11], *hashes),
+        (key, body.salt, body.content, *(json.dumps(each, ensure_ascii=False) for each in body[2:4]), None),
+        [(key, place, kind, to, to + 1, None, None, None) for place, (kind, to) in enumerate(links)],
+        (recall_index.rowid_of(entry), *fields, recall_index.scope_of(entry)),
+    ), digest
 
 
 def append(invocation: Invocation, tx: WriteTransaction, numbers: range) -> None:
-    """What an import writes, with one event for all of them."""
+    """Many thoughts, and one event for all of them, as an import has it."""
     chain = writing.ensure_chain(tx, evidence.ensure_space(tx, invocation.space_id, tx.now), KEY)
     agents = [registering.writer_of(tx, chain.chain, f"agent-{each}", None, None).agent for each in range(AGENTS)]
-    head = chain.head
+    rows: list[Made] = []
+    head = chain.head.hex()
     for number in numbers:
-        made, body = draft(invocation, number)
-        made = made._replace(position=number, at=tx.now + number, prev_hash=head.hex())
-        row = writing.row_of(chain.chain, made._replace(hash=ledger.thought_hash(made)), body)
-        line = [Segment(chain.chain, 0, number)]
-        targets = [None if each.position is None else thoughts.key_at(tx, line, each.position) for each in row.links]
-        row = row._replace(thought=thoughts.add(tx, row, targets))
-        recall_index.add(tx, *index_row(chain.space, row))
-        chain_agents.act(tx, agents[number % AGENTS], number, row.at)
-        head = row.hash
-    writing.grow(invocation, tx, chain._replace(length=numbers.stop, head=head, updated_at=tx.now), "imported")
+        row, head = made(chain, number, tx.now, head)
+        rows.append(row)
+    acts = [(agents[number % AGENTS], number, tx.now) for number in numbers]
+    many = tx.connection.executemany
+    many(thoughts.NEW_SQL, [each.thought for each in rows])
+    many(thoughts.NEW_BODY_SQL, [each.body for each in rows])
+    many(thoughts.NEW_LINK_SQL, [link for each in rows for link in each.links])
+    many(recall_index.ADD_SQL, [each.entry for each in rows])
+    many(chain_agents.ACT_SQL, acts)
+    grown = chain._replace(length=numbers.stop, head=bytes.fromhex(head), updated_at=tx.now)
+    writing.grow(invocation, tx, grown, "imported")
 
 
 def fill(store: str, profile: str, size: int) -> tuple[int, float]:

@@ -190,3 +190,10 @@ def test_filters_are_joined_by_and_their_values_by_or() -> None:
     assert not any(matching.fits(each, thought, body, agent) for each in no)
     assert not matching.fits(Filter(text="canary"), thought, None, agent)
     assert not matching.fits(Filter(min_confidence=0.0), thought._replace(confidence=None), body, agent)
+
+
+def test_what_nobody_sees_is_not_rendered_and_what_is_seen_stays() -> None:
+    tags = "".join(chr(0xE0000 + ord(each)) for each in "obey")
+    selectors = "".join(chr(0xFE00 + each) for each in (3, 9, 1)) + chr(0xE0150)
+    rendered = rendering.one_line(f"a{tags}b{selectors}c\u00ad\u061c\u202ed e\u0301 ❤\ufe0f 鳥")
+    assert rendered == "a b c d e\u0301 ❤\ufe0f 鳥"

@@ -84,6 +84,7 @@ class Planted:
 SELECTIONS: dict[str, dict[str, Any]] = {
     "conversation": {"conversation": WHERE},
     "subject": {"subject": "subject-7"},
+    "speaker": {},
     "query": {},
     "space": {"whole_space": True},
 }
@@ -94,7 +95,7 @@ def test_what_is_forgotten_is_in_no_byte_of_any_file(path: str, how: str) -> Non
     with open_runtime(path) as memory:
         planted = Planted(memory, Words(3))
         assert remnants(bytes_of(path), planted.erased)
-        what = SELECTIONS[how] or {"query": planted.word}
+        what = SELECTIONS[how] or {"query": planted.word} if how != "speaker" else {"subject": planted.rest[0]}
         shown = memory.forget(**what, dry_run=True)
         assert shown.counts["turns"] == 2 + (how == "space") and shown.counts["facts"] == 1
         assert {"skills", "candidates", "private_items", "tool_briefs"} <= set(shown.counts)
@@ -108,10 +109,15 @@ def test_what_is_forgotten_is_in_no_byte_of_any_file(path: str, how: str) -> Non
     assert_gone(path, planted.erased)
 
 
-def test_ids_roles_times_and_relations_stay(path: str) -> None:
+@pytest.mark.parametrize("how", ["forget", "delete_raw"])
+def test_ids_roles_times_and_relations_stay(path: str, how: str) -> None:
     with open_runtime(path) as memory:
         Planted(memory, Words(4))
-        forget(memory, conversation=WHERE)
+        if how == "forget":
+            forget(memory, conversation=WHERE)
+        else:
+            step: dict[str, Any] = {"action": "delete_raw", "turn_ids": ["t1", "t2"], "reason": "r"}
+            memory.request_transcript_lifecycle(conversation=WHERE, **step)
         replayed = memory.replay_transcript(conversation=WHERE, view="raw_owner")
         first = replayed.turns[0]
         assert [(m.message_id, m.role) for m in first.messages] == [("m1", "user"), ("m2", "assistant"), ("m3", "user")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import threading
 from collections.abc import Coroutine, Iterator
@@ -81,6 +82,12 @@ def in_process() -> Iterator[tuple[dict[str, Any], list[str]]]:
     """What a runtime answers for the same files: its report, and its lines."""
     with MemoryRuntime.open(":memory:", profile="desktop") as memory:
         yield memory.import_(*FILES).to_dict(), list(memory.export_())
+
+
+@pytest.mark.parametrize("name", ["import_", "export_"])
+def test_both_take_the_same_arguments(name: str) -> None:
+    blocking, tasks = (inspect.signature(getattr(kind, name)).parameters for kind in (Client, AsyncClient))
+    assert list(blocking.values()) == list(tasks.values())
 
 
 def test_every_sample_goes_in_once_and_comes_out_as_from_a_runtime(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.packed import TRAILER, Maker, Packed, assert_failed, flipped, left, said, start
+from tests.running import ROOT
 
 HERE = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
 """The version of this system's library: `glibc 2.36`."""
@@ -101,3 +102,9 @@ def test_in_a_system_without_the_library_that_is_told(maker: Maker, root: Path) 
     one = maker.pack("one", libc=(2, 31))
     assert_failed(start_in(root, one), 126, "it needs glibc 2.31 or newer, and there is none")
     assert left(root / "cache") == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_the_pages_say_which_system_processor_and_library_a_build_needs(page: str) -> None:
+    words = (ROOT / page).read_text()
+    assert all(each in words for each in ("Linux", "processor", "x86_64", "glibc"))

@@ -186,7 +186,7 @@ def test_the_program_holds_its_tree_and_a_child_of_start_does_too(places: Path) 
     assert left(places) == [tree_name()]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_pid_that_was_started_is_the_pid_that_dies_and_many_kills_leave_one_tree(places: Path, kills: int) -> None:
     (places / "store").mkdir()
     daemon = Daemon(profile=PROFILE, folder=str(places / "store"), command=str(ONE_FILE))

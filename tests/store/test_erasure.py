@@ -218,7 +218,7 @@ def erase_in_rounds(path: str, backend: str, prefix: str, turns: int, count: int
 
 @pytest.mark.parametrize("backend", DISK_BACKENDS)
 def test_canaries_among_neighbours_leave_nothing_while_pages_merge(path: str, backend: str) -> None:
-    erase_in_rounds(path, backend, "zebraqpre", turns=1500, count=30, rounds=3, seed=7)
+    erase_in_rounds(path, backend, "zebraqpre", turns=700, count=20, rounds=2, seed=7)
 
 
 @pytest.mark.slow

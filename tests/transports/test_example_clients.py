@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Daemon
-from tests.running import ROOT
+from tests.running import ROOT, node
 from tests.transports.serving import open_folder
 
 CLIENTS = ROOT / "docs" / "clients"
@@ -43,12 +43,10 @@ def prints_what_it_says(command: list[str], source: str, daemon: Daemon) -> None
 
 
 def test_the_client_in_node_does_what_its_page_says(daemon: Daemon, tmp_path: Path) -> None:
-    if shutil.which("node") is None:
-        pytest.skip("node is not installed")
     shutil.copytree(CLIENTS / "node", tmp_path, dirs_exist_ok=True)
     source = program("node.md", "js")
     (tmp_path / "page.mjs").write_text(source, encoding="utf-8")
-    prints_what_it_says(["node", str(tmp_path / "page.mjs")], source, daemon)
+    prints_what_it_says([node(), str(tmp_path / "page.mjs")], source, daemon)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from beetle_tui.line_list import LineList
 from beetle_tui.screens.chains import Chains
 from beetle_tui.screens.memory import Memory
 from beetle_tui.screens.skills import Skills
+from beetle_tui.screens.time import Time
 from beetle_tui.screens.transcripts import Transcripts
 from beetle_tui.table import Table
 from tests.forked import Daemon
@@ -31,15 +32,16 @@ from tests.tui.skills_shown import skill, write
 SIZES = ((80, 24), (100, 30), (200, 50), (60, 16), (160, 48), (80, 40))
 MOVES = ("up", "down", "pageup", "pagedown", "home", "end", "enter", "escape", "tab", "r")
 CHAIN_PARTS = ("chains", "thoughts", "agents", "registry")
+TIME_PARTS = ("contents", "hosts")
 PLACES = ("overview", "skills", "agent skills", "devices", "conversations", "turns", "recall", "log", "Facts",
-          "Policies", "Tools", "Proposals", "Waiting", *CHAIN_PARTS)  # fmt: skip
+          "Policies", "Tools", "Proposals", "Waiting", *CHAIN_PARTS, *TIME_PARTS)  # fmt: skip
 MOST_DIALOGS = 16
 TALK = "talk"
 CHAIN = "plan"
 
 
 AREAS = {"conversations": "transcripts", "turns": "transcripts", "agent skills": "skills",
-         **dict.fromkeys(CHAIN_PARTS, "chains")}  # fmt: skip
+         **dict.fromkeys(CHAIN_PARTS, "chains"), **dict.fromkeys(TIME_PARTS, "time")}  # fmt: skip
 """The area of a place that is called otherwise."""
 
 
@@ -286,6 +288,9 @@ class ConsoleMachine(RuleBasedStateMachine):
         elif isinstance(screen, Chains):
             screen._show_part(CHAIN_PARTS.index(place))
             await self.shown.until(lambda: screen.table.rows is not None)
+        elif isinstance(screen, Time):
+            screen._show_list(TIME_PARTS.index(place), ())
+            await self.shown.until(lambda: screen.table.rows is not None)
         elif isinstance(screen, Transcripts):
             while screen.level != "conversations":
                 screen.action_back()
@@ -312,6 +317,8 @@ class ConsoleMachine(RuleBasedStateMachine):
             return "agent skills"
         if isinstance(screen, Chains):
             return CHAIN_PARTS[screen._part]
+        if isinstance(screen, Time):
+            return TIME_PARTS[screen._part]
         return self.console.current_mode
 
     def _table(self) -> Table[Any]:
@@ -427,6 +434,16 @@ def mount_one(machine: ConsoleMachine) -> None:
     write_skill(machine.mounted / name, name)
 
 
+def capture_one(machine: ConsoleMachine) -> None:
+    """A turn that a host captured, and the contents with it."""
+    number = machine.next()
+    machine.client.capture_turn(
+        host_kind=f"host-{number % 5}", host_session_id=f"s{number}", host_turn_index=0, role="user",
+        content=f"Captured {number}.", timestamp_iso=f"20{10 + number % 20}-05-17T09:30:00Z",
+    )  # fmt: skip
+    machine.client.rebuild_toc()
+
+
 def learn_one(machine: ConsoleMachine) -> None:
     """A fact, which comes first."""
     number = machine.next()
@@ -509,7 +526,7 @@ def mask_one(machine: ConsoleMachine) -> None:
 
 EVENTS: tuple[Event, ...] = (
     say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, put_off_one, think_one,
-    begin_chain, upload_one, mount_one, learn_one,
+    begin_chain, upload_one, mount_one, capture_one, learn_one,
     forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, reject_one, mask_one,
 )  # fmt: skip
 

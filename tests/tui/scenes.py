@@ -310,6 +310,8 @@ async def wide_recall(shown: Visit) -> None:
     await shown.until_shown("> 1.000")
 
 
+WIDE_TALKS = then(partial(go, area="transcripts"), until=("1 of 6 conversations",))
+
 SCENES: dict[str, Scene] = {
     "overview": Scene(overview, sizes=USUAL + SMALL),
     "overview-ansi": Scene(overview, themes=(ANSI,)),
@@ -361,8 +363,8 @@ SCENES: dict[str, Scene] = {
     "wide-overview": Scene(then(partial(go, area="overview"), until=("masked, deleted",)), "wide"),
     "wide-skills": Scene(then(partial(go, area="skills"), until=("1 of 6 skills", "Procedure")), "wide"),
     "wide-devices": Scene(then(partial(go, area="devices"), until=("1 of 6 devices", "May")), "wide"),
-    "wide-transcripts": Scene(then(partial(go, area="transcripts"), until=("1 of 6 conversations",)), "wide"),
-    "wide-timeline": Scene(then(partial(go, area="transcripts"), "enter", until=("6 of 6 turns", "─ Turn t6")), "wide"),
+    "wide-transcripts": Scene(WIDE_TALKS, "wide"),
+    "wide-timeline": Scene(then(WIDE_TALKS, "enter", until=("6 of 6 turns", "─ Turn t6")), "wide"),
     "wide-memory": Scene(then(partial(go, area="memory"), until=("1 of 6 facts", "─ 鍵鍵")), "wide"),
     "wide-recall": Scene(wide_recall, "wide"),
     "wide-log": Scene(then(partial(go, area="log"), until=("chain ok for", "─ Row")), "wide"),

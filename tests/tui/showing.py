@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -52,9 +53,18 @@ class Shown:
         end = time.monotonic() + SECONDS
         while not happened():
             if time.monotonic() > end:
-                raise AssertionError(f"did not happen; the screen shows:\n{self.text}")
+                raise AssertionError(f"did not happen; the screen shows:\n{self.text}\n{self._doing()}")
             await self.pilot.pause(0.01)
         await self.pilot.pause()  # what changed together is laid out together
+
+    def _doing(self) -> str:
+        """What the console is at: its screens, the workers that have not ended, where each task waits."""
+        at = io.StringIO()
+        print(self.console.current_mode, self.console.screen_stack, self.state, file=at)
+        print(*(each for each in self.console.workers if not each.is_finished), sep="\n", file=at)
+        for task in asyncio.all_tasks():
+            task.print_stack(limit=4, file=at)
+        return at.getvalue()
 
     @property
     def state(self) -> str:

@@ -45,7 +45,9 @@ def _fill(client: Client) -> None:
                                public_key_bytes=PUBLIC_KEY)  # fmt: skip
     client.revoke_chain_agent_key(chain_key="plan", agent_id="nova", key_id="k1")
     client.disable_chain_agent(chain_key="plan", agent_id="nova")
-    client.append_thought(chain_key="another", agent_id="astro", thought_type="Idea", content="Elsewhere.")
+    client.append_thought(chain_key="another", agent_id="astro", thought_type="Idea", content="Elsewhere.",
+                          signing_key_id="k1")  # fmt: skip
+    client.thought_lifecycle(chain_key="plan", action="erase", indexes=[3], reason="asked for")
     for word in ("once", "twice"):
         client.upload_skill(agent_id="astro", content=SKILL.format(word))
     client.deprecate_skill(skill_id="backup", reason="too slow")
@@ -58,7 +60,9 @@ def test_a_chain_is_whole_and_its_thoughts_lead_to_one_another(daemon: Daemon) -
         await shown.press("down")
         await shown.until_shown("> plan", "Newest thought", "Clean it weekly.")
         await shown.press("enter")
-        await shown.until_shown("1 of 5 thoughts; plan, newest first", "supersedes   thought 1", "─ Thought 4")
+        await shown.until_shown(
+            "1 of 5 thoughts; plan, newest first", "supersedes   thought 1", "─ Thought 4", "(erased)"
+        )
         await shown.press("enter", "n", "enter")
         await shown.until_shown("4 of 5 thoughts", "─ Thought 1", "named by     thought 4: Clean it weekly.")
         await shown.press("down")
@@ -71,7 +75,7 @@ def test_a_chain_is_whole_and_its_thoughts_lead_to_one_another(daemon: Daemon) -
         await shown.until(lambda: shown.console.current_mode == "transcripts")
         await shown.until_shown("The pump is loud.")
         shown.console.go("thoughts:another/0")
-        await shown.until_shown("1 of 1 thought; another", "Elsewhere.", "nothing that names it")
+        await shown.until_shown("1 of 1 thought; another", "Elsewhere.", "nothing that names it", "k1, unsigned")
 
     show(at(daemon), look)
 

@@ -230,8 +230,15 @@ def person(folder: Path, beetle: tuple[str, ...], daemon: Daemon) -> Iterator[Pe
         yield found
 
 
+QUICK = ("overview", "memory", "time")
+"""A terminal is slower than Pilot, which presses every key of every area: these stand for the others in a quick run."""
+
+
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["once", "everywhere"])
-@pytest.mark.parametrize("area", [each.name for each in SCREENS])
+@pytest.mark.parametrize(
+    "area",
+    [pytest.param(each.name, marks=[pytest.mark.slow] * (each.name not in QUICK)) for each in SCREENS],
+)
 def test_every_key_is_pressed_and_the_console_lives(
     area: str, again: bool, folder: Path, beetle: tuple[str, ...], daemon: Daemon
 ) -> None:

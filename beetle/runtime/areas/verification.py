@@ -172,7 +172,7 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
         for path in exchange.parts(shared.store.settings.path):
-            yield Finding("leftovers", os.path.basename(path), "is half-made, and nobody makes it")
+            yield Finding("leftovers", os.path.basename(path), "is incomplete, and no process is writing it")
 
 
 def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list[Finding]]:

@@ -42,7 +42,7 @@ PROBLEMS: dict[State, tuple[str, str]] = {
     "missing": ("the key file {file} is not there", "put {file} back from its backup"),
     "wrong": ("the key file {file} is not this store's", "put back the key file that this store was opened with first"),
     "exposed": ("the key file {file} can be read by others", "make it this user's alone: chmod 600 {file}"),
-    "unreadable": ("the key file {file} cannot be read", "let this user read {file}, and nobody else"),
+    "unreadable": ("the key file {file} cannot be read", "make {file} readable for this user alone"),
     "broken": (
         "{file} is not a key file",
         "restore {file} from its backup: a file of one line, no link and no folder",

@@ -247,4 +247,4 @@ class DeferredJobs:
             self._store.write(apply, grows=False)
         except BeetleError as error:
             # The lease ends by itself, and the job is taken up again.
-            log.warning("what became of job %s could not be written: %s", job.job_id, error.message)
+            log.warning("the outcome of job %s could not be written: %s", job.job_id, error.message)

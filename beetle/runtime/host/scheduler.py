@@ -409,7 +409,7 @@ class Scheduler:
                 each.kept_at = time.monotonic()
             except BeetleError as error:
                 each.unkept = True
-                log.warning("what became of the job %s could not be written: %s", each.job.name, error.message)
+                log.warning("the outcome of the job %s could not be written: %s", each.job.name, error.message)
 
     def _wait(self, now: int, mono: float) -> float:
         """Seconds until something may be due; the guard is held."""

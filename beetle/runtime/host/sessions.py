@@ -17,7 +17,7 @@ from beetle.store.event_log import Logged
 
 NOT_AS = "this caller may not act as the principal that it names"
 NOT_AS_HINT = (
-    "only an operator may, as a configured principal of lesser rights, on a connection that is nobody else's; "
+    "only an operator may, as a configured principal of lesser rights, on a connection that no other principal uses; "
     "see [principals.NAME] in beetle.toml"
 )
 """The same words whether there is such a principal or not."""

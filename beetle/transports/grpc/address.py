@@ -90,7 +90,7 @@ def check_principal(named: Callable[[str], Caller | None], settings: Grpc) -> Ca
     if wrong := sorted(OWNERS & caller.capabilities):
         raise InvalidRequest(
             reason=f"the principal {caller.name} has {' and '.join(wrong)}, which no gRPC peer may have",
-            hint="name another principal: nobody vouches for who stands at the other end",
+            hint="name another principal: gRPC does not authenticate its peers",
             path=path,
         )
     return caller

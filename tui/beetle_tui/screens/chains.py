@@ -71,6 +71,13 @@ def _first_line(text: str | None) -> str:
     return HIDDEN if text is None else text[:FIRST_CHARS].partition("\n")[0]
 
 
+def _said(thought: Thought) -> str:
+    """What a thought says, or why it says nothing."""
+    if thought.content is not None:
+        return thought.content
+    return HIDDEN if thought.state == "live" else f"({thought.state})"
+
+
 def _keys_of(agent: ChainAgent) -> str:
     active = sum(each.revoked_at is None for each in agent.public_keys)
     return f"{active} of {len(agent.public_keys)}" if agent.public_keys else "none"
@@ -87,7 +94,7 @@ THOUGHT_COLUMNS: tuple[Column[Thought], ...] = (
     Column("#", lambda each: str(each.index), 7, right=True),
     Column("Type", lambda each: each.thought_type, 15),
     Column("Agent", lambda each: each.agent_name or each.agent_id, 12),
-    Column("Thought", lambda each: _first_line(each.content)),
+    Column("Thought", lambda each: _first_line(_said(each))),
     Column("Written", lambda each: each.timestamp[:DAY], DAY, narrow=70),
 )
 AGENT_COLUMNS: tuple[Column[ChainAgent], ...] = (
@@ -404,15 +411,11 @@ def _chain_page(chain: ChainSummary, head: ChainHeadReport) -> Iterator[Block]:
     yield value("Changed", moment(chain.updated_at))
     if head.latest_thought is not None:
         yield from section("Newest thought")
-        yield from written(_text_of(head.latest_thought))
-
-
-def _text_of(thought: Thought) -> str:
-    return f"({thought.state})" if thought.content is None else thought.content
+        yield from written(_said(head.latest_thought))
 
 
 def _thought_page(thought: Thought, links: Links) -> Iterator[Block]:
-    yield from written(_text_of(thought))
+    yield from written(_said(thought))
     yield from section("Leads to")
     for index in thought.refs:
         yield value("refers", f"thought {index}", At(index))
@@ -423,7 +426,7 @@ def _thought_page(thought: Thought, links: Links) -> Iterator[Block]:
         )
         yield value(each.kind, f"{target}{holds}", At(each.index) if each.index is not None else each.ref)
     for later in links.found:
-        yield value("named by", f"thought {later.index}: {_first_line(later.content)}", At(later.index))
+        yield value("named by", f"thought {later.index}: {_first_line(_said(later))}", At(later.index))
     if not (thought.refs or thought.relations or links.found):
         yield from remark("No ref, no relation, and nothing that names it.")
     if not links.complete:
@@ -440,7 +443,9 @@ def _thought_page(thought: Thought, links: Links) -> Iterator[Block]:
     if thought.session_id is not None:
         yield value("Session", thought.session_id)
     if thought.signing_key_id is not None:
-        yield value("Signed with", thought.signing_key_id)
+        # Who names a key has not signed with it.
+        bare = thought.content is not None and thought.thought_signature is None
+        yield value("Names key" if bare else "Signed with", thought.signing_key_id + (", unsigned" if bare else ""))
     for label, text in (
         ("State", thought.state),
         ("Id", thought.id),

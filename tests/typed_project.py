@@ -1,17 +1,6 @@
-"""What a user's type checker says of the methods: right code passes, wrong lines are found."""
+"""A user's project in two files: right code, and lines of which each is wrong; tests/test_wheel.py has it checked."""
 
 from __future__ import annotations
-
-import os
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).parents[2]
 
 RIGHT = """\
 from datetime import UTC, datetime
@@ -59,6 +48,8 @@ def look(memory: MemoryRuntime | Client) -> list[str]:
     except BeetleError as error:
         found.append(error.key)
     memory.list_long_term(state="current")
+    found += [each.path for each in memory.import_("notes.jsonl", format="jsonl").files]
+    found += memory.export_(include_private=False)
     memory.list_conversations()
     memory.replay_transcript(conversation={"conversation_id": "c1"}, view="host_ui")
     memory.search_transcript(query="key", view="model_context")
@@ -77,6 +68,9 @@ async def ask(memory: AsyncClient) -> list[str]:
     async with await memory.subscribe(["transcript"]) as events:
         async for event in events:
             found.append(event.topic or "")
+    found.append(str((await memory.import_("notes.jsonl", dry_run=True)).total("turns")))
+    async for line in memory.export_(format="markdown", conversations=["c1"]):
+        found.append(line)
     session = memory.session(owner="ada", conversation="c1")
     found += [each.turn_id for each in (await session.replay_transcript(view="host_ui")).turns]
     return found
@@ -108,37 +102,3 @@ from beetle.client import Client
 memory = Client("s")
 tasks = AsyncClient("s")
 """
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "right.py").write_text(RIGHT)
-    (folder / "wrong.py").write_text(HEAD + "\n".join(WRONG) + "\n")
-    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
-    return folder
-
-
-def pyright(folder: Path) -> list[str]:
-    program = shutil.which("pyright", path=str(Path(sys.executable).parent))
-    assert program is not None
-    return [program, "--pythonpath", sys.executable, "--project", str(folder)]
-
-
-def mypy(folder: Path) -> list[str]:
-    # What beetle imports is followed for its types alone; only this folder's own errors count.
-    return [
-        sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", str(folder / "cache"),
-        "--follow-imports=silent", "--no-error-summary", "right.py", "wrong.py",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("checker", [pyright, mypy])
-def test_right_code_passes_and_each_wrong_line_is_found(checker: object, project: Path) -> None:
-    assert callable(checker)
-    environment = {**os.environ, "MYPYPATH": str(ROOT)}
-    done = subprocess.run(checker(project), cwd=project, env=environment, capture_output=True, text=True)
-    found = re.findall(r"(\w+)\.py:(\d+)(?::\d+)?(?: -)?:? error", done.stdout)
-    first = HEAD.count("\n") + 1
-    wrong = {("wrong", str(number)) for number in range(first, first + len(WRONG))}
-    assert set(found) == wrong, done.stdout + done.stderr

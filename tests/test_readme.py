@@ -1,0 +1,30 @@
+"""What README.md says in blocks that no test can run: its figures, and the parts that a stranger looks for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from beetle.contracts.operations import OPERATIONS
+from tests.built import ONE_FILE, ROOT, why_not
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_number_of_operations_is_that_of_the_table() -> None:
+    assert re.findall(r"(\d+) operations", TEXT) == [str(len(OPERATIONS))]
+
+
+def test_the_size_of_the_one_file_is_that_of_the_build() -> None:
+    (said,) = re.findall(r"one file of (\d+) MB", TEXT)
+    if reason := why_not():
+        pytest.skip(reason)
+    assert int(said) == ONE_FILE.stat().st_size // 1_000_000
+
+
+@pytest.mark.parametrize(
+    "page", ["chains", "skill-registry", "capture", "toc", "scheduler", "grpc", "mcp-host", "import"]
+)
+def test_each_part_stands_before_the_first_session_with_its_page(page: str) -> None:
+    assert f"](docs/{page}.md)" in TEXT.partition("\n## ")[0]
