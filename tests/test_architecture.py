@@ -57,7 +57,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts client memory_client find importing mcp deploy open daemon runtime.host.config "
+        "cli contracts client memory_client find importing mcp deploy open daemon spool runtime.host.config "
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
