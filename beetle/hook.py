@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from beetle.packed import pack, unpack
-from beetle.spool import SPOOL_FILES, event_files, spool_folder
+from beetle.spool import SPOOL_FILES, spool_folder, spool_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def save(folder: str, record: Mapping[str, Any]) -> None:
         OSError: the spool is full, or cannot be written.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if sum(1 for _ in event_files(folder)) >= SPOOL_FILES:
+    if sum(1 for _ in spool_names(folder)) >= SPOOL_FILES:
         raise OSError(f"{folder} holds {SPOOL_FILES} events already; start the daemon: beetle start")
     data = json.dumps(record, ensure_ascii=True).encode()
     if len(data) > SPOOL_FILE_BYTES:
@@ -300,7 +300,7 @@ def drain(
 ) -> int:
     """Deliver what waits for the daemon at one of these sockets, the oldest first; how much of it was delivered."""
     ends, delivered = time.monotonic() + seconds, 0
-    for name in sorted(event_files(folder)):
+    for name in sorted(spool_names(folder)):
         if time.monotonic() > ends or is_ending():
             break
         place = os.path.join(folder, name)
@@ -341,7 +341,7 @@ def _put_aside(folder: str, name: str) -> None:
     refused = os.path.join(folder, "refused")
     try:
         os.makedirs(refused, mode=0o700, exist_ok=True)
-        if sum(1 for _ in event_files(refused)) < REFUSED_FILES:
+        if sum(1 for _ in spool_names(refused)) < REFUSED_FILES:
             os.rename(os.path.join(folder, name), os.path.join(refused, name))
             return
     except OSError:

@@ -57,7 +57,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts client memory_client find spool importing mcp deploy open daemon runtime.host.config "
+        "cli contracts client memory_client find importing mcp deploy open daemon spool runtime.host.config "
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
@@ -76,8 +76,8 @@ EDGES: dict[str, tuple[str, str]] = {
     ),
     # A host waits for it at every turn, so it imports next to nothing.
     "beetle.hook": ("packed spool", ""),
-    "beetle.packed": ("", ""),
     "beetle.spool": ("", ""),
+    "beetle.packed": ("", ""),
     "beetle.hook_events": ("contracts hook", ""),
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
     "beetle_tui": ("client contracts open", "textual rich segno"),

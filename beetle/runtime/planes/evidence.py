@@ -236,6 +236,7 @@ PLANE = Plane(
             "counters": plane_evidence.counters,
             "speakers": plane_evidence.speakers,
             "events": plane_evidence.events,
+            "captured_turns": plane_evidence.untaken,
         },
         links=plane_evidence.links,
         opened={"contents": _contents},
