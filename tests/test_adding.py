@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,10 @@ from __future__ import annotations
 from beetle.contracts.memory import RecallHit
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.ranking import Candidate, Ranked
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.plane import Asked, Loaded, Plane, Recall
+from beetle.store.engine.writer import WriteTransaction
 
 NOTE = "the okapi sleeps in the orchard"
 
@@ -94,7 +98,21 @@ def _hit(ranked: Ranked, record: str, parsed: ParsedQuery) -> RecallHit:
     return RecallHit(plane="chunks", ref="chunks:1", score=ranked.score, excerpt=record, why=ranked.why)
 
 
-PLANE = Plane("chunks", recall=Recall("chunks", (), _load, _hit))
+def _select(asked: Forgetting) -> None:
+    """It goes when its words are named."""
+    if asked.words.are_in(NOTE):
+        asked.found.add(KIND, 1)
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del invocation, tx, space, key, authority
+    return Gone([])
+
+
+KIND = Kind("note", "notes", 55, _erase)
+PLANE = Plane(
+    "chunks", recall=Recall("chunks", (), _load, _hit), forgotten=Forgotten(25, _select, (KIND,))
+)
 ''',
 }
 IN_THE_LIST = (
@@ -173,9 +191,11 @@ def test_an_added_operation_has_its_case_and_the_self_test_counts_it(checkout: P
     assert run(checkout, "-c", counted).startswith(f"{len(OPERATIONS) + 1} operations, each with its handler")
 
 
-def test_an_added_plane_is_found_over_the_socket_and_on_the_command_line(checkout: Path, daemon: Daemon) -> None:
+def test_an_added_plane_is_found_and_forgotten_over_the_socket_and_on_the_command_line(checkout: Path, daemon: Daemon) -> None:
     with daemon.client() as client:
         report = client.recall(query="okapi")
     assert [hit.ref for hit in report.hits] == ["chunks:1"] == [hit.ref for hit in report.chunks]
     shown = run(checkout, "-m", "beetle", "--socket", daemon.socket, "memory", "recall", "--query", "okapi")
     assert "the okapi sleeps in the orchard" in shown
+    forgotten = run(checkout, "-m", "beetle", "--socket", daemon.socket, "memory", "forget", "okapi", "--dry-run")
+    assert re.search(r"^notes +1$", forgotten, re.M)

@@ -11,8 +11,8 @@ from beetle.runtime.areas import (
     devices,
     event_log,
     maintain,
+    private_items,
     scheduled,
-    sealed_items,
     tools,
     transfers,
 )
@@ -68,7 +68,7 @@ AREAS = (
     remember,
     maintain,
     scheduled,
-    sealed_items,
+    private_items,
     inspect,
     recall,
     agent_skills,

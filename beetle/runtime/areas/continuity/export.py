@@ -10,7 +10,7 @@ from beetle.contracts.continuity import MemoryExportRequest, MemorySpaceExportRe
 from beetle.contracts.continuity_records import Body, EventFingerprint, Named, Policy, Sealing
 from beetle.contracts.errors import IntegrityViolation, InvalidRequest, NotFound, PayloadTooLarge
 from beetle.domain.continuity import belongs_to, close_envelope
-from beetle.runtime.areas import event_log, sealed_items
+from beetle.runtime.areas import event_log
 from beetle.runtime.areas.continuity.gather import gather
 from beetle.runtime.areas.continuity.scope import chat_of
 from beetle.runtime.areas.governance import queue
@@ -18,6 +18,7 @@ from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.identity import Keys
 from beetle.runtime.host.signed_text import ARCHIVE
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.runtime.planes.gathering import Gathering, Open, Where
 from beetle.store import candidates, evidence
 from beetle.store.engine.transaction import Reading

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
-from beetle.runtime.areas.erasure import derived, turns
+from beetle.runtime.areas.erasure import kinds, turns
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
@@ -169,7 +169,7 @@ def _do(
     if part.plane == SPEAKERS:
         turns.settle_speakers(tx, part.first)
     else:
-        name, digests = derived.ERASE[part.plane](invocation, tx, record.space, part.first, terms.authority)
+        name, digests = kinds.erase(invocation, tx, record.space, part.plane, part.first, terms.authority)
         tally.counts[name] = tally.counts.get(name, 0) + (digests is not None)
         tally.digests.extend(digests or ())
     erasures.go_on(tx, left, part.first + 1)
