@@ -23,6 +23,7 @@ from beetle.cli import (
     render_time,
     render_waiting,
 )
+from beetle.cli.render_default import report_text
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
 from beetle.contracts import codec
 from beetle.contracts.chains import ThoughtCursor
@@ -77,7 +78,7 @@ def as_text(report: Report, width: Width) -> str:
             text = render(report, width)
             break
     else:
-        text = as_indented_json(report)
+        text = report_text(report, width)
     notes = _notes(report)
     return "\n".join((text, *notes)) if notes else text
 
@@ -435,4 +436,4 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_time.RENDERERS,
     **render_waiting.RENDERERS,
 }
-"""Report type, or the parent of several, to what renders it. Others are shown as JSON."""
+"""Report type, or the parent of several, to what renders it. Others are shown field by field: see render_default."""

@@ -59,6 +59,7 @@ NOBODY = Caller("uid:4711", "unknown", frozenset(), (), "in_process")
 
 DIFFERING: dict[str, str] = {
     "timings_ms": "measured",
+    "last_duration_ms": "likewise",
     "uptime_s": "counted from the opening, and not every backend is opened again",
     "refusals": "counted from the opening",
     "findings": "of the last opening",
@@ -98,6 +99,8 @@ ONLY_IN: dict[str, dict[str, str]] = {
     },
     "memory.inspect": {"device": "each store has an identity of its own"},
     "memory.recover": {"steps": "what there is to mend or to fold differs by backend"},
+    "admin.compact": {"steps": "what there is to fold differs by backend"},
+    "admin.stats": {"store": "each backend lays its pages out in its own way"},
     "memory.close": {"checkpointed": "not every backend has a log to fold"},
     "snapshot.create": SNAPSHOT | {"ms": "measured", "restarts": "a write may come between"},
     "snapshot.list": SNAPSHOT | {"folder": "each store has its own", "replaced_at": "the file system's time"},
