@@ -28,7 +28,7 @@ from beetle.contracts.errors import (
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.failures import translate
-from beetle.store.engine.place import Place, StoreMoved
+from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
@@ -174,7 +174,7 @@ class Writer:
         clock: Callable[[], int],
         chain_hash: ChainHash,
         gate: AbstractContextManager[object],
-        place: Place,
+        files: StoreFiles,
         pending_erasures: int,
         sealing: Sealing | None = None,
     ) -> None:
@@ -183,7 +183,7 @@ class Writer:
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
         self._changes: Changes | None = None
-        self._place = place
+        self._files = files
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
         self._clock = clock
@@ -205,7 +205,7 @@ class Writer:
         self.erased = 0
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
-        self._checkpoints = Checkpoints(settings, connection, place)
+        self._checkpoints = Checkpoints(settings, connection, files)
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
 
@@ -381,7 +381,7 @@ class Writer:
                 self._run_apart(first)
             elif first is not None:
                 self._run_group([first])
-            if self._place.lost is not None:
+            if self._files.lost is not None:
                 self._checkpoints.watch()
             elif self._erasures:
                 self._try_erasures()
@@ -488,7 +488,7 @@ class Writer:
         """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
         with self._gate:
             try:
-                self._place.check()
+                self._files.check()
                 self._connection.execute("BEGIN IMMEDIATE")
                 if self._doubtful:
                     self._catch_up()
@@ -501,7 +501,7 @@ class Writer:
                         return lost
                 self._connection.execute("COMMIT")
                 # Nothing is acknowledged that went into a file of another name, or of none.
-                self._place.check()
+                self._files.check()
             except apsw.Error as error:
                 self._doubtful = True
                 typed = self._own_error(error)
