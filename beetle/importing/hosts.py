@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from beetle.importing.files import Found, NoFile, Opened, opened
 from beetle.importing.formats import READERS
-from beetle.importing.items import HOSTS, Items, LeftOut, Place, Problem, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import HOSTS, Items, LeftOut, Problem, SourceLocation, Spoken, ToolCall, ToolResult, Turn
 
 BRIEF_CHARS = 200
 BRIEFS = ("description", "command", "cmd", "file_path", "path", "query")
@@ -28,7 +28,7 @@ HEAD_BYTES = 64 * 1024
 class HostTurn(NamedTuple):
     """One turn as turn.capture takes it, and where it stands."""
 
-    place: Place
+    place: SourceLocation
     request: dict[str, Any]
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from beetle.importing.items import Committed, Item, Items, LeftOut, Place, Source
+from beetle.importing.items import Committed, Item, Items, LeftOut, Source, SourceLocation
 from beetle.importing.lines import records
 
 
@@ -45,7 +45,7 @@ def read(source: Source) -> Items:
     """Each turn as it stands; what an export's view had redacted is left out."""
     counts: Counter[str] = Counter()
 
-    def each(place: Place, line: _Line) -> Iterator[Item]:
+    def each(place: SourceLocation, line: _Line) -> Iterator[Item]:
         where = line.conversation
         if isinstance(where, str):
             where = _Conversation(where)

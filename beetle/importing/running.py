@@ -9,7 +9,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
 from beetle.importing.files import Found, NoFile, Opened, check, found_files, opened
 from beetle.importing.formats import READERS, UnknownFormat
-from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Place, Problem
+from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
 from beetle.importing.prepare import Options, Prepared, Preparer
 from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
 from beetle.importing.sending import Ask, Sender
@@ -129,7 +129,7 @@ class _Import:
     def _derived(self, what: str, source: str) -> None:
         self._now.derived.setdefault(what, source)
 
-    def _failed(self, place: Place | None, reason: str) -> None:
+    def _failed(self, place: SourceLocation | None, reason: str) -> None:
         self._now.failed += 1
         failed = Failed(path=self._now.path, place=None if place is None else str(place), reason=reason)
         if len(self.report.problems) < MOST_PROBLEMS:

@@ -11,7 +11,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError, Conflict, InvalidRequest, PayloadTooLarge, PrivacyDenied
 from beetle.contracts.memory import MemoryCapabilityCatalog, MemoryWriteReport
 from beetle.contracts.transcript import MemoryTranscriptCommitReport, MemoryTranscriptTimelineReport
-from beetle.importing.items import Place
+from beetle.importing.items import SourceLocation
 from beetle.importing.prepare import Prepared
 from beetle.importing.report import FileReport
 
@@ -37,7 +37,7 @@ class Ask(Protocol):
 class Sender:
     """Collects turns by conversation and sends them; what is refused of them is told one by one."""
 
-    def __init__(self, ask: Ask, told: Callable[[Place | None, str], None]) -> None:
+    def __init__(self, ask: Ask, told: Callable[[SourceLocation | None, str], None]) -> None:
         hello = cast(HelloReport, ask("hello", {}))
         limits = hello.limits
         self._ask = ask

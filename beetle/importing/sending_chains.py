@@ -23,7 +23,7 @@ from beetle.contracts.errors import (
     PayloadTooLarge,
     PrivacyDenied,
 )
-from beetle.importing.items import Agent, ChainItem, Place, SkillVersion, Thought
+from beetle.importing.items import Agent, ChainItem, SkillVersion, SourceLocation, Thought
 from beetle.importing.report import FileReport
 from beetle.importing.sending import Ask
 from beetle.importing.sending_skills import SkillSender
@@ -58,7 +58,7 @@ class ChainSender:
         ask: runs an operation; None only checks what would be sent.
     """
 
-    def __init__(self, ask: Ask | None, told: Callable[[Place | None, str], None]) -> None:
+    def __init__(self, ask: Ask | None, told: Callable[[SourceLocation | None, str], None]) -> None:
         self._ask = ask
         self._told = told
         self._report = FileReport(path="", format="")
@@ -100,7 +100,7 @@ class ChainSender:
                 self._try(agent.place, "chain.disable_agent", {"chain_key": agent.chain, "agent_id": agent.agent_id})
         self._revoked.clear()
 
-    def _try(self, place: Place | None, operation: str, arguments: Arguments) -> None:
+    def _try(self, place: SourceLocation | None, operation: str, arguments: Arguments) -> None:
         assert self._ask is not None
         try:
             self._ask(operation, arguments)

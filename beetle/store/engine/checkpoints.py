@@ -9,8 +9,8 @@ import apsw
 from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
-from beetle.store.engine.store_files import StoreFiles
 from beetle.store.engine.scrub import lend
+from beetle.store.engine.store_files import StoreFiles
 
 log = logging.getLogger("beetle.store")
 

@@ -26,8 +26,8 @@ from beetle.store.engine.connection import (
 from beetle.store.engine.failures import translate
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
-from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.readers import Readers
+from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
