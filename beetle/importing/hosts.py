@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from beetle.importing.files import Found, NoFile, Opened, opened
+from beetle.importing.files import NoFile, Opened, SourceFile, opened
 from beetle.importing.formats import READERS
 from beetle.importing.items import HOSTS, Items, LeftOut, Problem, SourceLocation, Spoken, ToolCall, ToolResult, Turn
 
@@ -158,7 +158,7 @@ def followed(path: str, host: str, waits: Callable[[], None] = lambda: time.slee
         NoFile: there is no regular file of that name.
     """
     while True:
-        with opened(Found(path, _stem(path), True), HOSTS[host]) as file:
+        with opened(SourceFile(path, _stem(path), True), HOSTS[host]) as file:
             if file.source.layout == "lines":
                 growing = Growing(path, file.source.stream, waits)
                 version = version_of(host, file.source.stream)

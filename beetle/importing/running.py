@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
-from beetle.importing.files import Found, NoFile, Opened, check, found_files, opened
+from beetle.importing.files import NoFile, Opened, SourceFile, check, found_files, opened
 from beetle.importing.formats import READERS, UnknownFormat
 from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
 from beetle.importing.prepare import Options, Prepared, Preparer
@@ -40,7 +40,7 @@ def import_files(
     """
     files = list(found_files(paths, forced))
     for each in files:
-        if isinstance(each, Found) and each.named:
+        if isinstance(each, SourceFile) and each.named:
             check(each, forced)
     run = _Import(ask, options, watch, len(files))
     for each in files:
@@ -60,9 +60,9 @@ class _Import:
         self._chains = ChainSender(ask, self._failed)
         self._named: set[tuple[str, str]] = set()
 
-    def file(self, found: Found | Problem, forced: Format | None) -> None:
+    def file(self, found: SourceFile | Problem, forced: Format | None) -> None:
         """Take in one file, or tell why a folder's is passed over."""
-        self._now = FileReport(path=found.path if isinstance(found, Found) else "", format=forced or "")
+        self._now = FileReport(path=found.path if isinstance(found, SourceFile) else "", format=forced or "")
         self.report.files.append(self._now)
         if isinstance(found, Problem):
             self._failed(None, found.reason)
