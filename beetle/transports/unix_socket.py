@@ -442,7 +442,7 @@ class _Connection:
         """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
         for subscription in self._subscriptions.values():
             if PROGRESS_TOPIC in subscription.topics:
-                subscription.tell(Progressed(request.op, request.id, step))
+                subscription.deliver(Progressed(request.op, request.id, step))
 
     def _gone(self) -> bool:
         """Whether the peer has closed, not just said its last word; for this connection's own thread."""
