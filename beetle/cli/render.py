@@ -23,7 +23,6 @@ from beetle.cli import (
     render_time,
     render_waiting,
 )
-from beetle.cli.render_default import report_text
 from beetle.cli.text import clip, count, duration, neutral, neutral_json, neutral_lines, pairs, size, table, when, wrap
 from beetle.contracts import codec
 from beetle.contracts.chains import ThoughtCursor
@@ -78,6 +77,8 @@ def as_text(report: Report, width: Width) -> str:
             text = render(report, width)
             break
     else:
+        from beetle.cli.render_default import report_text
+
         text = report_text(report, width)
     notes = _notes(report)
     return "\n".join((text, *notes)) if notes else text

@@ -38,12 +38,7 @@ def export_records(
         PrivacyDenied: private material is asked for, and the device identity cannot be used.
     """
     include_private, words = request.include_private, request.passphrase
-    if include_private and words is None:
-        raise InvalidRequest(
-            reason="private material is exported only when encrypted, and no passphrase is given",
-            hint="give a passphrase of at least 8 characters, and keep it: the export cannot be opened without it",
-            path="$.args.passphrase",
-        )
+    _check_passphrase(request)
     chat = chat_of(invocation, tx, request.chat_id) if isinstance(request, MemoryExportRequest) else None
     if include_private:
         sealed_items.require(invocation)
@@ -91,6 +86,15 @@ def export_records(
     said = {"counts": counts, "left_out": left_out, "state_fingerprint": fingerprint}
     device = None if keys is None else keys.fingerprint
     return data, {"sealed": words is not None, "device": device, **said}
+
+
+def _check_passphrase(request: MemoryExportRequest | MemorySpaceExportRequest) -> None:
+    if request.include_private and request.passphrase is None:
+        raise InvalidRequest(
+            reason="private material is exported only when encrypted, and no passphrase is given",
+            hint="give a passphrase of at least 8 characters, and keep it: the export cannot be opened without it",
+            path="$.args.passphrase",
+        )
 
 
 def _enclosed(kind: str, body: bytes, words: str | None, keys: Keys | None) -> bytes:
