@@ -7,8 +7,9 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from beetle.async_import_export import AsyncFileMethods, run
 from beetle.async_wire import EventWire, Wire
 from beetle.calls import (
     ClientClosed,
@@ -30,12 +31,9 @@ from beetle.contracts.async_methods import AsyncOperationMethods, AsyncSessionMe
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.control import SubscribeReport
 from beetle.contracts.envelope import DeviceAuth, WireEvent
-from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import OnProgress
-
-if TYPE_CHECKING:
-    from beetle.pieces import Piecewise
 
 __all__ = ["AsyncClient", "AsyncEvents", "AsyncSession", "ClientClosed", "NoDaemon"]
 
@@ -53,7 +51,7 @@ class _Lane:
         self.calls = 0
 
 
-class AsyncClient(AsyncOperationMethods):
+class AsyncClient(AsyncFileMethods):
     """A client of one event loop; an asynchronous context manager. Its tasks share it.
 
     Requests are sent as they come and answered by their ids. The daemon works on the requests of one connection one
@@ -155,7 +153,7 @@ class AsyncClient(AsyncOperationMethods):
 
             from beetle.pieces import Piecewise
 
-            return await _run_in_pieces(Piecewise(row, arguments, on_progress, time.monotonic() + self._timeout), ask)
+            return await run(Piecewise(row, arguments, on_progress, time.monotonic() + self._timeout).steps(), ask)
         finally:
             lane.calls -= 1
 
@@ -374,18 +372,3 @@ class AsyncSession(AsyncSessionMethods):
             deadline_ms=deadline_ms,
             on_progress=on_progress,
         )
-
-
-async def _run_in_pieces(moving: Piecewise, ask: Callable[[str, Any], Awaitable[Report]]) -> Report:
-    steps = moving.steps()
-    try:
-        asked = next(steps)
-        while True:
-            try:
-                report = await ask(*asked)
-            except BeetleError as error:
-                asked = steps.throw(error)
-            else:
-                asked = steps.send(report)
-    except StopIteration as done:
-        return done.value

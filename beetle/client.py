@@ -166,7 +166,8 @@ class Client(FileMethods):
         if row is None or not row.carries:
             request = self._requests.make(operation, arguments, scope, key, deadline_ms)
             return self._call(request, on_progress)
-        from beetle.pieces import Piecewise, run_in_pieces
+        from beetle.asking import run
+        from beetle.pieces import Piecewise
 
         lane = self._lanes.one()
 
@@ -175,7 +176,7 @@ class Client(FileMethods):
                 return self._call(self._requests.make(name, given, scope, None, deadline_ms), None, lane)
             return self._call(self._requests.make(name, given, scope, key, deadline_ms), on_progress, lane)
 
-        return run_in_pieces(Piecewise(row, arguments, on_progress, time.monotonic() + self._timeout), ask)
+        return run(Piecewise(row, arguments, on_progress, time.monotonic() + self._timeout).steps(), ask)
 
     def _call(self, request: Sent, on_progress: OnProgress | None, lane: _Lane | None = None) -> Report:
         data = packed(request)

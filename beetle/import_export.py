@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from beetle.contracts.common import Conversation
 from beetle.contracts.methods import OperationMethods
 
 if TYPE_CHECKING:
-    from beetle.contracts.governance import Authority
+    from collections.abc import Callable, Iterator, Sequence
+
     from beetle.contracts.progress import OnProgress
-    from beetle.importing.items import ExportFormat, Format, Visible
+    from beetle.importing.given import Named, Path, Says
+    from beetle.importing.items import ExportFormat, Format
     from beetle.importing.report import Failed, ImportReport
-
-Path = str | os.PathLike[str]
-Named = Conversation | Mapping[str, str] | str
-"""A conversation, its fields, or its id in the channel `local`."""
-
-
-class Says(TypedDict, total=False):
-    """What a file does not say itself."""
-
-    conversation: Named
-    """Takes in everything as this conversation."""
-    channel: str
-    """Channel of conversations whose file names none; the format's name when left out."""
-    speakers: Mapping[str, str]
-    """Display names by role, for messages that have none."""
-    time: datetime
-    """Time of what has none; the file's last change when left out."""
-    authority: Authority
-    """Whose word facts are; `host` when left out."""
-    visibility: Visible
-    """Of the messages, and of the facts; `shared` when left out."""
 
 
 class FileMethods(OperationMethods):
@@ -70,18 +47,11 @@ class FileMethods(OperationMethods):
             InvalidRequest: a path is no regular file or folder, or of no known format; nothing was taken in.
             BeetleError: the store or the daemon cannot go on; what was taken in stays.
         """
-        from beetle.contracts.codec import convert_request
-        from beetle.importing.items import Format
-        from beetle.importing.prepare import Options
-        from beetle.importing.running import Watch, import_files
+        from beetle.asking import run
+        from beetle.importing.given import import_of
+        from beetle.importing.running import Watch
 
-        given = {name: value for name, value in says.items() if value is not None}
-        if "conversation" in says:
-            given["conversation"] = _named(says["conversation"])
-        options = convert_request(given, Options, "$")
-        forced: Format | None = None if format is None else convert_request(format, Format, "$.format")
-        watch = Watch(on_problem, on_progress)
-        return import_files(None if dry_run else self.call, [os.fspath(each) for each in paths], forced, options, watch)
+        return run(import_of(paths, format, dry_run, says, Watch(on_problem, on_progress)), self.call)
 
     def export_(
         self,
@@ -103,12 +73,6 @@ class FileMethods(OperationMethods):
             BeetleError: what transcript.export and transcript.conversations answer, while it is iterated.
         """
         from beetle.importing.exporting import exported
+        from beetle.importing.given import export_of
 
-        return exported(self.call, [_named(each) for each in conversations], format, include_private)
-
-
-def _named(where: Named) -> Conversation:
-    from beetle.contracts.codec import convert_request
-
-    given = {"conversation_id": where} if isinstance(where, str) else where
-    return convert_request(given, Conversation, "$.conversation")
+        return exported(export_of(conversations, format, include_private), self.call)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
+from beetle.asking import Asked, Asking
 from beetle.contracts.codec import replace, to_wire
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError, IntegrityViolation
@@ -27,35 +28,8 @@ SENDING, FETCHING = "send", "fetch"
 """Steps that a client reports itself."""
 
 
-class Asked(NamedTuple):
-    """A request that is to be sent next."""
-
-    operation: str
-    arguments: Any
-
-
-Asking = Generator[Asked, Report, Report]
-"""Yields requests, is sent their reports, and returns the report of the operation."""
-
-
-def run_in_pieces(moving: Piecewise, ask: Callable[[str, Any], Report]) -> Report:
-    """Run an import or export; `ask` sends one request, all of them over one connection."""
-    steps = moving.steps()
-    try:
-        asked = next(steps)
-        while True:
-            try:
-                report = ask(*asked)
-            except BeetleError as error:
-                asked = steps.throw(error)
-            else:
-                asked = steps.send(report)
-    except StopIteration as done:
-        return done.value
-
-
 class Piecewise:
-    """An import or export; what is large of it goes in pieces over the connection."""
+    """An import or export; what is large of it goes in pieces, which must all be asked for over one connection."""
 
     def __init__(self, row: Operation, arguments: Any, on_progress: OnProgress | None, end: float) -> None:
         """`end`: until when, in monotonic seconds, a transfer that was lost with its connection is begun again."""
@@ -64,7 +38,7 @@ class Piecewise:
         self._on_progress = on_progress or (lambda step: None)
         self._end = end
 
-    def steps(self) -> Asking:
+    def steps(self) -> Asking[Report]:
         """What is to be asked, one request after another."""
         row, given = self._row, self._arguments
         if not isinstance(given, Mapping | Request):
@@ -79,7 +53,7 @@ class Piecewise:
                 if not lost or time.monotonic() > self._end:
                     raise
 
-    def _sent(self, given: dict[str, Any]) -> Asking:
+    def _sent(self, given: dict[str, Any]) -> Asking[Report]:
         row = self._row
         data = given.get(row.carries)
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) <= SMALL_BYTES:
@@ -97,7 +71,7 @@ class Piecewise:
         rest = {name: value for name, value in given.items() if name != row.carries}
         return (yield Asked(row.name, {**rest, "transfer_id": begun.transfer_id}))
 
-    def _fetched(self, given: dict[str, Any]) -> Asking:
+    def _fetched(self, given: dict[str, Any]) -> Asking[Report]:
         row = self._row
         if given.get("in_pieces"):
             return (yield Asked(row.name, given))

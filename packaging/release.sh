@@ -1,6 +1,7 @@
 #!/bin/sh
-# What a release is checked by beside .ci/run: the build with its fallback, the same bytes from a second build, and the
-# tests at full size.
+# What a release is checked by beside .ci/run: the build with its fallback, the same bytes from a second build, the tests
+# at full size, the two measurements that have limits, the adapters with the real frameworks, and the README's five
+# minutes; the last two need the package index. Run it as root on a machine with nothing else to do.
 set -eu
 cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
@@ -9,4 +10,15 @@ sh packaging/tests/reproducible.sh
 # A server's build, by itself: it has what a device's has, and gRPC.
 sh packaging/build.sh --gateway
 "dist/gateway/$(sed -n '1s/.*  //p' dist/gateway/SHA256SUMS)" doctor --self-test
+sh packaging/try.sh
 sh packaging/test.sh -m slow
+# Each exits with 1 beyond its limits: another's recall and commits while one principal does its worst, on the smallest
+# profile and on a server's; the time that an erasure of 50,000 turns takes, and others' writes beside it.
+for profile in profile-linux-device-compact-memory profile-server-linux-memory-gateway; do
+    .venv/bin/python -m tests.bench.hostile --profile "$profile"
+done
+for how in delete_raw forget; do
+    .venv/bin/python -m tests.bench.forget --how "$how"
+done
+sh packaging/tests/adapters.sh
+python3 packaging/tests/five_minutes.py

@@ -29,12 +29,14 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host.passphrase": ("", "cryptography"),
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
-    "beetle.importing": ("importing contracts", "msgspec"),  # readers of files, and what sends their items as a client
-    "beetle.import_export": ("importing contracts", ""),
+    "beetle.importing": ("importing asking contracts", "msgspec"),  # readers, and what sends their items as a client
+    "beetle.asking": ("contracts", ""),  # work that asks, for both clients
+    "beetle.import_export": ("importing asking contracts", ""),
+    "beetle.async_import_export": ("importing asking contracts", ""),
     "beetle.sdk": ("contracts runtime open import_export", ""),
     "beetle.find": ("contracts runtime.host.config store.engine.lock", ""),  # where a daemon is
-    "beetle.client": ("contracts calls find pieces session import_export", ""),
-    "beetle.async_client": ("contracts async_wire calls find pieces", ""),
+    "beetle.client": ("contracts asking calls find pieces session import_export", ""),
+    "beetle.async_client": ("contracts async_import_export async_wire calls find pieces", ""),
     "beetle.async_wire": ("contracts calls", ""),
     # Their frameworks are extras: nothing else imports these modules.
     "beetle.adapters": ("", ""),
@@ -46,7 +48,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.adapters.smolagents": ("adapters.history contracts", "smolagents"),
     "beetle.session": ("contracts calls", ""),
     "beetle.calls": ("contracts", "msgspec msgpack"),
-    "beetle.pieces": ("contracts", ""),
+    "beetle.pieces": ("asking contracts", ""),
     # A thin client of the daemon; how it is found and the store opened is handed in by the command line.
     "beetle.mcp": ("mcp contracts client open", "msgspec"),
     "beetle.transports": ("transports contracts runtime.pipeline", "msgspec msgpack"),
@@ -93,8 +95,11 @@ DEFERRED = (ast.FunctionDef, ast.ClassDef, ast.If)
 TOPS = (ROOT, ROOT / "tui")
 PACKAGES = ("beetle", "beetle_tui")
 FILES = sorted(path for top, part in zip(TOPS, PACKAGES, strict=True) for path in (top / part).rglob("*.py"))
-IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py",)
-"""The self-test imports every module of a list that the build wrote, to prove that the build has them all."""
+IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py", "beetle/runtime/areas/table.py")
+"""The self-test imports every module of a list that the build wrote, to prove that the build has them all. The table
+imports an area when it is asked for; build.spec names every module."""
+ADAPTER_LINES = 120
+"""An adapter stays small enough to be read beside its framework's page."""
 READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/", "beetle/hook.py")
 
 
@@ -155,6 +160,17 @@ def test_a_module_imports_only_from_where_it_may(trees: dict[Path, ast.Module]) 
         for each in imports(tree, module_of(path), path.name == "__init__.py")
     }
     assert [(module, each) for module, each in found if not allowed(module, each) or each.endswith(".*")] == []
+
+
+def test_an_adapter_is_short_and_is_tested_with_the_real_framework() -> None:
+    adapters = [path for path in FILES if path.parent.name == "adapters" and path.stem != "__init__"]
+    assert len(adapters) > 5
+    assert [path.name for path in adapters if len(path.read_text().splitlines()) > ADAPTER_LINES] == []
+    script = (ROOT / "packaging/tests/adapters.sh").read_text()
+    frameworks = {path.stem for path in adapters} - {"history"}
+    assert {name for name in frameworks if f" {name.replace('_', '-')}" not in script} == set()
+    assert all((ROOT / f"tests/adapters/test_{name}.py").exists() for name in frameworks)
+    assert "sh packaging/tests/adapters.sh" in (ROOT / "packaging/release.sh").read_text()
 
 
 def test_the_command_line_loads_what_is_heavy_inside_the_function_that_needs_it(trees: dict[Path, ast.Module]) -> None:

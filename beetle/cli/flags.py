@@ -18,6 +18,7 @@ from beetle.contracts.common import Conversation
 from beetle.contracts.errors import InvalidRequest, PayloadTooLarge
 
 Kind = Literal["text", "integer", "number", "switch", "choice", "time", "conversation", "struct"]
+NUMBERS: tuple[Kind, ...] = ("integer", "number")
 INPUT_LIMIT = 64 * 2**20
 """Most bytes read from a file or stdin: over every profile's frame, so that a mistyped path cannot fill the memory."""
 
@@ -143,7 +144,7 @@ def _note(flag: Flag) -> str:
     if flag.required:
         notes.append("required")
     if flag.many:
-        notes.append("may be repeated")
+        notes.append("with commas between, or repeated" if flag.kind in NUMBERS else "may be repeated")
     if isinstance(flag.default, (int, str)) and flag.default != "":
         notes.append(f"default {'yes' if flag.default is True else 'no' if flag.default is False else flag.default}")
     return f" ({', '.join(notes)})" if notes else ""
@@ -177,6 +178,9 @@ def _many(flag: Flag, values: list[str]) -> list[Any]:
             found.extend(cast("list[Any]", read) if isinstance(read, list) else [read])
         elif flag.kind == "choice":
             found.extend(_value(flag, part) for part in value.split(","))
+        elif flag.kind in NUMBERS:
+            # As JSON has them too: a public key has 32.
+            found.extend(_value(flag, part) for part in value.strip().removeprefix("[").removesuffix("]").split(","))
         else:
             found.append(_value(flag, value))
     return found

@@ -190,7 +190,7 @@ def fill_export(parser: Parser) -> None:
 
 def run_export(typed: Namespace) -> int:
     """Write conversations as they are read, a page at a time."""
-    from beetle.importing.exporting import exported
+    from beetle.importing.exporting import exported, exporting
     from beetle.importing.items import ExportFormat
 
     form = convert_request(typed_option(typed, "format") or "jsonl", ExportFormat, "--format")
@@ -200,7 +200,7 @@ def run_export(typed: Namespace) -> int:
     if typed_option(typed, "json") and form != "jsonl":
         raise InvalidRequest(reason="--json and --format markdown exclude each other", hint="leave one of them out")
     with open_session(typed, "transcript.export") as session:
-        lines = exported(session.call, wanted, form, bool(typed_option(typed, "include_private")))
+        lines = exported(exporting(wanted, form, bool(typed_option(typed, "include_private"))), session.call)
         if place is None:
             for line in lines:
                 sys.stdout.write(line)

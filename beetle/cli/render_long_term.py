@@ -67,6 +67,8 @@ def long_term_mutation(report: LongTermMutateReport, _width: int | None) -> str:
     if report.action == "forget_by_query":
         lines.append(f"{count(report.affected, 'fact')}, {count(report.waiting, 'waiting candidate')}")
         lines.extend(neutral(f"  {each}") for each in report.refs)
+        if report.hidden:
+            lines.append(f"Not looked through: {count(report.hidden, 'private fact')} that you may not see.")
     if report.confirm_token is not None:
         lines.append(f"To do it: the same again without --dry-run, with --confirm={neutral(report.confirm_token)}")
     lines.extend(erased(report, "it"))

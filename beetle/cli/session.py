@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from beetle.cli.calling_off import called_off
 from beetle.cli.flags import unreadable
 from beetle.cli.parser import typed_option
 from beetle.cli.serve import read_configuration
@@ -86,9 +87,29 @@ class Session:
             check_values(value, path)
         with _progress_line(operation) as on_progress:
             if self.embedded is not None:
-                return self.embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress).report
+                return self._run(self.embedded, operation, arguments, key, deadline_ms, on_progress)
             assert self.client is not None
             return self._ask(self.client, operation, arguments, key, deadline_ms, on_progress)
+
+    def _run(
+        self,
+        embedded: Embedded,
+        operation: str,
+        arguments: Any,
+        key: str | None,
+        deadline_ms: int | None,
+        on_progress: OnProgress | None,
+    ) -> Report:
+        row = BY_NAME.get(operation)
+        if row is None or not row.progress:
+            return embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress).report
+        with called_off() as is_off:
+            try:
+                return embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress, is_off).report
+            except DeadlineExceeded as ended:
+                if not is_off():
+                    raise
+                raise KeyboardInterrupt("" if row.effect == "read" else f"before {ended.details['what']}") from None
 
     def _ask(
         self,

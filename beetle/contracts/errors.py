@@ -201,9 +201,11 @@ class DeadlineExceeded(BeetleError):
     _GIVEN: ClassVar = "given"
 
     @classmethod
-    def before(cls, what: str) -> DeadlineExceeded:
-        """For who ends a call's work and does not know the figure that the call was given."""
-        return cls(what=what, deadline_ms=cls._GIVEN)
+    def before(cls, what: str, hint: str | None = None) -> DeadlineExceeded:
+        """For who ends a call's work and does not know the figure that the call was given; `hint` where something was
+        changed by then.
+        """
+        return cls(what=what, deadline_ms=cls._GIVEN, hint=hint)
 
     @property
     def lacks_its_figure(self) -> bool:

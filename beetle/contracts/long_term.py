@@ -164,7 +164,8 @@ class LongTermMutateRequest(Request, frozen=True, kw_only=True):
 class LongTermMutateReport(Report, frozen=True, kw_only=True):
     """`refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record after it,
     of supersede the new one. `waiting` and `proposals` count the deferred candidates and the open proposals that a
-    forgotten query takes with it.
+    forgotten query takes with it. `hidden` tells an operator alone how many private facts of the space it may not see:
+    among them the words of a query were not looked for, and it counts them whatever they say.
 
     A deletion is `erasure: done` when no byte of it is left in the store's files, else `pending`; `replica_horizon` is
     the time of the newest copy of the store that may hold it still, None where there is none.
@@ -178,6 +179,7 @@ class LongTermMutateReport(Report, frozen=True, kw_only=True):
     refs: Open[tuple[str, ...]]
     waiting: Open[int] = 0
     proposals: Open[int] = 0
+    hidden: Open[int] = 0
     ref: Open[str | None] = None
     revision: Open[int | None] = None
     derived_refs: Open[tuple[DerivedMemoryRef, ...]] = ()

@@ -2367,9 +2367,11 @@ class OperationMethods(ABC):
         Returns:
             `refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record
                 after it, of supersede the new one. `waiting` and `proposals` count the deferred candidates and the
-                open proposals that a forgotten query takes with it. A deletion is `erasure: done` when no byte of
-                it is left in the store's files, else `pending`; `replica_horizon` is the time of the newest copy of
-                the store that may hold it still, None where there is none.
+                open proposals that a forgotten query takes with it. `hidden` tells an operator alone how many
+                private facts of the space it may not see: among them the words of a query were not looked for, and
+                it counts them whatever they say. A deletion is `erasure: done` when no byte of it is left in the
+                store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store that
+                may hold it still, None where there is none.
 
         Raises:
             InvalidRequest: a field is not as it must be.

@@ -36,3 +36,11 @@ SignalName = Literal[
 ]  # fmt: skip
 """What may rank a hit of recall, and stands in its `why`."""
 SIGNAL_NAMES: tuple[SignalName, ...] = get_args(SignalName)
+
+CheckName = Literal[
+    "schema", "event_log", "event_log_head", "event_places", "committed_turns", "seals", "evidence", "derived_refs",
+    "procedural", "long_term", "thoughts", "toc", "candidates", "proposals", "tool_registries", "skill_registry",
+    "tool_experience", "private", "devices", "jobs", "recall_index", "pages", "foreign_keys", "pending_erasures",
+    "chain_mirrors", "leftovers", "idempotency", "remembered_conversations",
+]  # fmt: skip
+"""The checks of a store, by which findings are told. What each looks at: `runtime.areas.checks`."""

@@ -174,7 +174,10 @@ class UploadedSkill(Piece, frozen=True, kw_only=True):
 
 
 class UploadedSkillVersion(Piece, frozen=True, kw_only=True):
-    """A version; `version_number` counts from 0, `content_hash` is the SHA-256 (hex) of the uploaded bytes."""
+    """A version; `version_number` counts from 0, `content_hash` is the SHA-256 (hex) of the uploaded bytes.
+
+    `skill_signature` is the Ed25519 signature over those bytes, `public_key_bytes` the key that it was verified with.
+    """
 
     version_id: Open[str]
     version_number: Open[int]
@@ -187,6 +190,8 @@ class UploadedSkillVersion(Piece, frozen=True, kw_only=True):
     content_bytes: Open[int]
     schema_version: Open[int]
     signing_key_id: Open[str | None] = None
+    skill_signature: Content[tuple[int, ...] | None] = None
+    public_key_bytes: Open[tuple[int, ...] | None] = None
 
 
 class SkillManifest(Piece, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 `- [category] text #tag (context)` is an observation and `- type [[Target]] (context)` a relation, wherever they stand.
 The prose between them is evidence, and claims nothing.
+
+From NOTE-FORMAT.md of basicmachines-co/basic-memory, and the page "Knowledge Format" of its manual.
 """
 
 from __future__ import annotations

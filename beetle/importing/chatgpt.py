@@ -2,6 +2,10 @@
 
 A list of conversations; in each a tree of messages (`mapping`), of which `current_node` ends the branch that the person
 saw last. That branch is read; the answers that were generated anew and the questions that were edited are left out.
+
+The service publishes no description of its export. This is the shape of exports of 2026 as converters document it
+(difegam's chatgpt-to-markdown, "ChatGPT Export Format"; portable-ai-memory.org, "OpenAI / ChatGPT"): newer exports are
+several files, conversations-NNN.json, each such a list.
 """
 
 from __future__ import annotations

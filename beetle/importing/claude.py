@@ -1,4 +1,8 @@
-"""`claude`: conversations.json of Claude's data export: a list of conversations with `chat_messages`."""
+"""`claude`: conversations.json of Claude's data export: a list of conversations with `chat_messages`.
+
+The service publishes no description of its export. This is the shape of exports from 2026 as others document it
+(whychose.com, "Claude Conversation Export Format: field reference", 2026); a conversation a line is read as well.
+"""
 
 from __future__ import annotations
 

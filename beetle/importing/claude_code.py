@@ -2,6 +2,9 @@
 
 Records of type user and assistant are turns. A sub-agent's records (`isSidechain`) are a conversation of their own:
 what it is told is no word of the user.
+
+The host documents where the files are and not what is in them. This is the shape of 2025 and 2026 as issues record
+it (anthropics/claude-code #60845, basicmachines-co/basic-memory #1527).
 """
 
 from __future__ import annotations

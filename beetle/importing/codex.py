@@ -2,6 +2,9 @@
 
 `response_item` records are turns; `event_msg` says the same again for the screen. Files of the first versions hold the
 items bare, behind a first line with the session's id.
+
+From openai/codex: `RolloutLine`, `SessionMeta` and `ResponseItem` of its protocol, seen up to 0.148; items were bare
+until September 2025 (openai/codex #3380).
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any, cast
 
+from beetle.asking import Ask, Asked
 from beetle.contracts.codec import UNSET, pack_json
 from beetle.contracts.common import Conversation
 from beetle.contracts.transcript import (
@@ -14,27 +16,65 @@ from beetle.contracts.transcript import (
     TranscriptTurn,
 )
 from beetle.importing.items import ExportFormat
-from beetle.importing.sending import Ask
 
 PAGE = 200
 """Turns asked for at once; a profile may give fewer."""
 
 
-def exported(
-    ask: Ask, conversations: Sequence[Conversation], form: ExportFormat, include_private: bool
-) -> Iterator[str]:
+Exporting = Generator[Asked | str, Any, None]
+"""Yields requests, each of which it is sent the report of, and the lines that are made of them."""
+
+
+def exported(work: Exporting, ask: Ask) -> Iterator[str]:
+    """The lines that an export yields; `ask` runs an operation."""
+    with closing(work):
+        found = next(work, None)
+        while found is not None:
+            if isinstance(found, str):
+                yield found
+                found = next(work, None)
+            else:
+                found = sent(work, ask(*found))
+
+
+def sent(work: Exporting, report: Any) -> Asked | str | None:
+    """What an export yields next, now that its request was answered; None at its end."""
+    try:
+        return work.send(report)
+    except StopIteration:
+        return None
+
+
+def exporting(conversations: Sequence[Conversation], form: ExportFormat, include_private: bool) -> Exporting:
     """The lines of an export, each with its end; what the export view may not show is not among them.
 
     Args:
-        ask: runs an operation.
         conversations: these; all of the memory space when there are none.
 
     Raises:
         BeetleError: what the operations answered.
     """
-    for where in conversations or _all(ask):
-        first = True
-        for turn in _turns(ask, where, include_private):
+    if conversations:
+        for where in conversations:
+            yield from _conversation(where, form, include_private)
+        return
+    asked: dict[str, Any] = {"limit": PAGE}
+    while True:
+        page = cast(MemoryTranscriptConversationsReport, (yield Asked("transcript.conversations", asked)))
+        for each in page.conversations:
+            where = Conversation(channel_id=each.channel_id, conversation_id=each.conversation_id)
+            yield from _conversation(where, form, include_private)
+        if page.next_cursor is None:
+            return
+        asked["cursor"] = page.next_cursor
+
+
+def _conversation(where: Conversation, form: ExportFormat, include_private: bool) -> Exporting:
+    asked: dict[str, Any] = {"conversation": where, "include_private": include_private, "limit": PAGE}
+    first = True
+    while True:
+        page = cast(MemoryTranscriptExportReport, (yield Asked("transcript.export", asked)))
+        for turn in page.turns:
             if form == "jsonl":
                 yield pack_json({"conversation": where, **_plain(turn)}).decode() + "\n"
                 continue
@@ -42,26 +82,6 @@ def exported(
                 yield f"# {_line(where.channel_id)}/{_line(where.conversation_id)}\n\n"
             first = False
             yield from _markdown(turn)
-
-
-def _all(ask: Ask) -> Iterator[Conversation]:
-    """Every conversation, those of one page at once."""
-    cursor: str | None = None
-    while True:
-        asked = {"limit": PAGE} if cursor is None else {"limit": PAGE, "cursor": cursor}
-        page = cast(MemoryTranscriptConversationsReport, ask("transcript.conversations", asked))
-        for each in page.conversations:
-            yield Conversation(channel_id=each.channel_id, conversation_id=each.conversation_id)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
-
-
-def _turns(ask: Ask, where: Conversation, include_private: bool) -> Iterator[TranscriptTurn]:
-    asked: dict[str, Any] = {"conversation": where, "include_private": include_private, "limit": PAGE}
-    while True:
-        page = cast(MemoryTranscriptExportReport, ask("transcript.export", asked))
-        yield from page.turns
         if page.next_cursor is None:
             return
         asked["cursor"] = page.next_cursor

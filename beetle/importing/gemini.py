@@ -2,6 +2,9 @@
 
 A session is one object with `messages`, or lines of messages behind a line that names the session. A checkpoint is a
 list of contents with `parts`, or an object that holds one as `clientHistory` or `history`; it has no ids and no times.
+
+From chatRecordingTypes.ts and checkpoints of google-gemini/gemini-cli: one object up to 0.57, lines since 0.58. Lines
+name a message again when it has got its tool calls, and `$set` may hold all messages so far: each is read once.
 """
 
 from __future__ import annotations
@@ -60,6 +63,10 @@ class _ToolCall(msgspec.Struct):
     timestamp: datetime | None = None
 
 
+class _Update(msgspec.Struct):
+    messages: list[_Record] | None = None
+
+
 class _Record(msgspec.Struct, rename="camel"):
     id: str | None = None
     type: str = ""
@@ -71,6 +78,7 @@ class _Record(msgspec.Struct, rename="camel"):
     parts: list[_Part] | None = None
     session_id: str | None = None
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
+    update: _Update | None = msgspec.field(default=None, name="$set")
 
 
 RECORD = msgspec.json.Decoder(_Record)
@@ -79,6 +87,8 @@ PARTS = msgspec.json.Decoder(Parts)
 OUTPUT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ROLES: dict[str, Role] = {"user": "user", "gemini": "assistant", "model": "assistant"}
 LISTS = {"messages", "history", "clientHistory"}
+OF_THE_HOST = "<session_context>"
+"""How the text begins that the host writes in the user's place."""
 
 
 def read(source: Source) -> Items:
@@ -101,11 +111,12 @@ def _text(data: bytes) -> str | None:
 
 
 class _Reader:
-    """Remembers the session, and how far a checkpoint is."""
+    """Remembers the session, how far a checkpoint is, and the hashes of the turns that were read."""
 
     def __init__(self) -> None:
         self.session: str | None = None
         self._position = 0
+        self._read: set[int] = set()
 
     def record(self, place: SourceLocation, found: _Record) -> Iterator[Item]:
         """One message, one content of a checkpoint, or a line about the session."""
@@ -115,8 +126,18 @@ class _Reader:
             self.session = self.session or found.session_id
         elif found.rewind_to is not None:
             yield LeftOut("rewind")
+        elif found.update is not None:
+            for each in found.update.messages or ():
+                yield from self.record(place, each)
+            yield LeftOut("update of the session")
         elif found.type in ROLES and found.id:
-            yield from self._message(place, found)
+            for item in self._message(place, found):
+                if isinstance(item, Turn):
+                    known = hash((item.turn_id, item.messages))
+                    if known in self._read:
+                        continue
+                    self._read.add(known)
+                yield item
         else:
             yield LeftOut(found.type or "record without a type")
 
@@ -129,6 +150,8 @@ class _Reader:
         for item in _spoken(role, found.content):
             if isinstance(item, LeftOut):
                 yield item
+            elif role == "user" and isinstance(item.content, str) and item.content.lstrip().startswith(OF_THE_HOST):
+                yield LeftOut("host message")
             else:
                 said.append(item)
         if said:

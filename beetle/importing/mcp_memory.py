@@ -1,6 +1,8 @@
 """`mcp-memory`: the file of the official MCP memory server: a line for each entity and each relation of its graph.
 
 What its read_graph answers, an object with `entities` and `relations`, is read as well.
+
+From the README of @modelcontextprotocol/server-memory (src/memory of modelcontextprotocol/servers), 2025.4 to 2.2.
 """
 
 from __future__ import annotations

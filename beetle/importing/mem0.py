@@ -1,5 +1,9 @@
 """`mem0`: what Memory.get_all, search and an export of mem0 answer: `results` or `memories`, or the bare list; and
-`relations` of its graph."""
+`relations` of its graph.
+
+From the API reference of mem0 (get memory; get memories, version 2), and the answers of its open-source `Memory` with a
+graph.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ class _Memory(msgspec.Struct):
     id: str | int | None = None
     user_id: str | None = None
     agent_id: str | None = None
+    app_id: str | None = None
     run_id: str | None = None
     categories: list[str] | None = None
     created_at: datetime | float | None = None
@@ -36,7 +41,7 @@ LISTS = {"results", "memories", "relations"}
 
 
 def read(source: Source) -> Items:
-    """A fact a memory, in a conversation for each user (or agent, or run)."""
+    """A fact a memory, in a conversation for each user (or agent, app or run)."""
     for found in values(source, LISTS):
         if isinstance(found, Problem):
             yield found
@@ -60,4 +65,5 @@ def _memory(place: SourceLocation, found: _Memory) -> Iterator[Item]:
     attrs = (("categories", " ".join(found.categories)),) if found.categories else ()
     at = moment(found.updated_at if found.updated_at is not None else found.created_at)
     source_id = None if found.id is None else str(found.id)
-    yield Fact(place, found.user_id or found.agent_id or found.run_id, text, at=at, source_id=source_id, attrs=attrs)
+    whose = found.user_id or found.agent_id or found.app_id or found.run_id
+    yield Fact(place, whose, text, at=at, source_id=source_id, attrs=attrs)

@@ -1,6 +1,8 @@
 """`memory-md`: MEMORY.md and its like (CLAUDE.md, AGENTS.md): Markdown in which a host keeps what it has learned.
 
 Each list item and each paragraph is a statement. Code blocks are evidence, and claim nothing.
+
+From the page on memory of Claude Code's manual, which asks for headings and list items and fixes no other form.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Of a chain's records those of every schema from 0.5 to 0.9 are read: 1, 2 and 3. A record of a `.tcbin` has its length
 before it (8 bytes, little endian), so one that cannot be read costs itself; a length that cannot be true ends the file.
+
+From the source of CloudLLM-ai/mentisdb at 0.5.0.9 (March 2026) and 0.9.7.43 (May 2026).
 """
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ def is_data_folder(names: Iterable[str]) -> bool:
 
 
 def members(names: Iterable[str], registry: bytes | None) -> list[Member]:
-    """The files of a folder that are read: of each chain its agents and then its thoughts, and the skills at the end.
+    """The files of a folder that are read: the agents of all chains, then the thoughts, and the skills at the end.
 
     Args:
         registry: the content of the file REGISTRY_NAME, None without one.
     """
     keys = _keys(registry)
-    there = sorted(names)
-    # A name's ending sorts `.agents.json` before `.jsonl` and `.tcbin`: agents are known before they write.
+    # Agents are known before they write. The two files of one chain need not have the same fingerprint.
+    there = sorted(names, key=lambda each: (not each.endswith(AGENTS_ENDING), each))
     of_chains = (each for each in there if each.endswith(AGENTS_ENDING) or _is_chain(each, CHAIN_ENDINGS))
     found = [Member(each, *_chain_of(_stem(each), keys)) for each in of_chains]
     return found + [Member(each, "") for each in there if each == SKILLS_NAME]

@@ -2,6 +2,9 @@
 
 A list of messages; an object with `messages`; lines of such objects (files for fine-tuning), a conversation each; or
 lines of messages. The format has no times; ids and times of messages are used where a host has added some.
+
+From the reference of the Chat Completions interface: the types of request messages, with `refusal`, custom tools, and
+the deprecated `function_call`; and its guide to fine-tuning files.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from beetle.importing.times import moment
 class _Part(msgspec.Struct):
     type: str = ""
     text: str = ""
+    refusal: str = ""
 
 
 class _Function(msgspec.Struct):
@@ -39,9 +43,15 @@ class _Function(msgspec.Struct):
     arguments: str = ""
 
 
+class _Custom(msgspec.Struct):
+    name: str = ""
+    input: str = ""
+
+
 class _ToolCall(msgspec.Struct):
     id: str | None = None
     function: _Function = msgspec.field(default_factory=_Function)
+    custom: _Custom | None = None
 
 
 class _Message(msgspec.Struct):
@@ -49,6 +59,8 @@ class _Message(msgspec.Struct):
     content: str | list[_Part] | None = None
     name: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    function_call: _Function | None = None
+    refusal: str | None = None
     tool_call_id: str | None = None
     id: str | None = None
     timestamp: datetime | float | None = None
@@ -73,7 +85,7 @@ ROLES: dict[str, Role] = {
     "user": "user", "assistant": "assistant", "system": "system", "developer": "system", "tool": "tool",
     "function": "tool",
 }  # fmt: skip
-TEXTS = ("text", "input_text", "output_text")
+TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
 def read(source: Source) -> Items:
@@ -122,13 +134,23 @@ def _turn(place: SourceLocation, message: _Message, conversation: str | None, po
     for part in parts:
         if part.type not in TEXTS:
             yield LeftOut(part.type or "part")
-    if text := "\n".join(part.text for part in parts if part.type in TEXTS and part.text):
+    texts = [part.text or part.refusal for part in parts if part.type in TEXTS]
+    if text := "\n".join(each for each in (*texts, message.refusal) if each):
         result = ToolResult(text, message.tool_call_id, message.name)
         said.append(Spoken(role, result) if role == "tool" else Spoken(role, text, speaker=message.name))
-    calls = (ToolCall(call.function.name, call.function.arguments, call.id) for call in message.tool_calls or ())
-    said.extend(Spoken("tool", call) for call in calls)
+    said.extend(Spoken("tool", call) for call in _calls(message))
     if said:
         at = moment(message.timestamp if message.timestamp is not None else message.created_at)
         yield Turn(place, conversation, message.id, at, tuple(said), position)
     else:
         yield LeftOut("empty message")
+
+
+def _calls(message: _Message) -> Iterator[ToolCall]:
+    if message.function_call is not None:
+        yield ToolCall(message.function_call.name, message.function_call.arguments)
+    for call in message.tool_calls or ():
+        if call.custom is not None:
+            yield ToolCall(call.custom.name, call.custom.input, call.id)
+        else:
+            yield ToolCall(call.function.name, call.function.arguments, call.id)

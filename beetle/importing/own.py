@@ -1,4 +1,7 @@
-"""`jsonl`: turns of transcript.commit, one a line, as `beetle export` writes them; or a message a line."""
+"""`jsonl`: turns of transcript.commit, one a line, as `beetle export` writes them; or a message a line.
+
+From docs/operations.md (transcript.commit) and docs/import.md.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def _hunk(lines: list[str], row: int, old: int, new: int) -> tuple[list[str], li
     while len(before) < old or len(after) < new or (row < len(lines) and lines[row].startswith(NO_NEWLINE)):
         if row == len(lines):
             raise BadPatch("the patch ends within a hunk")
-        mark, line = lines[row][0], lines[row][1:]
+        # Of an empty line that both texts have, some write the blank and some leave it out.
+        mark, line = (" ", lines[row]) if lines[row] == "\n" else (lines[row][0], lines[row][1:])
         if mark == NO_NEWLINE:
             _without_newline(lines[row - 1][0], before, after)
         elif mark not in " +-":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from beetle.asking import Ask, Asking, run
+from beetle.contracts.common import Report
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
 from beetle.importing.files import NoFile, Opened, SourceFile, check, found_files, opened
@@ -12,11 +14,12 @@ from beetle.importing.formats import READERS, UnknownFormat
 from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
 from beetle.importing.prepare import Options, Prepared, Preparer
 from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
-from beetle.importing.sending import Ask, Sender
+from beetle.importing.sending import Sender, new_sender
 from beetle.importing.sending_chains import ChainSender
 
 READING = "reading"
 PROGRESS_ITEMS = 200
+"""After so many items progress is told, and others may run."""
 
 
 class Watch(NamedTuple):
@@ -29,10 +32,21 @@ class Watch(NamedTuple):
 def import_files(
     ask: Ask | None, paths: Sequence[str], forced: Format | None, options: Options, watch: Watch
 ) -> ImportReport:
+    """Take in files as `importing` does; `ask` runs an operation, and None only says what would be taken in."""
+    return run(importing(ask is not None, paths, forced, options, watch), ask or _never)
+
+
+def _never(operation: str, arguments: Any, /) -> Report:
+    raise AssertionError(f"a dry run asks for {operation}")
+
+
+def importing(
+    sends: bool, paths: Sequence[str], forced: Format | None, options: Options, watch: Watch
+) -> Asking[ImportReport]:
     """Take in files, in their order. The same again changes nothing, so an import that ended early is run again.
 
     Args:
-        ask: runs an operation; None only says what would be taken in.
+        sends: whether anything is taken in; otherwise nothing is asked for.
 
     Raises:
         NoFile, UnknownFormat: of a path that was given, before anything is taken in.
@@ -42,30 +56,32 @@ def import_files(
     for each in files:
         if isinstance(each, SourceFile) and each.named:
             check(each, forced)
-    run = _Import(ask, options, watch, len(files))
+    sender: Sender | None = None
+    taken = _Import(sends, options, watch, len(files))
+    if sends:
+        sender = yield from new_sender(taken.failed)
     for each in files:
-        run.file(each, forced)
-    run.finish()
-    return run.report
+        yield from taken.file(each, forced, sender)
+    yield from taken.finish()
+    return taken.report
 
 
 class _Import:
-    def __init__(self, ask: Ask | None, options: Options, watch: Watch, files: int) -> None:
-        self.report = ImportReport(dry_run=ask is None)
+    def __init__(self, sends: bool, options: Options, watch: Watch, files: int) -> None:
+        self.report = ImportReport(dry_run=not sends)
         self._options = options
         self._watch = watch
         self._files = files
         self._now = FileReport(path="", format="")
-        self._sender = None if ask is None else Sender(ask, self._failed)
-        self._chains = ChainSender(ask, self._failed)
+        self._chains = ChainSender(sends, self.failed)
         self._named: set[tuple[str, str]] = set()
 
-    def file(self, found: SourceFile | Problem, forced: Format | None) -> None:
+    def file(self, found: SourceFile | Problem, forced: Format | None, sender: Sender | None) -> Asking[None]:
         """Take in one file, or tell why a folder's is passed over."""
         self._now = FileReport(path=found.path if isinstance(found, SourceFile) else "", format=forced or "")
         self.report.files.append(self._now)
         if isinstance(found, Problem):
-            self._failed(None, found.reason)
+            self.failed(None, found.reason)
             return
         try:
             with opened(found, forced) as file:
@@ -73,45 +89,47 @@ class _Import:
                 self._now.bytes = file.size
                 if file.guessed:
                     self._derived("chain key", "the file's name")
-                self._read(file)
+                yield from self._read(file, sender)
         except (NoFile, UnknownFormat) as error:
-            self._failed(None, error.message)
+            self.failed(None, error.message)
 
-    def finish(self) -> None:
+    def finish(self) -> Asking[None]:
         """What can only be done behind the last file."""
-        self._chains.finish()
+        yield from self._chains.finish()
 
-    def _read(self, file: Opened) -> None:
+    def _read(self, file: Opened, sender: Sender | None) -> Asking[None]:
         self._named.clear()
         self._chains.begin(self._now)
-        if self._sender is not None:
-            self._sender.begin(self._now)
+        if sender is not None:
+            sender.begin(self._now)
         preparer = Preparer(self._options, file.format, file.source.stem, file.changed, self._derived)
         for number, item in enumerate(READERS[file.format](file.source)):
-            if number % PROGRESS_ITEMS == 0 and self._watch.on_progress is not None:
-                done = min(file.source.stream.tell(), file.size)
-                step = ProgressStep(READING, len(self.report.files), self._files, done, file.size)
-                self._watch.on_progress(step)
-            self._item(preparer, item)
-        if self._sender is not None:
-            self._sender.flush()
+            if number % PROGRESS_ITEMS == 0:
+                if self._watch.on_progress is not None:
+                    done = min(file.source.stream.tell(), file.size)
+                    step = ProgressStep(READING, len(self.report.files), self._files, done, file.size)
+                    self._watch.on_progress(step)
+                yield None
+            yield from self._item(preparer, item, sender)
+        if sender is not None:
+            yield from sender.flush()
 
-    def _item(self, preparer: Preparer, item: Item) -> None:
+    def _item(self, preparer: Preparer, item: Item, sender: Sender | None) -> Asking[None]:
         if isinstance(item, Problem):
-            self._failed(item.place, item.reason)
+            self.failed(item.place, item.reason)
         elif isinstance(item, LeftOut):
             self._now.left_out[item.what] = self._now.left_out.get(item.what, 0) + 1
         elif isinstance(item, ChainItem):
-            self._chains.take(item)
+            yield from self._chains.take(item)
         else:
             try:
                 prepared = preparer.prepared(item)
             except InvalidRequest as error:
-                self._failed(item.place, error.message)
+                self.failed(item.place, error.message)
                 return
             self._count(prepared, isinstance(item, Fact))
-            if self._sender is not None:
-                self._sender.add(prepared)
+            if sender is not None:
+                yield from sender.add(prepared)
 
     def _count(self, prepared: Prepared, is_fact: bool) -> None:
         self._now.turns += 1
@@ -129,7 +147,8 @@ class _Import:
     def _derived(self, what: str, source: str) -> None:
         self._now.derived.setdefault(what, source)
 
-    def _failed(self, place: SourceLocation | None, reason: str) -> None:
+    def failed(self, place: SourceLocation | None, reason: str) -> None:
+        """Note what is not taken in, and tell the watch."""
         self._now.failed += 1
         failed = Failed(path=self._now.path, place=None if place is None else str(place), reason=reason)
         if len(self.report.problems) < MOST_PROBLEMS:

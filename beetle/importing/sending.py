@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-from beetle.contracts.common import Conversation, Report
+from beetle.asking import Asked, Asking
+from beetle.contracts.common import Conversation
 from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError, Conflict, InvalidRequest, PayloadTooLarge, PrivacyDenied
 from beetle.contracts.memory import MemoryCapabilityCatalog, MemoryWriteReport
@@ -28,19 +29,18 @@ OF_CLAIM = re.compile(r"\$\.args\.candidates\[(\d+)\]")
 Where = tuple[str, str]
 
 
-class Ask(Protocol):
-    """Runs one operation: `call` of a client or of a runtime."""
+Told = Callable[[SourceLocation | None, str], None]
 
-    def __call__(self, operation: str, arguments: Any, /) -> Report: ...
+
+def new_sender(told: Told) -> Asking[Sender]:
+    """A sender whose batches fit the profile."""
+    return Sender(cast(HelloReport, (yield Asked("hello", {}))).limits, told)
 
 
 class Sender:
     """Collects turns by conversation and sends them; what is refused of them is told one by one."""
 
-    def __init__(self, ask: Ask, told: Callable[[SourceLocation | None, str], None]) -> None:
-        hello = cast(HelloReport, ask("hello", {}))
-        limits = hello.limits
-        self._ask = ask
+    def __init__(self, limits: Mapping[str, int], told: Told) -> None:
         self._told = told
         self._turns = min(BATCH_TURNS, limits["commit_turns"])
         self._bytes = min(BATCH_BYTES, limits["frame_bytes"] // FRAME_SHARE)
@@ -56,7 +56,7 @@ class Sender:
         """What comes now is of another file, which this report is about."""
         self._report = report
 
-    def add(self, prepared: Prepared) -> None:
+    def add(self, prepared: Prepared) -> Asking[None]:
         """Take one turn; it is sent with the next batch of its conversation.
 
         Raises:
@@ -69,91 +69,92 @@ class Sender:
         where = (prepared.conversation.channel_id, prepared.conversation.conversation_id)
         size = self._sizes.get(where, 0)
         if where in self._waiting and size + prepared.size > self._bytes:
-            self._send(where)
+            yield from self._send(where)
             size = 0
         self._waiting.setdefault(where, []).append(prepared)
         self._sizes[where] = size + prepared.size
         if len(self._waiting[where]) >= self._turns:
-            self._send(where)
+            yield from self._send(where)
         elif (
             sum(self._sizes.values()) > BUFFERED_BATCHES * self._bytes
             or sum(map(len, self._waiting.values())) > BUFFERED_BATCHES * self._turns
         ):
-            self.flush()
+            yield from self.flush()
 
-    def flush(self) -> None:
+    def flush(self) -> Asking[None]:
         """Send all that was collected."""
         for where in list(self._waiting):
-            self._send(where)
+            yield from self._send(where)
         while self._claims:
             claims, self._claims = self._claims[: self._claims_at_once], self._claims[self._claims_at_once :]
-            self._judge(claims)
+            yield from self._judge(claims)
 
-    def _send(self, where: Where) -> None:
+    def _send(self, where: Where) -> Asking[None]:
         batch = self._waiting.pop(where)
         del self._sizes[where]
-        self._commit(batch[0].conversation, batch)
+        yield from self._commit(batch[0].conversation, batch)
         while len(self._claims) >= self._claims_at_once:
             claims, self._claims = self._claims[: self._claims_at_once], self._claims[self._claims_at_once :]
-            self._judge(claims)
+            yield from self._judge(claims)
 
-    def _commit(self, where: Conversation, batch: Sequence[Prepared]) -> None:
+    def _commit(self, where: Conversation, batch: Sequence[Prepared]) -> Asking[None]:
         arguments = {"conversation": where, "turns": [each.turn for each in batch]}
         try:
-            report = cast(MemoryTranscriptCommitReport, self._ask("transcript.commit", arguments))
+            report = cast(MemoryTranscriptCommitReport, (yield Asked("transcript.commit", arguments)))
         except Conflict as error:
-            self._conflict(where, batch, error)
+            yield from self._conflict(where, batch, error)
             return
         except (InvalidRequest, PayloadTooLarge, PrivacyDenied) as error:
-            self._one_by_one(where, batch, error)
+            yield from self._one_by_one(where, batch, error)
             return
         self._report.committed += report.committed
         self._report.unchanged += report.unchanged
         self._claims += [each for each in batch if each.claim is not None]
 
-    def _conflict(self, where: Conversation, batch: Sequence[Prepared], error: Conflict) -> None:
+    def _conflict(self, where: Conversation, batch: Sequence[Prepared], error: Conflict) -> Asking[None]:
         """Turns that are there with another time take the time that they have; others are told, and passed over."""
         turn_id = error.details.get("turn_id")
-        first = next((each for each in batch if each.turn["turn_id"] == turn_id), None)
-        if first is None:
+        # Of two of a file that say different things, the later one is refused.
+        found = next((each for each in reversed(batch) if each.turn["turn_id"] == turn_id), None)
+        if found is None:
             # A message's id is taken, which the error names without its turn.
-            self._one_by_one(where, batch, error)
+            yield from self._one_by_one(where, batch, error)
             return
-        if first.made_id:
-            known = self._times(where, str(turn_id))
+        if found.made_id:
+            known = yield from self._times(where, str(turn_id))
             adopted = [_at(each, known) for each in batch]
             if any(new is not old for new, old in zip(adopted, batch, strict=True)):
-                self._commit(where, adopted)
+                yield from self._commit(where, adopted)
                 return
-        self._told(first.place, error.message)
-        rest = [each for each in batch if each is not first]
+        self._told(found.place, error.message)
+        rest = [each for each in batch if each is not found]
         # In halves: of many that are refused each would have all the others sent again.
         for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
             if part:
-                self._commit(where, part)
+                yield from self._commit(where, part)
 
-    def _one_by_one(self, where: Conversation, batch: Sequence[Prepared], error: BeetleError) -> None:
+    def _one_by_one(self, where: Conversation, batch: Sequence[Prepared], error: BeetleError) -> Asking[None]:
         """Find what is refused of a batch: half of it at a time, until it stands alone."""
         if len(batch) == 1:
             self._told(batch[0].place, error.message)
             return
-        self._commit(where, batch[: len(batch) // 2])
-        self._commit(where, batch[len(batch) // 2 :])
+        yield from self._commit(where, batch[: len(batch) // 2])
+        yield from self._commit(where, batch[len(batch) // 2 :])
 
-    def _times(self, where: Conversation, turn_id: str) -> dict[str, str]:
+    def _times(self, where: Conversation, turn_id: str) -> Asking[dict[str, str]]:
         """When the turns around one are, as the store has them."""
         if self._view is None:
-            self._view = cast(MemoryCapabilityCatalog, self._ask("memory.capabilities", {})).views[0]
+            self._view = cast(MemoryCapabilityCatalog, (yield Asked("memory.capabilities", {}))).views[0]
         asked = {"conversation": where, "view": self._view, "anchor": {"turn": turn_id}, "limit": self._turns}
-        page = cast(MemoryTranscriptTimelineReport, self._ask("transcript.timeline", asked))
+        page = cast(MemoryTranscriptTimelineReport, (yield Asked("transcript.timeline", asked)))
         return {turn.turn_id: turn.at for turn in page.turns}
 
-    def _judge(self, claims: Sequence[Prepared]) -> None:
+    def _judge(self, claims: Sequence[Prepared]) -> Asking[None]:
         arguments = {"kind": "candidates", "candidates": [each.claim for each in claims]}
         try:
-            report = cast(MemoryWriteReport, self._ask("memory.write", arguments))
+            report = cast(MemoryWriteReport, (yield Asked("memory.write", arguments)))
         except (InvalidRequest, PayloadTooLarge, PrivacyDenied) as error:
-            self._refused(claims, error)
+            yield from self._refused(claims, error)
             return
         for outcome in report.outcomes:
             field = WAITS[outcome.outcome]
@@ -161,7 +162,7 @@ class Sender:
             if outcome.outcome != "accepted":
                 self._report.reasons[outcome.reason] = self._report.reasons.get(outcome.reason, 0) + 1
 
-    def _refused(self, claims: Sequence[Prepared], error: BeetleError) -> None:
+    def _refused(self, claims: Sequence[Prepared], error: BeetleError) -> Asking[None]:
         """A candidate that is refused before it is judged, as a secret is; its words stay as evidence."""
         named = OF_CLAIM.match(str(error.details.get("path", "")))
         index = 0 if len(claims) == 1 else None if named is None else int(named[1])
@@ -172,7 +173,7 @@ class Sender:
             parts = (claims[: len(claims) // 2], claims[len(claims) // 2 :])
         for part in parts:
             if part:
-                self._judge(part)
+                yield from self._judge(part)
 
 
 def _largest(prepared: Prepared) -> int:

@@ -7,9 +7,9 @@ erased; a tag has its id, time and hash, and goes with the content. What is ther
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
+from beetle.asking import Asked, Asking
 from beetle.contracts.chain_agents import ChainAgent, ChainAgentRegistryReport, ChainUpsertAgentRequest
 from beetle.contracts.chain_writes import ChainAppendReport, ChainAppendRequest
 from beetle.contracts.chains import ChainListReport, ChainTraverseReport
@@ -25,7 +25,7 @@ from beetle.contracts.errors import (
 )
 from beetle.importing.items import Agent, ChainItem, SkillVersion, SourceLocation, Thought
 from beetle.importing.report import FileReport
-from beetle.importing.sending import Ask
+from beetle.importing.sending import Told
 from beetle.importing.sending_skills import SkillSender
 
 ORIGIN: Final = re.compile(r"mentisdb:([0-9A-Za-z-]{1,64})#(\d{1,16})")
@@ -55,22 +55,22 @@ class ChainSender:
     """Takes the items of an import's files; what is refused of them is told one by one.
 
     Args:
-        ask: runs an operation; None only checks what would be sent.
+        sends: whether anything is sent; otherwise it is only checked.
     """
 
-    def __init__(self, ask: Ask | None, told: Callable[[SourceLocation | None, str], None]) -> None:
-        self._ask = ask
+    def __init__(self, sends: bool, told: Told) -> None:
+        self._sends = sends
         self._told = told
         self._report = FileReport(path="", format="")
         self._chains: dict[str, _Chain] = {}
-        self._skills = SkillSender(ask)
+        self._skills = SkillSender(sends)
         self._revoked: list[Agent] = []
 
     def begin(self, report: FileReport) -> None:
         """What comes now is of another file, which this report is about."""
         self._report = report
 
-    def take(self, item: ChainItem) -> None:
+    def take(self, item: ChainItem) -> Asking[None]:
         """Send one item, unless it is there.
 
         Raises:
@@ -79,50 +79,50 @@ class ChainSender:
         try:
             if isinstance(item, Thought):
                 self._report.thoughts += 1
-                self._thought(item)
+                yield from self._thought(item)
             elif isinstance(item, Agent):
                 self._report.agents += 1
-                self._agent(item)
+                yield from self._agent(item)
             elif isinstance(item, SkillVersion):
                 self._report.skill_versions += 1
-                is_new = self._skills.version(item)
+                is_new = yield from self._skills.version(item)
                 self._report.unchanged += is_new is False
                 self._report.committed += is_new is True
             else:
-                self._skills.standing(item)
+                yield from self._skills.standing(item)
         except REFUSED as error:
             self._told(item.place, error.message)
 
-    def finish(self) -> None:
+    def finish(self) -> Asking[None]:
         """Disable the agents that are disabled there: until now their thoughts could be appended."""
         for agent in self._revoked:
-            if self._ask is not None:
-                self._try(agent.place, "chain.disable_agent", {"chain_key": agent.chain, "agent_id": agent.agent_id})
+            if self._sends:
+                named = {"chain_key": agent.chain, "agent_id": agent.agent_id}
+                yield from self._try(agent.place, "chain.disable_agent", named)
         self._revoked.clear()
 
-    def _try(self, place: SourceLocation | None, operation: str, arguments: Arguments) -> None:
-        assert self._ask is not None
+    def _try(self, place: SourceLocation | None, operation: str, arguments: Arguments) -> Asking[None]:
         try:
-            self._ask(operation, arguments)
+            yield Asked(operation, arguments)
         except REFUSED as error:
             self._told(place, error.message)
 
-    def _thought(self, item: Thought) -> None:
-        chain = self._chain(item.chain)
+    def _thought(self, item: Thought) -> Asking[None]:
+        chain = yield from self._chain(item.chain)
         if item.source_id in chain.ids:
             self._report.unchanged += 1
             return
         arguments = self._arguments(item, chain)
         convert_request(arguments, ChainAppendRequest, "$")
-        if self._ask is None:
+        if not self._sends:
             return
-        index = cast(ChainAppendReport, self._ask("chain.append", arguments)).thought.index
+        index = cast(ChainAppendReport, (yield Asked("chain.append", arguments))).thought.index
         chain.ids[item.source_id] = chain.indexes[item.position] = index
         self._report.committed += 1
 
     def _arguments(self, item: Thought, chain: _Chain) -> Arguments:
         refs = [chain.indexes[each] for each in item.refs if each in chain.indexes]
-        if self._ask is not None:
+        if self._sends:
             self._left_out("ref to a thought that is not there", len(item.refs) - len(refs))
         relations: list[Arguments] = [{"kind": "caused_by", "ref": f"mentisdb:{item.source_id}#{item.position}"}]
         for link in item.links:
@@ -159,69 +159,36 @@ class ChainSender:
         if count:
             self._report.left_out[what] = self._report.left_out.get(what, 0) + count
 
-    def _chain(self, key: str) -> _Chain:
+    def _chain(self, key: str) -> Asking[_Chain]:
         """What is there of a chain, read once."""
         found = self._chains.get(key)
         if found is None:
             found = self._chains[key] = _Chain({}, {}, {})
-            if self._ask is not None and self._is_there(key):
-                self._walk(key, found)
-                self._meet(key, found)
+            if self._sends and (yield from _is_there(key)):
+                yield from _walk(key, found)
+                yield from _meet(key, found)
         if key not in self._report.chains:
             self._report.chains.append(key)
         return found
 
-    def _is_there(self, key: str) -> bool:
-        assert self._ask is not None
-        cursor: str | None = None
-        while True:
-            page = cast(ChainListReport, self._ask("chain.list", _page(cursor)))
-            if key in page.chain_keys:
-                return True
-            if not page.has_more:
-                return False
-            cursor = page.next_cursor
-
-    def _walk(self, key: str, chain: _Chain) -> None:
-        assert self._ask is not None
-        asked: Arguments = {"chain_key": key, "chunk_size": PAGE}
-        while True:
-            page = cast(ChainTraverseReport, self._ask("chain.traverse", asked))
-            for each in page.thoughts:
-                _known(each, chain)
-            if not page.has_more or page.next_cursor is None:
-                return
-            asked = {"chain_key": key, "chunk_size": PAGE, "anchor_index": page.next_cursor.index}
-
-    def _meet(self, key: str, chain: _Chain) -> None:
-        assert self._ask is not None
-        cursor: str | None = None
-        while True:
-            asked = {"chain_key": key, **_page(cursor)}
-            page = cast(ChainAgentRegistryReport, self._ask("chain.agent_registry", asked))
-            chain.agents.update((each.agent_id, each) for each in page.agents)
-            if not page.has_more:
-                return
-            cursor = page.next_cursor
-
-    def _agent(self, item: Agent) -> None:
-        chain = self._chain(item.chain)
+    def _agent(self, item: Agent) -> Asking[None]:
+        chain = yield from self._chain(item.chain)
         named = {"chain_key": item.chain, "agent_id": item.agent_id}
         said = {"display_name": item.name, "agent_owner": item.owner, "description": item.description}
         arguments = {**named, **{key: value for key, value in said.items() if value}}
         convert_request(arguments, ChainUpsertAgentRequest, "$")
         known = chain.agents.get(item.agent_id.strip())
-        if self._ask is None:
+        if not self._sends:
             return
         if known is None:
-            self._ask("chain.upsert_agent", arguments)
-        changed = self._names_and_keys(item, known, named)
+            yield Asked("chain.upsert_agent", arguments)
+        changed = yield from self._names_and_keys(item, known, named)
         self._report.committed += known is None or changed
         self._report.unchanged += known is not None and not changed
         if not item.active and (known is None or known.status == "active"):
             self._revoked.append(item)
 
-    def _names_and_keys(self, item: Agent, known: ChainAgent | None, named: Arguments) -> bool:
+    def _names_and_keys(self, item: Agent, known: ChainAgent | None, named: Arguments) -> Asking[bool]:
         """Add what the record that is there does not have: nothing of it is replaced."""
         there = () if known is None or known.aliases is None else known.aliases
         names = {each.casefold() for each in (*there, item.name if known is None else known.display_name or "")}
@@ -236,8 +203,41 @@ class ChainSender:
             if key.revoked and (key.key_id not in keys or keys[key.key_id].revoked_at is None):
                 todo.append(("chain.revoke_agent_key", {"key_id": key.key_id}))
         for operation, said in todo:
-            self._try(item.place, operation, {**named, **said})
+            yield from self._try(item.place, operation, {**named, **said})
         return bool(todo)
+
+
+def _is_there(key: str) -> Asking[bool]:
+    cursor: str | None = None
+    while True:
+        page = cast(ChainListReport, (yield Asked("chain.list", _page(cursor))))
+        if key in page.chain_keys:
+            return True
+        if not page.has_more:
+            return False
+        cursor = page.next_cursor
+
+
+def _walk(key: str, chain: _Chain) -> Asking[None]:
+    asked: Arguments = {"chain_key": key, "chunk_size": PAGE}
+    while True:
+        page = cast(ChainTraverseReport, (yield Asked("chain.traverse", asked)))
+        for each in page.thoughts:
+            _known(each, chain)
+        if not page.has_more or page.next_cursor is None:
+            return
+        asked = {"chain_key": key, "chunk_size": PAGE, "anchor_index": page.next_cursor.index}
+
+
+def _meet(key: str, chain: _Chain) -> Asking[None]:
+    cursor: str | None = None
+    while True:
+        asked = {"chain_key": key, **_page(cursor)}
+        page = cast(ChainAgentRegistryReport, (yield Asked("chain.agent_registry", asked)))
+        chain.agents.update((each.agent_id, each) for each in page.agents)
+        if not page.has_more:
+            return
+        cursor = page.next_cursor
 
 
 def _page(cursor: str | None) -> Arguments:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
+from beetle.contracts.names import CheckName
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.verify import Finding
 
@@ -19,7 +20,7 @@ class Column(NamedTuple):
     key: str
     column: str
     kind: str
-    check: str
+    check: CheckName
 
 
 COLUMNS = (

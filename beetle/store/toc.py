@@ -107,8 +107,15 @@ CROSS JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
   AND n.starts <= (m.at - (m.at % 1000 + 1000) % 1000) / 1000 AND n.ends >= (m.at - (m.at % 1000 + 1000) % 1000) / 1000
 WHERE m.message = ? AND m.visibility = 'shared' AND n.space = ? ORDER BY n.starts DESC, n.node_id DESC LIMIT 1
 """
-HAS_EVENTS_SQL = "SELECT 1 FROM event WHERE space = ? AND at_ms BETWEEN ? AND ? LIMIT 1"
-HAS_EVENTS_OF_SQL = "SELECT 1 FROM message WHERE conversation = ? AND at BETWEEN ? AND ? LIMIT 1"
+HAS_EVENTS_SQL = """
+SELECT 1 FROM event e CROSS JOIN message m ON m.message = e.message
+WHERE e.space = ? AND e.at_ms BETWEEN ? AND ?
+  AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?)) LIMIT 1
+"""
+HAS_EVENTS_OF_SQL = """
+SELECT 1 FROM message WHERE conversation = ? AND at BETWEEN ? AND ?
+  AND state = 'live' AND visibility IN (SELECT value FROM json_each(?)) LIMIT 1
+"""
 TIME_SQL = "SELECT at FROM message WHERE message = ?"
 BULLETS_BETWEEN_SQL = """
 SELECT g.message FROM toc_node n CROSS JOIN grip g ON g.segment = n.toc_node
@@ -406,11 +413,14 @@ def message_named(tx: Reading, space: int, channel: str, conversation: str, mess
     return tx.value(MESSAGE_NAMED_SQL, space, channel, conversation, message_id)
 
 
-def has_events(tx: Reading, space: int, conversation: int | None, since: int, until: int) -> bool:
-    """Whether anything was said between two times (µs), in the space or in one conversation."""
+def has_events(
+    tx: Reading, space: int, conversation: int | None, since: int, until: int, kinds: tuple[str, ...]
+) -> bool:
+    """Whether anything live of some visibilities was said between two times (µs), in the space or a conversation."""
+    shown = json.dumps(kinds)
     if conversation is None:
-        return tx.value(HAS_EVENTS_SQL, space, since // 1000, until // 1000) is not None
-    return tx.value(HAS_EVENTS_OF_SQL, conversation, since, until) is not None
+        return tx.value(HAS_EVENTS_SQL, space, since // 1000, until // 1000, shown) is not None
+    return tx.value(HAS_EVENTS_OF_SQL, conversation, since, until, shown) is not None
 
 
 def time_of(tx: Reading, message: int) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import apsw
 
+from beetle.contracts.names import CheckName
 from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
@@ -14,12 +15,16 @@ from beetle.store.event_log import ChainHash, first_break, read_head
 from beetle.store.indexed import Tables, every_row
 from beetle.store.recall_index import TOUCH_INDEX_SQL
 
-SCHEMA, CHAIN, HEAD, INDEX, PAGES = "schema", "event_log", "event_log_head", "recall_index", "pages"
+SCHEMA: Final = "schema"
+CHAIN: Final = "event_log"
+HEAD: Final = "event_log_head"
+INDEX: Final = "recall_index"
+PAGES: Final = "pages"
 """Checks of what belongs to no plane: their names as steps, and in what was checked."""
 
 
 class Finding(NamedTuple):
-    check: str
+    check: CheckName
     subject: str
     problem: str
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from beetle.client import Client
+from beetle.contracts.codec import UNSET
 from tests.adapters.conftest import framework
 from tests.transports.conftest import commit
 
@@ -51,7 +52,10 @@ def test_a_memory_gives_back_what_was_put_into_it(memory: Client) -> None:
     assert asyncio.run(kept.aget_all()) == SAID[:1]
     where = {"channel_id": "llamaindex", "conversation_id": "talk"}
     shown = memory.replay_transcript(conversation=where, view="host_ui").turns
-    assert [turn.messages[0].redacted != turn.messages[0].content for turn in shown]
+    deleted, kept_turn = [turn.messages[0] for turn in shown[:-1]], shown[-1].messages[0]
+    assert [each.content for each in deleted] == [UNSET] * 5, "their places stay, and no word"
+    assert {each.redacted is not UNSET and each.redacted.reason for each in deleted} == {"raw_deleted"}
+    assert kept_turn.content == "Be brief."
     assert memory.recall("brief").hits and not memory.recall("kettle").hits
 
 

@@ -31,6 +31,7 @@ NO_STORE = frozenset(
         "skill_registry.md",
         "skill_registry.manifest",
         "agent_skill.list",
+        "scheduler.status",
         "snapshot.list",
         "transfer.begin",
         "transfer.put",

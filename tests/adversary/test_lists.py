@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
 import apsw
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from beetle.contracts.codec import replace, to_plain
 from beetle.contracts.common import WireScope
@@ -27,6 +29,7 @@ LISTS = {
     "transcript.export": "turns", "transcript.timeline": "turns", "transcript.conversations": "conversations",
     "chain.list": "chains", "chain.export": "thoughts", "chain.agents": "agents", "chain.agent_registry": "agents",
     "snapshot.list": "snapshots", "memory.replay": "turns", "governance.list": "candidates",
+    "host_key.list": "host_keys", "event.range": "events", "toc.root": "nodes",
 }  # fmt: skip
 """What each operation with a cursor lists."""
 TURNED = tuple(sorted(LISTS.keys() - {"transcript.timeline", "agent_skill.list"}))
@@ -62,6 +65,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         ask(opened, "evolve.propose", {"proposals": [{**PROPOSAL, "proposal_id": f"e{n}", "target": f"s{n}"}]})
         ask(opened, "device.add", {"label": "pad", "device_id": f"d{n}", "capabilities": [], "owner_id": MARA})
         ask(opened, "snapshot.create", {})
+        key = Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32).public_key().public_bytes_raw()
+        ask(opened, "host_key.enroll", {"host_pubkey_b64": b64encode(key).decode(), "label": f"host {n}"})
+        event = {"event_id": f"v{n}", "session_id": "s", "timestamp_ms": n * 10**12, "event_type": "user_message"}
+        ask(opened, "event.ingest", {"event": {**event, "text": f"the lamp {n}"}})
+    ask(opened, "admin.rebuild_toc", {})
     opened.store.close()
     connection = apsw.Connection(found)
     connection.execute("UPDATE derived_ref SET turn = NULL")
@@ -91,6 +99,8 @@ def request(op: str) -> Plain:
     if op in ("transcript.replay", "transcript.export"):
         view = "export" if op == "transcript.export" else "host_ui"
         return {"conversation": {"conversation_id": "talk"}, "view": view}
+    if op == "event.range":
+        return {"from_timestamp_ms": 0, "to_timestamp_ms": 2 * 10**12}
     if op == "skill_registry.versions":
         return {"skill_id": "same"}
     return {"chat_id": "talk"} if op == "memory.replay" else {}

@@ -175,6 +175,8 @@ def main() -> int:
     parser.add_argument("--attacks", default=",".join(ATTACKS), help="those to make (default: all)")
     parser.add_argument("--command", default=f"{sys.executable} -m beetle", help="default: this checkout")
     options = parser.parse_args()
+    if os.getuid() != 0:
+        parser.error("run it as root: it acts as three users of the machine")
     profile = load_profile(options.profile)
     with tempfile.TemporaryDirectory(prefix="beetle-hostile-") as folder:
         os.chmod(folder, 0o755)

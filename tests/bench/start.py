@@ -2,7 +2,8 @@
 
     python -m tests.bench.start [--runs N] [--profile P]
 
-For each way to start beetle: `--version`, the first answer of `serve` on a fresh store, and the idle daemon's memory.
+For each way to start beetle: `--version`, the first answer of `serve` on a fresh store, and the idle daemon's memory;
+of `beetle mcp` beside a daemon the answer to `initialize`, and its memory beside that of a bare Python.
 Medians; the runs of all ways take turns, beside `python -c pass`, so that a busy moment falls on each.
 """
 
@@ -20,7 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.built import ONE_FILE, TREE
-from tests.running import Daemon, pss_mib, rss_mib
+from tests.mcp.host import Host
+from tests.running import Daemon, memory_peak_mib, pss_mib, rss_mib
+
+MCP_MS, MCP_MIB = 60, 20
+"""What `beetle mcp` of the built tree may take until it has answered initialize, memory beside Python's own."""
 
 
 def milliseconds(run: Callable[[], object]) -> float:
@@ -51,6 +56,22 @@ def first_answer(profile: str, command: str, cache: str) -> tuple[float, float, 
         client.hello()
         waited = (time.perf_counter() - started) * 1000
         return waited, rss_mib(daemon.pid), pss_mib(daemon.pid)
+
+
+def bare_peak_mib() -> float:
+    """The most memory that a Python without a program takes."""
+    program = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return int(done.stdout) / 1024
+
+
+def first_initialize(command: str, socket: str, cache: str) -> tuple[float, float]:
+    """Milliseconds from starting `beetle mcp` to its answer to initialize, then the most memory it took, in MiB."""
+    started = time.perf_counter()
+    with Host("--socket", socket, "mcp", program=command.split(), env={"BEETLE_CACHE": cache}) as host:
+        waited = (time.perf_counter() - started) * 1000
+        host.ask("ping")
+        return waited, memory_peak_mib(host.process.pid)
 
 
 def ways() -> dict[str, str]:
@@ -87,6 +108,11 @@ def main() -> int:
         for _ in range(options.runs):
             for name, command in commands.items():
                 served.setdefault(name, []).append(first_answer(options.profile, command, cache))
+        spoken: dict[str, list[tuple[float, float]]] = {}
+        with Daemon(profile=options.profile) as daemon:
+            for _ in range(options.runs):
+                for name, command in commands.items():
+                    spoken.setdefault(name, []).append(first_initialize(command, daemon.socket, cache))
     bare = statistics.median(starts["python -c pass"])
     print(f"{'--version':<18} {'ms':>7} {'of Python':>10}")
     for name, times in starts.items():
@@ -95,10 +121,21 @@ def main() -> int:
     medians = {name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in served.items()}
     for name, (answer, rss, pss) in medians.items():
         print(f"{name:<18} {answer:>17.1f} {rss:>8.1f} {pss:>8.1f}")
-    print(
-        json.dumps({"version_ms": {name: statistics.median(times) for name, times in starts.items()}, "serve": medians})
-    )
+    hosted = tell_mcp(spoken)
+    versions = {name: statistics.median(times) for name, times in starts.items()}
+    print(json.dumps({"version_ms": versions, "serve": medians, "mcp": hosted}))
     return 0
+
+
+def tell_mcp(spoken: dict[str, list[tuple[float, float]]]) -> dict[str, list[float]]:
+    """Prints the medians of `beetle mcp` beside its targets."""
+    bare = bare_peak_mib()
+    medians = {name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in spoken.items()}
+    print(f"{'mcp':<18} {'initialize, ms':>17} {'more than Python, MiB':>22}")
+    for name, (answer, peak) in medians.items():
+        print(f"{name:<18} {answer:>17.1f} {peak - bare:>22.1f}")
+    print(f"{'target, tree':<18} {MCP_MS:>17} {MCP_MIB:>22}")
+    return {name: [answer, peak - bare] for name, (answer, peak) in medians.items()}
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ def write(memory: MemoryRuntime, key: str, content: str, **more: Any) -> Any:
     return memory.append_thought(chain_key=key, thought_type="Plan", content=content, **more).thought
 
 
-def fill(memory: MemoryRuntime) -> None:
-    """A trunk with an erased and a masked thought and signed ones, a branch of it, and a branch of that."""
+def fill(memory: MemoryRuntime, second: str = "erase") -> None:
+    """A trunk with two erased thoughts and signed ones, a branch of it, and a branch of that."""
     memory.bootstrap_chain(chain_key="trunk", content="what it is for", storage_adapter="jsonl")
     write(memory, "trunk", f"{CANARY} erased", agent_id="ada", agent_name="Ada", tags=["a"])
-    write(memory, "trunk", f"{CANARY} masked", agent_id="ada", agent_name="Countess", refs=[0, 1])
+    write(memory, "trunk", f"{CANARY} hidden", agent_id="ada", agent_name="Countess", refs=[0, 1])
     public = list(SIGNER.public_key().public_bytes_raw())
     key = {"key_id": "k1", "algorithm": "ed25519", "public_key_bytes": public}
     memory.add_chain_agent_key(chain_key="trunk", agent_id="ada", **key)
@@ -52,7 +52,7 @@ def fill(memory: MemoryRuntime) -> None:
     memory.branch_chain(chain_key="branch", new_chain_key="twig", anchor_index=3)
     memory.upsert_chain_agent(chain_key="twig", agent_id="eve", description="watches", status="revoked")
     memory.thought_lifecycle(chain_key="trunk", action="erase", indexes=[1], reason="r")
-    memory.thought_lifecycle(chain_key="trunk", action="mask", indexes=[2], reason="r")
+    memory.thought_lifecycle(chain_key="trunk", action=second, indexes=[2], reason="r")
 
 
 def told(memory: MemoryRuntime) -> Any:
@@ -82,8 +82,6 @@ def test_an_archive_holds_all_of_every_chain_and_is_taken_in_again(tmp_path: Pat
         assert told(other) == before
         assert_clean(other)
         assert [each.ref for each in other.recall(query="zephyrine").hits] == ["thoughts:trunk/3"]
-        other.thought_lifecycle(chain_key="trunk", action="unmask", indexes=[2], reason="r")
-        assert other.get_thought(chain_key="branch", thought_index=2).thought.content == f"{CANARY} masked"
         with pytest.raises(BeetleError, match="not empty"):
             other.import_space(archive=taken.archive, passphrase=PASSPHRASE, mode="bootstrap_import")
         # What was there gives way, also what the archive does not have.
@@ -100,16 +98,17 @@ def test_an_archive_holds_all_of_every_chain_and_is_taken_in_again(tmp_path: Pat
         assert b"gone soon" not in bytes_of(tmp_path / "b.db")
 
 
-def test_a_masked_thought_leaves_only_with_what_is_private(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [{}, {"passphrase": PASSPHRASE}], ids=["public", "with private material"])
+def test_a_masked_thought_never_leaves_with_its_content(tmp_path: Path, words: dict[str, str]) -> None:
     with open_at(tmp_path / "a.db") as memory:
-        fill(memory)
-        taken = memory.export_space()
+        fill(memory, "mask")
+        taken = memory.export_space(include_private=bool(words), **words)
         assert taken.left_out == {"masked_thoughts": 1}
-        assert CANARY.encode() not in taken.archive
         with pytest.raises(BeetleError, match="masked thoughts 1"):
-            memory.import_space(archive=taken.archive, mode="full_restore")
+            memory.import_space(archive=taken.archive, mode="full_restore", **words)
         with open_at(tmp_path / "b.db") as other:
-            other.import_space(archive=taken.archive, mode="bootstrap_import")
+            other.import_space(archive=taken.archive, mode="bootstrap_import", **words)
+            assert CANARY.encode() not in bytes_of(tmp_path / "b.db")
             gone = other.get_thought(chain_key="trunk", thought_index=2).thought
             assert (gone.state, gone.content) == ("erased", None)
             assert other.chain_head(chain_key="trunk").head_hash == memory.chain_head(chain_key="trunk").head_hash
@@ -155,6 +154,7 @@ def test_what_no_store_has_written_is_no_chain(tmp_path: Path) -> None:
         "[0].thoughts[0]: its hash is not that of": (change(trunk, thoughts=trunk.thoughts[1:]), branch, twig),
         "[0].thoughts[3]: its content is not": thought(3, body=change(body, content="x")),
         "[0].thoughts[3]: it has its content": thought(3, body=None),
+        "[0].thoughts[3]: what is masked": thought(3, mark="masked", marked_at=1),
         "[0].thoughts[2]: it links": thought(2, links=(change(trunk.thoughts[2].links[0], index=2),)),
         "[0].thoughts[0]: the registry does not": (change(trunk, agents=()), branch, twig),
         "[0].agents[1]: an agent": (change(trunk, agents=(agents[0], agents[0])), branch, twig),

@@ -274,7 +274,12 @@ def test_recall_and_projection_hold_thoughts_and_weigh_them(memory: MemoryRuntim
     assert {"importance", "confidence"} <= set(hits[0].why)
     append(memory, key, "no bird there", relations=[{"kind": "supersedes", "index": 1}])
     hits = memory.recall(query="heron nests", planes=["thoughts"]).hits
-    assert hits[0].ref == weak.ref or "referenced" in hits[0].why
+    assert [hit.ref for hit in hits] == [weak.ref, strong.ref], "what was superseded comes later"
+    assert "referenced" in hits[1].why
+    # What held once and holds no more takes nothing away.
+    over = {"kind": "supersedes", "index": 0, "valid_at": "2020-01-01T00:00:00Z", "invalid_at": "2021-01-01T00:00:00Z"}
+    append(memory, key, "no bird there either", relations=[over])
+    assert [hit.ref for hit in memory.recall(query="heron nests", planes=["thoughts"]).hits] == [weak.ref, strong.ref]
     assert "sluice" in memory.project(user_query="heron nests").system_memory_block
     assert memory.inspect().counts.thoughts > 0
 
@@ -291,3 +296,43 @@ def test_another_owner_sees_nothing_of_a_chain(memory: MemoryRuntime, key: str) 
     place = {"thought_id": memory.genesis_thought(chain_key=key).thought.id, "chain_key": key}
     with pytest.raises(BeetleError, match="not_found"):
         embedded._opened.dispatcher.dispatch(Call("chain.get_thought", place, embedded._caller, other))
+
+
+def test_who_speaks_for_an_agent_writes_and_changes_as_no_other(memory: MemoryRuntime, key: str) -> None:
+    from beetle.contracts.common import WireScope
+    from beetle.runtime.pipeline.invocation import Call
+
+    embedded = memory._opened
+    caller = embedded._caller._replace(kind="principal", name="host", agent_id="planner")
+
+    def ask(operation: str, **arguments: Any) -> Any:
+        call = Call(operation, {"chain_key": key, **arguments}, caller, WireScope(owner_id="owner-a"))
+        return embedded._opened.dispatcher.dispatch(call).report
+
+    assert ask("chain.bootstrap", content="begin").thought_count == 1
+    assert memory.genesis_thought(chain_key=key).thought.agent_id == "planner"
+    assert ask("chain.append", thought_type="Plan", content="mine").thought.agent_id == "planner"
+    assert ask("chain.append", thought_type="Plan", content="mine", agent_id=" planner ").thought.index == 2
+    append(memory, key, "theirs", **ADA)
+    other = {"agent_id": "ada"}
+    public = {"key_id": "k", "algorithm": "ed25519", "public_key_bytes": PUBLIC}
+    for operation, arguments in (
+        ("chain.append", {**other, "thought_type": "Plan", "content": "x"}),
+        ("chain.append_retrospective", {**other, "content": "x"}),
+        ("chain.bootstrap", {**other, "content": "x"}),
+        ("chain.upsert_agent", {**other, "display_name": "Me"}),
+        ("chain.set_agent_description", {**other, "description": "x"}),
+        ("chain.add_agent_alias", {**other, "alias": "planner"}),
+        ("chain.add_agent_key", {**other, **public}),
+        ("chain.revoke_agent_key", {**other, "key_id": "k"}),
+        ("chain.disable_agent", other),
+        ("chain.lifecycle", {"action": "erase", "indexes": [2, 3], "reason": "r"}),
+    ):
+        refused("forbidden", ask, operation=operation, **arguments)
+    assert ask("chain.upsert_agent", agent_id="planner", description="plans").agent.description == "plans"
+    assert ask("chain.add_agent_key", agent_id="planner", **public).agent.public_keys
+    assert ask("chain.lifecycle", action="mask", indexes=[2], reason="r").indexes == (2,)
+    memory.disable_chain_agent(chain_key=key, agent_id="planner")
+    refused("forbidden", ask, operation="chain.append", thought_type="Plan", content="x")
+    refused("forbidden", ask, operation="chain.upsert_agent", agent_id="planner", status="active")
+    assert memory.chain_head(chain_key=key).thought_count == 4

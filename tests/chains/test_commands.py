@@ -54,3 +54,7 @@ def test_each_command_prints_a_text_of_its_own(
     assert "Ada" in said("agents", "--chain-key", "a")
     assert "active" in said("agent-registry", "--chain-key", "a")
     assert "Aliases:" in said("agent", "ada", "--chain-key", "a")
+    key = ("add-agent-key", "ada", "--chain-key", "a", "--key-id", "k", "--algorithm", "ed25519")
+    assert "ed25519" in said(*key, "--public-key-bytes", str(list(range(32))))
+    said("append", "b", *more[:4], "--refs", "0,1")
+    assert "Refers to:   #0, #1" in said("thought", "--chain-key", "a", "--thought-index", "2")

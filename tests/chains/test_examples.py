@@ -37,6 +37,15 @@ VERSION = {
     "version_id", "uploaded_at", "uploaded_by_agent_id", "uploaded_by_agent_name", "uploaded_by_agent_owner",
     "source_format", "content_hash", "schema_version",
 }  # fmt: skip
+CURSOR = {"id", "index", "hash"}
+MANIFEST = {"supported_formats", "searchable_fields"}
+KEY = {"key_id", "algorithm", "public_key_bytes", "added_at", "revoked_at"}
+HOLDS: dict[str, set[str]] = {
+    "thought": THOUGHT, "thoughts": THOUGHT, "latest_thought": THOUGHT, "chains": CHAIN, "agent": AGENT,
+    "public_keys": KEY, "skill": SKILL, "skills": SKILL, "versions": VERSION, "manifest": MANIFEST, "anchor": CURSOR,
+    "next_cursor": CURSOR, "previous_cursor": CURSOR,
+}  # fmt: skip
+"""What the page lists of each object of an answer, by the field that has it."""
 SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 BRAIN = {"chain_key": "borganism-brain"}
 AGENT_42 = {**BRAIN, "agent_id": "agent-42"}
@@ -46,6 +55,18 @@ AGENT_42 = {**BRAIN, "agent_id": "agent-42"}
 def daemon() -> Iterator[Daemon]:
     with Daemon(profile="profile-linux-device-standalone-memory") as running:
         yield running
+
+
+def check_fields(tool: str, answer: dict[str, Any]) -> None:
+    """Every field that the page lists is there, in the objects of an answer too."""
+    assert set((ANSWERS | SKILL_ANSWERS)[tool].split()) <= set(answer), tool
+    holds = {**HOLDS, "agents": AGENT if tool == "list_agent_registry" else {"agent_id", "agent_name", "agent_owner"}}
+    left = [answer]
+    while left:
+        for name, value in left.pop().items():
+            objects = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+            assert all(holds.get(name, set()) <= set(each) for each in objects), (tool, name)
+            left += objects
 
 
 class Tools:
@@ -60,7 +81,7 @@ class Tools:
         result = await self.session.call_tool(f"mentisdb_{name}", arguments)
         assert not result.is_error, (name, result.content)
         answer = result.structured_content
-        assert set((ANSWERS | SKILL_ANSWERS)[name].split()) <= set(answer), name
+        check_fields(name, answer)
         self.told[name] = answer
         return answer
 

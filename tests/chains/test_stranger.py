@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from beetle.__main__ import main
+from beetle.contracts.codec import to_plain
 from beetle.mcp.tools import Tools
 from tests.forked import Daemon
 from tests.mcp.test_official_client import Session, drive
@@ -114,9 +117,13 @@ def test_the_toolset_of_chains_is_that_of_chains() -> None:
     assert not {"memory_recall", "chain_export", "mentisdb_export"} & set(names)
 
 
-def verified(export: str) -> dict[str, Any]:
-    done = subprocess.run(["node", str(VERIFIER)], input=export, capture_output=True, text=True, timeout=60, check=True)
+def node(script: str | Path, *words: str, given: bytes) -> dict[str, Any]:
+    done = subprocess.run(["node", str(script), *words], input=given, capture_output=True, timeout=60, check=True)
     return json.loads(done.stdout)
+
+
+def verified(export: str, *agents: str) -> dict[str, Any]:
+    return node(VERIFIER, *agents, given=export.encode())
 
 
 def exported(daemon: Daemon, capsys: pytest.CaptureFixture[str], key: str) -> str:
@@ -134,7 +141,13 @@ def exported(daemon: Daemon, capsys: pytest.CaptureFixture[str], key: str) -> st
         more = ["--cursor", found["next_cursor"]]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is the other language")
+NEEDS_NODE = pytest.mark.skipif(shutil.which("node") is None, reason="node is the other language")
+SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+PUBLIC = list(SIGNER.public_key().public_bytes_raw())
+ADA = {"chain_key": "signed", "agent_id": "ada"}
+
+
+@NEEDS_NODE
 def test_a_stranger_verifies_an_export_also_after_a_thought_was_erased(
     daemon: Daemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,17 +160,75 @@ def test_a_stranger_verifies_an_export_also_after_a_thought_was_erased(
                  "relations": [{"kind": "supports", "index": 0, "valid_at": "2026-01-01T00:00:00Z"}] * min(1, number)},
             )  # fmt: skip
         export = exported(daemon, capsys, "told")
-        assert verified(export) == {"thoughts": 4, "gone": [], "problems": []}
+        assert verified(export) == {"thoughts": 4, "gone": [], "signed": [], "problems": []}
         changed = export.replace("plain", "plane")
         assert verified(changed)["problems"] == ["2: content_digest"]
         assert verified(export.replace('"index":3,"timestamp"', '"index":4,"timestamp"'))["problems"]
         done = {"chain_key": "told", "action": "erase", "indexes": [1], "reason": "asked for"}
         assert client.call("chain.lifecycle", done).erasure == "done"
-        assert verified(exported(daemon, capsys, "told")) == {"thoughts": 4, "gone": [1], "problems": []}
+        left = verified(exported(daemon, capsys, "told"))
+        assert left == {"thoughts": 4, "gone": [1], "signed": [], "problems": []}
         capsys.readouterr()
         assert main(["--socket", daemon.socket, "chain", "export", "told"]) == 0
         lines = capsys.readouterr().out.strip().splitlines()
         assert [json.loads(line)["index"] for line in lines] == [0, 1, 2, 3]
+
+
+@NEEDS_NODE
+def test_a_stranger_verifies_signatures_of_thoughts(
+    daemon: Daemon, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Signed by somebody who has read the page alone, and verified by another."""
+    with daemon.client() as client:
+        client.call("chain.append", {**ADA, "thought_type": "Idea", "content": "unsigned", "agent_name": "Ada"})
+        client.call("chain.add_agent_key", {**ADA, "key_id": "k1", "algorithm": "ed25519", "public_key_bytes": PUBLIC})
+        relation = {"kind": "supports", "index": 0, "ref": None, "valid_at": "2026-01-01T00:00:00.000000Z",
+                    "invalid_at": None}  # fmt: skip
+        for content in ("Déjà vu 鳥", "erased later"):
+            said = {"agent_id": "ada", "concepts": ["é"], "confidence": None, "content": content, "importance": 0.1,
+                    "refs": [0], "relations": [relation], "role": "Memory", "schema_version": 1, "session_id": "s",
+                    "tags": ["x", "y"], "thought_type": "Finding"}  # fmt: skip
+            signature = list(SIGNER.sign(rfc8785.dumps(said)))
+            given = {name: value for name, value in said.items() if name != "schema_version" and value is not None}
+            given["relations"] = [{name: value for name, value in relation.items() if value is not None}]
+            client.call("chain.append", {**ADA, **given, "signing_key_id": "k1", "thought_signature": signature})
+        registry = json.dumps(to_plain(client.call("chain.agent_registry", {"chain_key": "signed"})))
+        keys = tmp_path / "agents"
+        keys.write_text(registry)
+        export = exported(daemon, capsys, "signed")
+        assert verified(export, str(keys)) == {"thoughts": 3, "gone": [], "signed": [1, 2], "problems": []}
+        assert verified(export)["problems"] == ["1: thought_signature", "2: thought_signature"]
+        keys.write_text(registry.replace(str(PUBLIC), str([PUBLIC[0] ^ 1, *PUBLIC[1:]])))
+        assert verified(export, str(keys))["signed"] == []
+        keys.write_text(registry)
+        client.call("chain.lifecycle", {"chain_key": "signed", "action": "erase", "indexes": [2], "reason": "r"})
+        client.call("chain.revoke_agent_key", {**ADA, "key_id": "k1"})
+        keys.write_text(json.dumps(to_plain(client.call("chain.agent_registry", {"chain_key": "signed"}))))
+        left = verified(exported(daemon, capsys, "signed"), str(keys))
+        assert left == {"thoughts": 3, "gone": [2], "signed": [1], "problems": []}
+
+
+@NEEDS_NODE
+def test_a_stranger_verifies_an_uploaded_skill(daemon: Daemon) -> None:
+    content = "---\r\nname: Größe\r\ndescription: d\r\n---\r\n# H\n\ntext"
+    with daemon.client() as client:
+        agent = {"chain_key": "uploads", "agent_id": "ada"}
+        client.call("chain.upsert_agent", agent)
+        client.call("chain.add_agent_key", {**agent, "key_id": "k", "algorithm": "ed25519", "public_key_bytes": PUBLIC})
+        signature = list(SIGNER.sign(content.encode()))
+        upload = {**agent, "skill_id": "told", "content": content}
+        client.call("skill_registry.upload", {**upload, "signing_key_id": "k", "skill_signature": signature})
+        # Whatever becomes of the agent's key: the version says by which one it holds.
+        other = {"key_id": "k", "algorithm": "ed25519", "public_key_bytes": [7] * 32}
+        client.call("chain.add_agent_key", {**agent, **other})
+        client.call("skill_registry.upload", {**upload, "content": content + " unsigned"})
+        first, second = to_plain(client.call("skill_registry.versions", {"skill_id": "told"}).versions)
+        asked = {"skill_id": "told", "version_id": first["version_id"], "format": first["source_format"]}
+        read = client.call("skill_registry.read", asked).content.encode()
+    assert (second["skill_signature"], second["public_key_bytes"]) == (None, None)
+    script = ROOT / "tests/registry/verify_skill.js"
+    assert node(script, json.dumps(first), given=read) == {"hash": True, "signature": True}
+    assert node(script, json.dumps(first), given=read + b"\n") == {"hash": False, "signature": False}
 
 
 def test_the_vector_of_the_page_is_what_the_code_makes() -> None:

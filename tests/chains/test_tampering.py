@@ -92,13 +92,15 @@ def fields_of(connection: apsw.Connection, table: str) -> list[Field]:
         found += [
             Field(table, each[1], each[2], where, key, values[each[1]], frozenset(named))
             for each in columns
-            if values[each[1]] not in (None, "", b"")
+            if values[each[1]] not in ("", b"")
         ]
     return found
 
 
 def flipped(value: Any, kind: str, bit: int) -> Any:
-    """The value with one bit of its stored bytes changed."""
+    """The value with one bit of its stored bytes changed; one where there was none."""
+    if value is None:
+        return {"INTEGER": 1, "REAL": 0.5, "TEXT": "x", "BLOB": b"x"}[kind]
     if kind == "INTEGER":
         changed = (value % 2**64) ^ (1 << bit % 64)
         return changed - 2**64 if changed >= 2**63 else changed
@@ -168,6 +170,7 @@ def test_a_byte_of_every_field_of_every_row(store: Store, tmp_path: Path, bit: i
         # To a thought of the same place in a chain that shares nothing.
         ("UPDATE thought_link SET target = (SELECT thought FROM thought t JOIN chain c USING (chain) "
          "WHERE chain_key = 'third' AND position = 0) WHERE thought = 2 AND place = 0", "thoughts:kept/1"),
+        ("UPDATE thought_link SET valid_at = 7 WHERE thought = 2 AND place = 0", "thoughts:kept/1"),
         ("UPDATE thought_link SET place = 9 WHERE thought = 2 AND place = 2", "thoughts:kept/1"),
         # Who may see it is what another program wants to change.
         ("DELETE FROM thought_mark WHERE state = 'masked'", "seals"),

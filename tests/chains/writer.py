@@ -17,12 +17,13 @@ KEY = "shared"
 
 
 def main(socket: str, name: str, count: int) -> None:
-    client = Client(socket)
+    client: Client | None = None
     for number in range(count):
         said = {"chain_key": KEY, "thought_type": "Plan", "agent_id": name, "content": f"{name} {number}"}
         while True:
             begun = time.perf_counter()
             try:
+                client = client or Client(socket)
                 thought = client.call("chain.append", said, idempotency_key=f"{name}-{number}").thought
                 break
             except BeetleError as error:
@@ -30,7 +31,7 @@ def main(socket: str, name: str, count: int) -> None:
                     raise
                 print(json.dumps({"lost": name}), flush=True)
                 sys.stdin.readline()
-                client = Client(socket)
+                client = None
         took = 1000 * (time.perf_counter() - begun)
         print(json.dumps({"id": thought.id, "index": thought.index, "said": said["content"], "ms": took}), flush=True)
 

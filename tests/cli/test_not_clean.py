@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +20,14 @@ def test_a_check_tells_clean_from_not_clean_by_its_exit_code(beetle: CommandLine
     with sqlite3.connect(beetle.store) as connection:
         connection.execute("UPDATE body SET content = 'The key is elsewhere.'")
     assert beetle.here(*words).code == 9
+
+
+def test_a_snapshot_that_is_not_valid_has_another_exit_code_than_a_valid_one(beetle: CommandLine) -> None:
+    assert beetle.here("transcript", "commit", "--conversation", "c1", "--text", "The key is under the pot.").code == 0
+    made = beetle.here("snapshot", "create", "--json").json["snapshot"]["snapshot_id"]
+    assert beetle.here("snapshot", "verify", made).code == 0
+    (kept,) = (each for each in Path(f"{beetle.store}.snapshots").iterdir() if each.stat().st_size > 4096)
+    content = bytearray(kept.read_bytes())
+    content[len(content) // 2] ^= 1
+    kept.write_bytes(content)
+    assert beetle.here("snapshot", "verify", made).code == 9

@@ -8,19 +8,24 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from beetle.client import Client
+from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.areas.recovery import plan
 from beetle.sdk import MemoryRuntime
+from tests.cli.conftest import CommandLine
 from tests.running import ROOT
-from tests.transports.serving import Served, until, writer_held
+from tests.store.conftest import turn
+from tests.transports.serving import PATIENCE_S, HeldErasure, Served, until, writer_held
 
 PLAN = plan()
 FIRST = f"memory recover: {PLAN[0].replace('_', ' ')}, step 1 of {len(PLAN)}"
@@ -133,6 +138,64 @@ def test_what_is_called_off_says_that_the_daemon_ends_what_it_writes(served: Ser
 
         until(lambda: "recovered" in logged(), "the end of the recovery")
         assert client.verify_store().clean
+
+
+ERASURES = {
+    "forget": ("forget", "--conversation", "c", "--yes"),
+    "delete_raw": ("transcript", "lifecycle", "c", "--action", "delete_raw", "--before", "2099-01-01T00:00:00Z",
+                   "--reason", "asked"),
+}  # fmt: skip
+SAID = [f"pelican{number}" for number in range(8)]
+
+
+def half_is_gone(asked: OperationMethods) -> None:
+    """Of what was said, the two slices that were begun are erased, whole, and the rest is as it was."""
+    event = asked.read_event_log(newest_first=True, limit=1).rows[0]
+    assert (event.event, event.subject["turns"]) == ("erasure_called_off", 4)
+    assert [bool(asked.recall(query=word).hits) for word in SAID] == [False] * 4 + [True] * 4
+    assert asked.verify_store().clean
+
+
+@pytest.mark.parametrize("words", ERASURES.values(), ids=ERASURES)
+def test_an_interrupt_calls_off_an_erasure_of_the_daemon_between_two_slices(
+    served: Served, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Client(served.path) as client:
+        client.commit_transcript(conversation={"conversation_id": "c"}, turns=list(map(turn, SAID, SAID)))
+        held = HeldErasure(monkeypatch)
+        watched = Watched("--socket", served.path, *words)
+        assert held.begun.wait(PATIENCE_S)
+        watched.process.send_signal(signal.SIGINT)
+        code, left = watched.ends()
+        assert code == 130 and "called off; the daemon at" in left
+        held.free.set()
+        until(lambda: served.server.connections == 1, "the end of its connection")
+        half_is_gone(client)
+
+
+@pytest.mark.parametrize("words", ERASURES.values(), ids=ERASURES)
+def test_an_interrupt_calls_off_an_erasure_in_this_process_between_two_slices(
+    beetle: CommandLine, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryRuntime.open(beetle.store, profile="standalone") as memory:
+        memory.commit_transcript(conversation={"conversation_id": "c"}, turns=list(map(turn, SAID, SAID)))
+    held = HeldErasure(monkeypatch)
+
+    def interrupt() -> None:
+        assert held.begun.wait(PATIENCE_S)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        held.free.set()
+
+    with ThreadPoolExecutor(1) as person:
+        pressed = person.submit(interrupt)
+        told = beetle.here(*words)
+        pressed.result()
+    assert told.code == 130 and "Erased" not in told.out
+    assert told.err == "beetle: called off; before all was erased: 4 of 8 were, and stay erased\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with MemoryRuntime.open(beetle.store, profile="standalone") as memory:
+        assert not memory.open_report.findings
+        half_is_gone(memory)
 
 
 def test_an_import_that_is_called_off_while_it_is_sent_leaves_nothing(served: Served, folder: Path) -> None:

@@ -33,11 +33,21 @@ def test_a_case_and_the_row_of_its_operation_agree(case: Case) -> None:
     assert not case.changes or row.effect in ("write", "admin")
 
 
+EACH = 5
+"""Of so many operations, one is asked of the one file's own process, whose start is most of the work; all are in the
+slow suite."""
+
+
 def asked_at() -> list[Any]:
     return [
-        pytest.param(door, case, id=f"{door}-{case.op}")
+        pytest.param(
+            door,
+            case,
+            id=f"{door}-{case.op}",
+            marks=[pytest.mark.slow] * (door == "one_file_cli" and number % EACH > 0),
+        )
         for door in ALL_DOORS
-        for case in ONE_ANSWER
+        for number, case in enumerate(ONE_ANSWER)
         if door == "in_process" or case.op != ENDS
     ]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from msgspec import Struct, UnsetType
 from msgspec.structs import fields as struct_fields
 
 from beetle.cli.commands import COMMANDS
+from beetle.contracts.async_methods import AsyncOperationMethods
 from beetle.contracts.capabilities import CAPABILITY_NAMES
 from beetle.contracts.codec import decode_request, pack, to_plain
 from beetle.contracts.common import Report
@@ -21,7 +23,7 @@ from beetle.contracts.fields import Request
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import BY_NAME, OPERATIONS, Operation
 from beetle.contracts.store import StoreOpenReport
-from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.areas.table import HANDLERS, Handlers
 from beetle.runtime.pipeline.views import field_rules
 from beetle.sdk import MemoryRuntime
 from tests.cases import CASES, Case, Prepared
@@ -102,6 +104,19 @@ def test_the_methods_are_the_rows_and_nothing_else() -> None:
     assert methods <= public_methods(MemoryRuntime)
 
 
+@pytest.mark.parametrize("kind", [OperationMethods, AsyncOperationMethods])
+def test_the_docstring_of_a_method_names_every_field_of_its_request(kind: type) -> None:
+    for row in OPERATIONS:
+        if row.method in NO_METHOD:
+            continue
+        told = inspect.getdoc(getattr(kind, row.method)) or ""
+        arguments = told.partition("\nArgs:\n")[2].partition("\n\n")[0]
+        named = re.findall(r"^    (\w+)(?: \(`\w+`\))?: .", arguments, re.MULTILINE)
+        fields = {name for each in row.kinds for name in each.__struct_encode_fields__}
+        tags = {each.__struct_config__.tag_field for each in row.kinds if each.__struct_config__.tag is not None}
+        assert set(named) == fields | tags, row.name
+
+
 @pytest.mark.parametrize("row", [each for each in ROWS if each.id not in NO_METHOD])
 def test_a_method_takes_its_row_s_request_and_answers_its_report(row: Operation) -> None:
     method = getattr(MemoryRuntime, row.method)
@@ -150,6 +165,10 @@ def test_a_command_stands_in_its_group(row: Operation) -> None:
 
 def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
     assert sorted([*HANDLERS, "batch", "subscribe", "unsubscribe"]) == sorted(BY_NAME)
+    fresh = Handlers()
+    assert all(fresh[name] is HANDLERS[name] for name in reversed(list(HANDLERS)))
+    with pytest.raises(KeyError):
+        fresh["memory.nothing"]
 
 
 WAYS = {"read": {"read", "plain"}, "write": {"write", "staged"}, "admin": {"write", "plain"}}

@@ -212,7 +212,7 @@ def test_at_its_ceiling_a_store_takes_deletions_and_then_writes_again(path: str,
 
 
 def test_one_write_larger_than_the_room_left_is_refused_whole(path: str) -> None:
-    with open_runtime(path, store_bytes=600_000) as memory:
+    with open_runtime(path, store_bytes=800_000) as memory:
         commit(memory, turn("f1", "word1 here"))
         with pytest.raises(StoreBudgetExceeded):
             commit(memory, *(turn(f"big{number}", FILLER * 20) for number in range(20)))

@@ -147,7 +147,7 @@ def sweep(folder: Path, backend: str, kind: str, every: int, first: int) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_at_some_io_points_loses_nothing(tmp_path: Path, backend: str, kind: str) -> None:
     # A prime stride with another start for each kind: together they meet points of every phase.
-    sweep(tmp_path, backend, kind, every=71, first=1 + 7 * KINDS.index(kind))
+    sweep(tmp_path, backend, kind, every=149, first=1 + 16 * KINDS.index(kind))
 
 
 @pytest.mark.slow

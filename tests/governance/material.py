@@ -11,7 +11,7 @@ from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from tests.building import CONVERSATION, candidate, candidates, message, skill, talk, turn, write
-from tests.cases import WORD
+from tests.cases import SAID_DAY, WORD
 from tests.conformance.doors import PROFILE, InProcess, Plain, embedded_caller
 from tests.sdk.skill_folders import write_skill
 
@@ -92,6 +92,7 @@ class Store:
         self._learn()
         self._keep()
         self._think()
+        self.grips = self._index()
         steps = {"live": (), "masked": ("mask",), "unmasked": ("mask", "unmask"), "deleted": ("delete_raw",)}[stage]
         for action in steps:
             self.ask("transcript.lifecycle", self.step(action))
@@ -189,6 +190,14 @@ class Store:
         for action, index in (("mask", 1), ("erase", 2)):
             step = {"chain_key": "told", "action": action, "indexes": [index], "reason": "because"}
             self.ask("chain.lifecycle", step)
+
+    def _index(self) -> tuple[str, ...]:
+        """Have the table of contents built; what its bullets rest on."""
+        self.ask("admin.rebuild_toc", {})
+        day = self.ask("toc.node", {"node_id": SAID_DAY})["node"]
+        found = tuple(grip_id for bullet in day["bullets"] for grip_id in bullet["grip_ids"])
+        assert found
+        return found
 
     def judge(
         self, target: str, privacy: str, content: str, authority: str = "user_asserted", topic: str = ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
@@ -33,6 +36,11 @@ OWNER = Caller(
     transport="in_process",
 )
 """Who opened the store, bound to no owner and no agent, so that it can name any."""
+
+
+YEAR_MS = 31_556_952_000
+NOW_MS = 2 * 10**12
+"""After everything that is captured here: in 2033."""
 
 
 class Listed(NamedTuple):
@@ -88,6 +96,13 @@ LISTS: dict[str, Listed] = {
         {"what": "candidates", "view": "host_ui"},
         {"what": "all", "reason": "needs_assertion", "view": "raw_owner"},
     ),
+    "host_key.list": Listed("host_keys", {}, {"host_kind": "any-host", "include_revoked": False}),
+    "event.range": Listed(
+        "events",
+        {"from_timestamp_ms": 0, "to_timestamp_ms": NOW_MS},
+        {"from_timestamp_ms": 1, "to_timestamp_ms": NOW_MS + 1},
+    ),
+    "toc.root": Listed("nodes", {}, {}),
     "private.list": Listed("items", {}, {"plane": "private_garden"}),
     "transcript.replay": Listed(
         "turns",
@@ -183,6 +198,13 @@ def _fill(memory: MemoryRuntime) -> None:
             )
         for _ in range(AT_LEAST):
             memory.upload_skill(agent_id="agent-main", content=f"---\n{head}\n---\ndo it\n")
+    for each in range(AT_LEAST):
+        key = Ed25519PrivateKey.from_private_bytes(bytes([each]) * 32).public_key().public_bytes_raw()
+        memory.enroll_host_key(host_pubkey_b64=b64encode(key).decode(), label=f"host {each}", host_kind="any-host")
+        at = 10**12 + each * YEAR_MS
+        event = {"event_id": f"event-{each}", "session_id": "s", "timestamp_ms": at, "event_type": "user_message"}
+        memory.ingest_event(event={**event, "text": f"the year {each}"})
+    memory.rebuild_toc()
     candidates = [
         {"candidate_id": f"{target}-{each}", "authority": "user_asserted", "target": target, "privacy": privacy,
          "content": f"fact {each}", "topic": f"topic {each}"}

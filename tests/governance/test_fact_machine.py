@@ -282,10 +282,10 @@ def run_machine(examples: int, steps: int, derandomize: bool = True) -> None:
 
 
 def test_any_chain_of_changes_shows_what_counts_and_nothing_else() -> None:
-    run_machine(examples=20, steps=20)
+    run_machine(examples=8, steps=20)
 
 
 @pytest.mark.slow
 def test_long_chains_of_changes_show_what_counts_and_nothing_else() -> None:
-    # Ten times the steps of the quick test: a run of 50 costs about 1 s.
+    # Many times the steps of the quick test: a run of 50 costs about 1 s.
     run_machine(examples=80, steps=50, derandomize=False)

@@ -221,9 +221,12 @@ def test_it_can_be_called_off_between_slices(path: str, how: str, count: int, mo
 
         monkeypatch.setattr("beetle.runtime.pipeline.invocation.Invocation.must_end", property(lambda self: ended))
         operation = "memory.forget" if how == "forget" else "transcript.lifecycle"
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(DeadlineExceeded) as ended_early:
             memory.call(operation, args, on_progress=told)
+        assert "stay erased" in ended_early.value.message and "is there still" in ended_early.value.hint
         monkeypatch.undo()
+        event = memory.read_event_log(newest_first=True, limit=1).rows[0]
+        assert event.event == "erasure_called_off" and 0 < event.subject["turns"] < count
         wait_for_erasures(memory)
         seen = memory.replay_transcript(conversation=WHERE, view="host_ui", limit=count)
         left = [m.content for t in seen.turns for m in t.messages]

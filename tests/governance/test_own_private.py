@@ -57,7 +57,10 @@ def test_an_operator_sees_changes_and_deletes_the_private_facts_that_it_wrote_an
     with pytest.raises(NotFound):
         operator.get_long_term(ref=theirs)
     assert listed(operator, view="export") == [] and recalled(operator, "mara fears") == {}
+    tried = mutate(operator, "forget_by_query", query="zebra", dry_run=True)
+    assert (tried.affected, tried.hidden) == (0, 1), "it is told that there is one, whatever that says"
     report = forget(operator, "fears")
+    assert report.hidden == 1
     assert (report.affected, report.refs) == (1, (outcome.ref,))
     assert operator.get_long_term(ref=outcome.ref).record.state == "deleted"
     assert listed(memory, **OWNER) == [theirs]

@@ -21,7 +21,7 @@ import pytest
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.operations import OPERATIONS
 from tests.building import CONVERSATION, candidate, candidates, message, talk, turn
-from tests.cases import CASES, WORD
+from tests.cases import CASES, SAID_DAY, WORD
 from tests.conformance.doors import InProcess, Plain
 from tests.governance import exports as exported
 from tests.governance.material import ALL, ASKERS, KINDS, OWNER, REGISTRY, STAGES, UPLOAD, VIEWS, Asker, Store, canary
@@ -33,7 +33,7 @@ WORDLESS = (
     "event_log", "idempotency", "meta", "candidate", "fact", "fact_revision", "policy", "private_item", "space_key",
     "tool_observation", "derived_ref", "pending_erasure", "remembered_conversation", "device", "transport",
     "tool_registry",
-    "job", "maintained",
+    "job", "maintained", "toc_outbox", "toc_node", "grip",
 )  # fmt: skip
 """Tables that hold ids, kinds, counts and keyed digests alone."""
 STREAMS = {"subscribe", "unsubscribe"}
@@ -109,6 +109,8 @@ def recalled(stage: str, view: str, own: bool) -> set[str]:
 # What is asked, and what it may show.
 
 
+PERIODS = ("toc:year:2024", "toc:month:2024-05", "toc:week:2024-W18", SAID_DAY)
+"""Nodes above what is said."""
 HOUR = {"from_timestamp_ms": 1714557600000, "to_timestamp_ms": 1714561199999}
 """In which what is said was said."""
 
@@ -136,6 +138,7 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from private_cells(store, asker)
     yield from host_cells(asker)
     yield from chain_cells(asker)
+    yield from contents_cells(store, asker)
     yield from written_cells()
     yield from case_cells(asker)
 
@@ -257,6 +260,9 @@ def model_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     stage, own = store.stage, asker.own_agent
     modelled = recalled(stage, "model_context" if "model_context" in asker.caller.views else asker.view, own)
     yield Cell("memory.recall", {"query": QUERY, "limit": 50}, modelled)
+    yield Cell("memory.recall", {"query": QUERY, "limit": 50, "path": "toc"}, modelled)
+    then = {"query": "What were we talking about last week?", "asked_at": "2024-05-08T12:00:00Z"}
+    yield Cell("memory.recall", then, modelled & {canary("said shared")}, frozenset(modelled))
     for name in ALL:  # one by one: nothing is found by the words of what may not be seen
         yield Cell("memory.recall", {"query": name, "limit": 50}, modelled & {name}, frozenset(modelled))
     block = {"user_query": QUERY, "system_max_len": 16_000, "recent_messages_limit": 100, "conversation": CONVERSATION}
@@ -312,6 +318,38 @@ def chain_cells(asker: Asker) -> Iterator[Cell]:
     yield Cell("chain.append_retrospective", bad, None)
 
 
+def contents_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    """Titles, bullets and keywords are of shared, live messages; the events behind a bullet are as in any page.
+
+    Each is asked as the table of contents was before the stage, and once it was built anew.
+    """
+    yield from _node_cells(store, asker)
+    if asker.caller.is_operator:
+        yield Cell("admin.rebuild_toc", {}, set())
+        yield from _node_cells(store, asker)
+
+
+def _node_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    stage, view, own = store.stage, asker.view, asker.own_agent
+    said = {canary("said shared")} & turns_show(stage, view, own)
+    yield Cell("toc.root", {}, said)
+    for level in PERIODS:
+        yield Cell("toc.node", {"node_id": level}, said)
+        yield Cell("toc.browse", {"parent_id": level}, said)
+    searches = view != "operator_audit"
+    yield Cell("toc.search_children", {"query": QUERY}, said if searches else None)
+    for name in KINDS:  # one by one: nothing is found by the words of what may not be seen
+        found = said & {canary(f"said {name}")} if searches else None
+        yield Cell("toc.search_node", {"node_id": SAID_DAY, "query": canary(f"said {name}")}, found)
+        # A neighbour of what is seen is found beside it.
+        near = {"query": canary(f"said {name}"), "parent_id": SAID_DAY}
+        yield Cell("toc.search_children", near, found, frozenset(said))
+    labels = {canary(f"label {kind}") for kind in KINDS}
+    around = turns_show(stage, view, own) - labels
+    for grip_id in store.grips:
+        yield Cell("grip.expand", {"grip_id": grip_id, "events_before": 10, "events_after": 10}, around)
+
+
 def _model_view(asker: Asker) -> str:
     return "model_context" if "model_context" in asker.caller.views else asker.view
 
@@ -340,6 +378,8 @@ def written_cells() -> Iterator[Cell]:
 
 
 def words_in(text: str) -> set[str]:
+    """The words that stand in a text, as they were written or in a title's case."""
+    text = text.lower()
     return {each for each in ALL if each in text}
 
 

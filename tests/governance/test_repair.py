@@ -14,6 +14,7 @@ from beetle import MemoryRuntime
 from beetle.contracts.codec import replace
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest, Problem
+from beetle.runtime.areas.checks import BY_NAME
 from beetle.runtime.areas.evidence import repair as transcript_repair
 from beetle.runtime.areas.evidence.damage import KINDS
 from beetle.runtime.pipeline.invocation import Call
@@ -306,6 +307,9 @@ def test_damage_is_reported_by_its_ids_and_mended_where_nothing_is_lost(path: st
         report = memory.repair_transcript()
         assert told(memory) == set(damage.issues)
         assert report.clean is False
+        verified = memory.verify_store()
+        assert not verified.clean, "what a repair finds, verify finds"
+        assert {each.check for each in verified.findings} <= set(BY_NAME)
         assert {each.kind for each in report.issues} == {KINDS.get(p, "corrupt_record") for p, _, _ in damage.issues}
         assert sum(report.counts.values()) == len(report.issues) == len(damage.issues)
         assert report.repairable == len(damage.mended)

@@ -102,6 +102,28 @@ def reasoned(text: str) -> tuple[str, Plain]:
     return "evolve.propose", {"proposals": [{"kind": "skill_disable", "target": "lamp", "rationale": text}]}
 
 
+def decided(text: str) -> tuple[str, Plain]:
+    ids = [REFS["waiting"]]
+    return "governance.decide", {"ids": ids, "decision": "reject", "reason": text, "dry_run": True}
+
+
+def thought(field: str) -> Door:
+    """A field of a thought that is appended; the others say nothing."""
+
+    def door(text: str) -> tuple[str, Plain]:
+        said = [text] if field in ("tags", "concepts") else text
+        return "chain.append", {"chain_key": "c", "thought_type": "Plan", "content": "x", "agent_id": "a", field: said}
+
+    return door
+
+
+def of_agent(operation: str, field: str) -> Door:
+    def door(text: str) -> tuple[str, Plain]:
+        return operation, {"chain_key": "c", "agent_id": "a", field: text}
+
+    return door
+
+
 DOORS: dict[str, Door] = {
     "candidate": candidates(),
     "operator's candidate": candidates(authority="operator"),
@@ -116,6 +138,16 @@ DOORS: dict[str, Door] = {
     "proposal's reason": reasoned,
     "tool feedback": observed,
     "tool registry": registry,
+    "decision's reason": decided,
+    **{f"thought's {field}": thought(field) for field in ("content", "tags", "concepts", "agent_name", "agent_owner")},
+    "retrospective": of_agent("chain.append_retrospective", "content"),
+    "first thought": of_agent("chain.bootstrap", "content"),
+    **{
+        f"agent's {field}": of_agent("chain.upsert_agent", field)
+        for field in ("display_name", "agent_owner", "description")
+    },
+    "agent's new description": of_agent("chain.set_agent_description", "description"),
+    "agent's alias": of_agent("chain.add_agent_alias", "alias"),
 }
 
 
@@ -124,16 +156,25 @@ def place() -> Iterator[JudgedStore]:
     made = JudgedStore()
     (fact,) = made.judge(candidate("f", "The pump hums.", "operator", topic="pump"))
     REFS["fact"] = fact["ref"]
+    made.judge(candidate("w", "The pump may be loud.", "assistant_claimed", topic="noise"))
+    REFS["waiting"] = made.call("governance.list", {"what": "candidates"})["candidates"][0]["waiting_id"]
+    made.call("chain.append", {"chain_key": "c", "thought_type": "Plan", "content": "x", "agent_id": "a"})
     lamp = {"name": "lamp", "topic": "t", "title": "t", "summary": "s", "content": "Turn it on."}
     made.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [lamp]})
     yield made
     made.close()
 
 
+NAMES = ("thought's agent_name", "thought's agent_owner", "agent's display_name", "agent's agent_owner")
+"""Doors that take one line."""
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_every_secret_is_refused_at_the_door_and_nothing_is_written(place: JudgedStore, door: str) -> None:
     before = place.events()
     for name, text in SAID.items():
+        if door in NAMES and "\n" in text:
+            continue
         operation, args = DOORS[door](text)
         error = place.refused("privacy_denied", operation, args)
         assert error.details["found"] == "secret" and str(error.details["path"]).startswith("$.args."), name

@@ -122,11 +122,12 @@ def agents(*found: dict[str, Any]) -> bytes:
 
 
 def patch(before: str, after: str) -> str:
-    """As a unified diff marks the end of a text without a newline."""
+    """As MentisDB writes it: it marks the end of a text without a newline, and an empty line has no blank."""
     made = ["--- original\n", "+++ modified\n"]
     found = difflib.unified_diff(_lines(before), _lines(after), "original", "modified", n=3)
     for each in list(found)[2:]:
-        made += [each] if each.endswith("\n") else [f"{each}\n", "\\ No newline at end of file\n"]
+        line = "\n" if each == " \n" else each
+        made += [line] if line.endswith("\n") else [f"{line}\n", "\\ No newline at end of file\n"]
     return "".join(made)
 
 

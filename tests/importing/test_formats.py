@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.importing.items import FORMATS
+from beetle.importing.formats import READERS
+from beetle.importing.items import FORMATS, Format
 
 SAMPLES = Path(__file__).parent / "samples"
 EARLY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +37,8 @@ CASES = (
     }),
     Sample("openai.json", "openai", {"openai/openai": [
         "system: Answer shortly.", "user: How warm is it in Porto?", 'tool: weather({"city": "Porto"})',
-        "tool: 21 degrees", "assistant: 21 degrees in Porto.",
+        "tool: 21 degrees", "assistant: 21 degrees in Porto.", "tool: clock({})", "tool: nine", "tool: shell(ls)",
+        "assistant: That I do not run.", "assistant: Nor that.",
     ]}, {"image_url": 1}),
     Sample("openai_lines.jsonl", "openai", {
         "openai/openai_lines:1": ["user: Name a tea.", "assistant: Oolong."],
@@ -62,8 +66,9 @@ CASES = (
         "tool: 200 g of sugar",
     ]}, {"thought": 1, "info": 1}),
     Sample("gemini_lines.jsonl", "gemini", {
-        "gemini/g-2": ["user: Name a tea.", "assistant: Oolong.", "tool: tea({})", "tool: oolong"],
-    }, {"record without a type": 1, "rewind": 1}),
+        "gemini/g-2": ["user: Name a tea.", "assistant: Oolong.", "tool: tea({})", "tool: oolong",
+                       "user: And another?", "assistant: Sencha."],
+    }, {"host message": 1, "update of the session": 2, "rewind": 1}),
     Sample("gemini_checkpoint.json", "gemini", {"gemini/gemini_checkpoint": [
         "user: Name a tea.", 'tool: tea({"sort": "green"})', "tool: sencha", "assistant: Sencha.",
     ]}, {"thought": 1}),
@@ -115,6 +120,12 @@ def said(memory: MemoryRuntime) -> dict[str, list[str]]:
 def test_there_is_a_sample_of_every_format() -> None:
     """A data folder of MentisDB is no conversation: test_mentisdb.py makes them."""
     assert {each.format for each in CASES} == set(FORMATS) - {"mentisdb"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_reader_says_which_document_or_version_its_format_is_from(form: Format) -> None:
+    page = sys.modules[READERS[form].__module__].__doc__ or ""
+    assert re.search(r"\n\n(From |The service publishes no|The host documents )", page), form
 
 
 def test_a_sample_is_told_from_its_content_and_taken_in_once(case: Sample, memory: MemoryRuntime) -> None:

@@ -258,3 +258,31 @@ def test_it_is_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert line in shown
     assert main(["--store", store, "import", str(at), "--format", "mentisdb", "--dry-run"]) == 0
     assert "this was a dry run" in capsys.readouterr().out
+
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@pytest.mark.parametrize(("line", "keys"), [("0.5", ("notes", "project_alpha"))])
+def test_a_folder_that_mentisdb_itself_wrote(memory: MemoryRuntime, line: str, keys: tuple[str, ...]) -> None:
+    """Of each chain a thought with all fields, one signed, one with relations, an empty one, steps; agents; skills."""
+    report = memory.import_(SAMPLES / f"mentisdb-{line}")
+    assert [each.reason for each in report.problems] == []
+    assert (report.total("thoughts"), report.total("agents"), report.total("skill_versions")) == (14, 4, 3)
+    assert memory.list_chains().chain_keys == keys
+    for key in keys:
+        first, second, third, fourth, *steps = thoughts_of(memory, key)
+        assert (first.content, first.concepts, first.confidence) == (
+            "Ship in April.\nNot \u201cMay\u201d \U0001f426", ("release",), pytest.approx(0.6),
+        )  # fmt: skip
+        assert (second.role, second.refs, second.agent_id) == ("Retrospective", (0,), "nova")
+        assert [(each.kind, each.index) for each in third.relations[1:]] == [("caused_by", 0)]
+        assert (fourth.content, fourth.refs, len(steps)) == ("", (2, 0), 3)
+        astro, nova = memory.list_chain_agent_registry(chain_key=key).agents
+        assert (astro.display_name, astro.aliases, nova.status) == ("Astro the Second", ("Astro", "Star"), "revoked")
+        assert astro.public_keys[0].revoked_at is not None
+    versions = memory.list_skill_versions(skill_id="backup").versions
+    texts = [memory.read_uploaded_skill(skill_id="backup", version_id=each.version_id) for each in versions]
+    assert [each.content.count("\n") for each in texts] == [8, 12, 13]
+    assert texts[-1].status == "deprecated"
+    assert memory.import_(SAMPLES / f"mentisdb-{line}").total("committed") == 0

@@ -9,6 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,9 +22,15 @@ LATEST = "2025-11-25"
 class Host:
     """One session. What the server sends is sorted: answers by id, notifications in their order."""
 
-    def __init__(self, *words: str, revision: str | None = LATEST, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *words: str,
+        revision: str | None = LATEST,
+        env: dict[str, str] | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "beetle"),
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "beetle", *words],
+            [*program, *words],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.pipeline.handlers import Read
 from tests.forked import Daemon
 from tests.mcp.conftest import KITCHEN, PROFILE
 from tests.mcp.host import ROOT, Host, text_of
+from tests.transports.serving import PATIENCE_S, Served, until
 from tests.transports.standin import Far, Scripted, serve_well
+from tests.transports.test_gone import Readings
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short path, for a socket."""
+    with tempfile.TemporaryDirectory(prefix="bm-") as made:
+        yield Path(made)
 
 
 @pytest.fixture
@@ -145,21 +155,24 @@ def test_progress_is_not_followed_for_who_gave_no_token(tmp_path: Path) -> None:
         assert host.notes.empty()
 
 
-def test_a_cancelled_call_gets_no_answer_and_its_work_ends(own: Daemon) -> None:
-    """The daemon is stopped meanwhile, so that the call cannot have been answered before it is cancelled."""
-    with Host("--socket", own.socket, "mcp", "--toolset", "all") as host:
+def test_a_cancelled_call_gets_no_answer_and_its_work_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read without an end, which nothing but the cancellation can stop."""
+    readings = Readings()
+    monkeypatch.setitem(HANDLERS, "memory.inspect", Read(readings.endless))
+    with (
+        Served(folder, default_deadline_ms=3_600_000) as served,
+        Host("--socket", served.path, "mcp", "--toolset", "all") as host,
+    ):
         host.ask("logging/setLevel", {"level": "debug"})
-        assert "flower pot" in recall(host)
-        os.kill(own.pid, signal.SIGSTOP)
-        try:
-            asked = host.begin("tools/call", {"name": "store_verify", "arguments": {}})
-            host.note("notifications/cancelled", {"requestId": asked, "reason": "not wanted"})
-            while "was cancelled" not in host.notes.get(timeout=60)["params"]["data"]:
-                pass
-            assert host.ask("ping")["result"] == {}, "the session goes on"
-        finally:
-            os.kill(own.pid, signal.SIGCONT)
-        assert "flower pot" in recall(host)
+        asked = host.begin("tools/call", {"name": "memory_inspect", "arguments": {}})
+        assert readings.begun.acquire(timeout=PATIENCE_S)
+        assert readings.ended == []
+        host.note("notifications/cancelled", {"requestId": asked, "reason": "not wanted"})
+        while "was cancelled" not in host.notes.get(timeout=60)["params"]["data"]:
+            pass
+        assert host.ask("ping")["result"] == {}, "the session goes on"
+        until(lambda: len(readings.ended) == 1, "the end of the daemon's read")
+        assert "holds nothing" in recall(host)
         assert not any(json.loads(each).get("id") == asked for each in host.lines)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from beetle import __version__
 from tests.built import ONE_FILE, TREE, need_build
+from tests.mcp.host import Host, text_of
 from tests.running import ROOT, Daemon, rss_mib
 from tests.transports.test_kill import kill_and_check
 
@@ -121,6 +122,34 @@ def test_its_own_checks_pass_as_many_as_there_must_be(places: Path) -> None:
     assert left(places) == [tree_name()]
 
 
+def test_the_first_step_of_looking_after_a_device(places: Path) -> None:
+    """The page's commands: the system's install without `sudo` and below a root, the user's where this is no root's."""
+    page = (ROOT / "docs/look-after-a-device.md").read_text()
+    lines = page.partition("```sh\n")[2].partition("```")[0].splitlines()
+    system, user, checked = [line.partition("#")[0].split() for line in lines]
+    assert [system[:2], user[0], checked[0]] == [["sudo", f"./{ONE_FILE.name}"], f"./{ONE_FILE.name}", "beetle"]
+    root = places / "system"
+    said = beetle(*system[2:], "--root", str(root))
+    assert said.returncode == 0, said.stdout + said.stderr
+    said = beetle(*user[1:])
+    assert said.returncode == (2 if os.geteuid() == 0 else 0), said.stdout + said.stderr
+    said = subprocess.run(
+        [root / "opt/beetle/current/beetle", *checked[1:]], capture_output=True, text=True, timeout=120
+    )
+    assert "20 of 20 checks passed" in said.stdout and "20 checks" in lines[2], said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("program", [TREE / "beetle", ONE_FILE], ids=["tree", "one file"])
+def test_a_host_starts_it_as_a_server_of_mcp(places: Path, program: Path) -> None:
+    with Host("--store", str(places / "b.db"), "--profile", "compact", "mcp", program=[str(program)]) as host:
+        assert host.told["serverInfo"]["version"] == __version__
+        assert {"memory_recall", "memory_remember"} <= set(host.tools())
+        said = host.call("memory_remember", text="Mara drinks green tea.", said="I drink green tea.", speaker="Mara")
+        assert not said.get("isError"), said
+        assert "green tea" in text_of(host.call("memory_recall", query="tea"))
+        assert host.end() == 0
+
+
 def test_it_speaks_utf_8_without_a_locale(places: Path) -> None:
     store = str(places / "b.db")
     message = {"message_id": "m", "role": "user", "content": "Käfer 甲虫 walk"}
@@ -157,7 +186,7 @@ def test_the_program_holds_its_tree_and_a_child_of_start_does_too(places: Path) 
     assert left(places) == [tree_name()]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_pid_that_was_started_is_the_pid_that_dies_and_many_kills_leave_one_tree(places: Path, kills: int) -> None:
     (places / "store").mkdir()
     daemon = Daemon(profile=PROFILE, folder=str(places / "store"), command=str(ONE_FILE))

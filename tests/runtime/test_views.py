@@ -39,7 +39,7 @@ from beetle.runtime.pipeline.views import (
     without_secrets,
 )
 
-MODEST = settings(deadline=None, max_examples=40)
+MODEST = settings(deadline=None, max_examples=15)
 KINDS = ("shared", "private", "soul", "backend", "operator")
 STATES = ("live", "masked", "deleted")
 VIEWS = ("raw_owner", "model_context", "host_ui", "operator_audit", "export")

@@ -121,6 +121,16 @@ class ModelServer:
 
 
 @contextmanager
+def answering() -> Iterator[ModelServer]:
+    """A model's server of one's own, which answers as it is told."""
+    made = ModelServer()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@contextmanager
 def wire(play: Callable[[socket.socket], None]) -> Iterator[str]:
     """The address of a server that reads a question and then does with the wire what `play` does."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sdk.answering import ModelServer
+from tests.sdk.answering import ModelServer, answering
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     """A model's server of the test's own, which answers as it is told."""
-    running = ModelServer()
-    yield running
-    running.stop()
+    with answering() as running:
+        yield running

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from tests.sdk.continuity_rules import ContinuityRules
+from tests.sdk.contents_rules import ContentsRules
 from tests.sdk.machine import callers, picks
 from tests.sdk.reopened import ON_DISK
 from tests.sdk.transcript_rules import ELSEWHERE
 
 
-class RecoveryRules(ContinuityRules):
+class RecoveryRules(ContentsRules):
     """What changes nothing that is remembered."""
 
     def furnished(self) -> None:
@@ -49,6 +49,8 @@ class RecoveryRules(ContinuityRules):
         used = [("kettle", "s1", "succeeded")]
         self.observe("ann", "owner", "c1", "kitchen", "global", used, 0, "turn")
         self.observe("ann", "agent", "x", "kitchen", "global", used, 1, "turn")
+        self.build("owner", False)
+        self.build_and_mask("ann", "c1", 0)
 
     @rule(who=callers, mode=st.sampled_from(("normal", "maintenance", "read_only", "safe")))
     def recover(self, who: str, mode: str) -> None:

@@ -30,6 +30,7 @@ def look_around(machine: Machine) -> None:
         _proposals(machine, owner, space)
         _registries(machine, owner, space)
         _waiting(machine, owner, space)
+        contents(machine, owner, space)
         repair = machine.ask("transcript.repair", {"limit": 500}, owner)
         # A skill may cite what was never said; nothing else may be amiss.
         dangling = {each[:2] for each in space.derived if each[3] is None and each[2] == "cites"}
@@ -165,6 +166,52 @@ def _waiting(machine: Machine, owner: str, space: Space) -> None:
     }
     assert {each["job_id"] for each in told["deferred"]["open_jobs"]} == set(space.jobs.values())
     assert [each["action"] for each in told["policies"]] == [each.action for each in space.policies]
+
+
+def contents(machine: Machine, owner: str, space: Space, *, built: bool = False) -> None:
+    """The table of contents shows what is shared and live alone; once it was `built`, there is a node for all of it."""
+    said = [each for turns in space.conversations.values() for turn in turns.values() for each in turn.messages]
+    live = {each.word for each in said if (each.visibility, each.state) == ("shared", "live")}
+    nodes = machine.ask("toc.root", {}, owner, who="agent")["nodes"]
+    assert not built or bool(nodes) == any(each.visibility == "shared" for each in said)
+    assert nodes == machine.ask("toc.root", {}, owner, who="worker")["nodes"]
+    shown, segments = "", []
+    while nodes:
+        node = nodes.pop()
+        shown += str(node)
+        if node["level"] == "segment":
+            segments.append(node)
+            continue
+        args = {"parent_id": node["node_id"], "limit": 500}
+        nodes += machine.ask("toc.browse", args, owner, who="agent")["children"]
+    assert {word for word in machine.words if word in shown} <= live
+    assert not built or bool([each for each in segments if each["keywords"]]) == bool(live)
+    for segment in segments[-1:]:
+        assert machine.ask("toc.node", {"node_id": segment["node_id"]}, owner, who="agent")["node"] == segment
+        for bullet in segment["bullets"][:1]:
+            _grip(machine, owner, space, bullet)
+    for word in machine.used[-1:]:
+        found = machine.ask("toc.search_children", {"query": word, "child_level": "day"}, owner, who="agent")["nodes"]
+        days = [each["node"]["node_id"] for each in found]
+        assert not built or word not in live or days, word
+        for day in days:
+            told = machine.ask("toc.search_node", {"node_id": day, "query": word}, owner, who="agent")
+            assert word in live or not told["matched"], word
+
+
+def _grip(machine: Machine, owner: str, space: Space, bullet: Plain) -> None:
+    """What a bullet rests on, as every other page of events shows it."""
+    (grip_id,) = bullet["grip_ids"]
+    around = {"grip_id": grip_id, "events_before": 2, "events_after": 2}
+    for who in CALLERS:
+        told = machine.ask("grip.expand", around, owner, who=who)
+        # The owner, too, asks through a host's view where a request names none.
+        view, own = CALLERS[who].views[0], machine.own_agent(who)
+        assert bullet["text"] in "\n".join(each["text"] or "" for each in told["excerpt_events"])
+        for event in (*told["events_before"], *told["excerpt_events"], *told["events_after"]):
+            turn = space.conversations[event["conversation"]["conversation_id"]][event["turn_id"]]
+            message = next(each for each in turn.messages if each.message_id == event["message_id"])
+            assert event["text"] == (message.text if message.seen_in(view, own) else None), (who, event)
 
 
 def _recall(machine: Machine, owner: str, space: Space, who: str) -> None:

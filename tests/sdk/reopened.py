@@ -59,7 +59,6 @@ NOBODY = Caller("uid:4711", "unknown", frozenset(), (), "in_process")
 
 DIFFERING: dict[str, str] = {
     "timings_ms": "measured",
-    "last_duration_ms": "likewise",
     "uptime_s": "counted from the opening, and not every backend is opened again",
     "refusals": "counted from the opening",
     "findings": "of the last opening",
@@ -79,6 +78,8 @@ DIFFERING: dict[str, str] = {
     "appKeyFingerprint": "of a random key",
     "last_seen": "written down when nobody waits for it",
     "replica_horizon": "of a store that was set aside it is the file system's time",
+    "last_duration_ms": "measured",
+    "running_ms": "likewise",
     "queued_writes": "a look at another thread",
     "pending_erasures": "likewise",
     "readers": "a backend without concurrent readers has others",
@@ -89,6 +90,12 @@ SIGNED = {"device": "each store has an identity of its own"}
 SNAPSHOT = SIGNED | {"store_bytes": "pages in another order", "store_id": "random"}
 
 ONLY_IN: dict[str, dict[str, str]] = {
+    "admin.stats": {"free_bytes": "each backend lays its pages out in its own way"},
+    "admin.compact": {
+        "steps": "what there is to fold or to write anew differs by backend",
+        "bytes_before": "each backend lays its pages out in its own way",
+        "bytes_after": "likewise",
+    },
     "console.overview": {
         **{
             name: "of the machine, or measured"
@@ -99,8 +106,6 @@ ONLY_IN: dict[str, dict[str, str]] = {
     },
     "memory.inspect": {"device": "each store has an identity of its own"},
     "memory.recover": {"steps": "what there is to mend or to fold differs by backend"},
-    "admin.compact": {"steps": "what there is to fold differs by backend"},
-    "admin.stats": {"store": "each backend lays its pages out in its own way"},
     "memory.close": {"checkpointed": "not every backend has a log to fold"},
     "snapshot.create": SNAPSHOT | {"ms": "measured", "restarts": "a write may come between"},
     "snapshot.list": SNAPSHOT | {"folder": "each store has its own", "replaced_at": "the file system's time"},
@@ -120,7 +125,9 @@ ONLY_IN: dict[str, dict[str, str]] = {
 }
 """Likewise, of one operation."""
 
-LOGGED_APART = {"device.rotate_key", "memory.recover", "snapshot.create", "snapshot.restore", "snapshot.prune"}
+LOGGED_APART = {
+    "admin.compact", "device.rotate_key", "memory.recover", "snapshot.create", "snapshot.restore", "snapshot.prune",
+}  # fmt: skip
 """Operations whose event tells of what differs: a random key's fingerprint, bytes, steps. From then on the chains of
 the logs differ too."""
 CHAINED = {name: "the logs differ" for name in ("head", "event_log_head", "hash", "subject")}

@@ -19,6 +19,7 @@ PASSPHRASE = "a passphrase of a test"
 AT = "2024-05-01T10:00:00Z"
 OF_CASES = "zoe"
 """Whose space holds what cases need."""
+DAY = "toc:day:2024-05-01"
 SKILL_MD = "---\nname: {name}\ndescription: How to {name}, in short.\n---\nStep by step.\n"
 
 
@@ -73,6 +74,11 @@ def said(turn_id: str, *contents: str, role: str = "user", visibility: str = "sh
 def steps() -> Iterator[Request]:
     """The run, in its order."""
     yield from _talk()
+    yield Request("admin.rebuild_toc", {"dry_run": True}, who="worker")
+    yield Request("admin.rebuild_toc", {"dry_run": True})
+    yield Request("admin.rebuild_toc", {"from_date": "2024-01-01"})
+    yield Request("toc.node", {"node_id": DAY}, keep={"grip": "node.bullets.0.grip_ids.0"})
+    yield from _contents()
     yield from _skills()
     yield from _facts()
     yield from _tools()
@@ -80,7 +86,10 @@ def steps() -> Iterator[Request]:
     yield from _out_and_in()
     yield from _operator()
     yield from _erasing()
+    yield from _contents()
     yield from _looking()
+    yield from _jobs()
+    yield from _contents()
 
 
 def _talk() -> Iterator[Request]:
@@ -105,6 +114,39 @@ def _talk() -> Iterator[Request]:
         {"op": "memory.recall", "args": {"query": "pump"}},
     ]
     yield Request("batch", {"requests": requests})
+
+
+def _contents() -> Iterator[Request]:
+    """What the table of contents shows, to each caller."""
+    for who in ("owner", "agent", "worker"):
+        yield Request("toc.root", {}, who=who)
+        yield Request("toc.browse", {"parent_id": DAY}, who=who)
+        yield Request("toc.search_node", {"node_id": DAY, "query": "pump strainer"}, who=who)
+        yield Request("toc.search_children", {"query": "the loud pump", "child_level": "segment"}, who=who)
+        yield Request("grip.expand", {"grip_id": Earlier("grip"), "events_after": 10}, who=who)
+    yield Request("toc.browse", {"parent_id": "toc:year:2024", "limit": 1})
+    yield Request("toc.search_children", {"query": "pump", "parent_id": "toc:year:1999"})
+    yield Request("grip.expand", {"grip_id": "grip:0"})
+    yield Request("toc.node", {"node_id": DAY}, owner="dora")
+
+
+def _jobs() -> Iterator[Request]:
+    """The scheduler's jobs, which nobody starts here but who asks."""
+    retention = {"job_name": "retention"}
+    yield Request("scheduler.pause", retention, who="worker")
+    yield Request("scheduler.pause", retention)
+    yield Request("scheduler.pause", retention)
+    yield Request("scheduler.run", {"job_name": "retention", "wait": True})
+    yield Request("scheduler.resume", retention)
+    yield Request("scheduler.resume", {"job_name": "retain"})
+    for name in ("outbox-processor", "segment-summarizer", "hourly-rollup", "verification"):
+        yield Request("scheduler.run", {"job_name": name})
+    for who in ("owner", "worker"):
+        yield Request("scheduler.status", {}, who=who)
+        yield Request("admin.stats", {}, who=who)
+    yield Request("admin.compact", {"cf": "toc"}, who="worker")
+    yield Request("admin.compact", {"cf": "toc"})
+    yield Request("admin.compact", {})
 
 
 def _skills() -> Iterator[Request]:

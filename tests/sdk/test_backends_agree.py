@@ -30,6 +30,12 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "transfer.get": "likewise",
     "memory.remember": "a commit and a candidate, both of which have rules; the script and "
     "tests/governance/test_remember.py",
+    "admin.stats": "figures of the file, of which the model has none; in the script",
+    "admin.compact": "likewise",
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("scheduler.")),
+        "jobs are the daemon's own, and counted from its opening; in the script and tests/sdk/test_scheduler.py",
+    ),
     "memory.forget": "in the script; which records it selects, tests/governance/test_forget.py",
     **{name: why for name, why in NOT_IN_THE_SCRIPT.items() if name.startswith(OF_THEIR_OWN)},
     "subscribe": NOT_IN_THE_SCRIPT["subscribe"],

@@ -18,9 +18,9 @@ from tests.sdk.test_backends_agree import NEVER_ANSWERED, asked_by_rules
 
 # The first example of each is the simplest that there is, and asks for next to nothing.
 KINDS = [
-    pytest.param(AloneRules, 3, 25, id="one_alone"),
-    pytest.param(RecoveryRules, 2, 16, id="four_at_once"),
-    pytest.param(DiskRules, 2, 16, id="opened_again"),
+    pytest.param(AloneRules, 2, 20, id="one_alone"),
+    pytest.param(RecoveryRules, 1, 16, id="four_at_once"),
+    pytest.param(DiskRules, 1, 20, id="opened_again"),
 ]
 
 
@@ -48,14 +48,14 @@ def test_stores_and_their_model_agree(kind: type[Machine], examples: int, steps:
     run(kind, examples, steps)
 
 
-# One store takes 2 s for a run of 50 steps, four at once take 4 s for one of 32: ten times the examples of the quick
+# One store takes 2 s for a run of 50 steps, four at once take 4 s for one of 32: twenty times the examples of the quick
 # test, with twice its steps, are up to 100 s a part. Every part draws runs of its own, and new ones each time. Two of
 # them share two cores better than one of twice the size, and more of them are the way to look for longer.
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize(("kind", "examples", "steps"), KINDS)
 def test_stores_and_their_model_agree_for_long(kind: type[Machine], examples: int, steps: int, part: int) -> None:
-    run(kind, 10 * examples, 2 * steps, derandomize=False)
+    run(kind, 20 * examples, 2 * steps, derandomize=False)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import IntegrityViolation, ServicesUnavailable
 from beetle.contracts.lifecycle import MemoryRecoverReport, RecoverStep
 from beetle.runtime.areas import recovery
+from beetle.runtime.areas.checks import BY_NAME
 from beetle.runtime.host.profile import load_profile
 from beetle.store import recover
 from tests.store.conftest import (
@@ -332,15 +334,18 @@ INSERT INTO device (
 """
 
 
+NEW_JOB = (
+    "INSERT INTO job (job_id, kind, space, principal, agent_id, channel, chat_id, subject, state, not_before,"
+    " lease_until, created_at, updated_at) VALUES (?1, 'maintain', 1, 'embedded:test', 'agent-a', 'local', 'chat',"
+    " json_object('of', ?1), 'leased', 0, ?2, 0, 0)"
+)
+NEW_REMEMBERED = "INSERT INTO remembered_conversation VALUES (?, 1, 'a', 'c', 'x', 1)"
+
+
 def test_work_whose_lease_has_run_out_waits_again(memory: MemoryRuntime) -> None:
     commit(memory, turn("t1", "one"))
-    job = (
-        "INSERT INTO job (job_id, kind, space, principal, agent_id, channel, chat_id, subject, state, not_before,"
-        " lease_until, created_at, updated_at) VALUES (?1, 'maintain', 1, 'embedded:test', 'agent-a', 'local', 'chat',"
-        " ?1, 'leased', 0, ?2, 0, 0)"
-    )
     far = 4_000_000_000_000_000
-    store_of(memory).write(lambda tx: [tx.run(job, name, until) for name, until in (("j-old", 1), ("j-new", far))])
+    store_of(memory).write(lambda tx: [tx.run(NEW_JOB, name, until) for name, until in (("j-old", 1), ("j-new", far))])
     jobs = step(memory, "stuck_jobs")
     assert (jobs.outcome, jobs.count) == ("done", 1)
     with store_of(memory).read() as tx:
@@ -353,7 +358,7 @@ def test_keys_and_conversations_of_devices_that_are_gone_are_forgotten(memory: M
     def write(tx: Any) -> None:
         for principal in ("device:gone", "device:here", "embedded:test"):
             tx.run(NEW_KEY, principal)
-            tx.run("INSERT INTO remembered_conversation VALUES (?, 1, 'a', 'c', 'x', 1)", principal)
+            tx.run(NEW_REMEMBERED, principal)
         tx.run(NEW_DEVICE)
 
     store_of(memory).write(write)
@@ -397,6 +402,56 @@ def test_a_citation_of_what_was_never_said_here_is_no_damage(path: Path) -> None
         write_skill(memory, "elsewhere", "As it was said", source="import", citations=("evidence:local/c1/never",))
         report = memory.recover()
         assert report.recovered and [each.step for each in report.steps if each.left] == []
+
+
+# What verify says of it before
+
+FOUND_BY = {
+    "pending_erasures": "pending_erasures", "leftovers": "leftovers", "recall_index": "recall_index",
+    "transcripts": "evidence", "stuck_jobs": "jobs", "idempotency_keys": "idempotency",
+    "remembered_conversations": "remembered_conversations",
+}  # fmt: skip
+"""The check that names what a step mends."""
+NO_DAMAGE = {"checkpoint", "optimize", "vacuum"}
+"""Steps that save room."""
+
+
+@contextmanager
+def damaged(memory: MemoryRuntime, path: Path, name: str) -> Iterator[None]:
+    """Give a step something to mend while the block runs."""
+    store = store_of(memory)
+    if name == "pending_erasures":
+        with held_snapshot(memory):
+            assert lifecycle(memory, "delete_raw", "t0").erasure == "pending"
+            store.write(lambda tx: tx.run("UPDATE pending_erasure SET since = 1"), grows=False)
+            yield
+        return
+    if name == "leftovers":
+        folder = Path(f"{path}.snapshots")
+        folder.mkdir()
+        (folder / f"s-{'0' * 16}.part").write_bytes(b"half")
+    elif name == "recall_index":
+        store.write(recover.empty_index, grows=False)
+    else:
+        statement, *given = {
+            "transcripts": ("UPDATE conversation SET messages = 7",),
+            "stuck_jobs": (NEW_JOB, "j-old", 1),
+            "idempotency_keys": (NEW_KEY, "device:gone"),
+            "remembered_conversations": (NEW_REMEMBERED, "device:gone"),
+        }[name]
+        store.write(lambda tx: tx.run(statement, *given), grows=False)
+    yield
+
+
+@pytest.mark.parametrize("name", [each for each in recovery.STEPS if each not in NO_DAMAGE])
+def test_what_a_step_mends_verify_finds_before(memory: MemoryRuntime, path: Path, name: str) -> None:
+    fill(memory)
+    assert_clean(memory)
+    with damaged(memory, path, name):
+        named = {each.check for each in memory.verify_store().findings}
+        assert FOUND_BY[name] in named and named <= set(BY_NAME)
+    assert memory.recover().recovered
+    assert_clean(memory)
 
 
 # As a whole

@@ -429,8 +429,10 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0011_skill_registry",
         "0012_chains",
         "0013_capture",
+        "0014_toc",
+        "0015_scheduler",
     )
-    assert memory.inspect().store.schema == 13
+    assert memory.inspect().store.schema == 15
     assert_clean(memory)
 
 

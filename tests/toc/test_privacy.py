@@ -96,6 +96,18 @@ def test_another_owner_and_what_a_view_may_not_see_change_no_byte() -> None:
         assert stranger == {}
 
 
+def test_what_a_view_may_not_see_gives_no_time_a_meaning(told: MemoryRuntime) -> None:
+    elsewhere = {"conversation_id": "other"}
+    hidden = message("p", SECRET, visibility="soul")
+    ask(told, "transcript.commit", talk(turn("t0", hidden, at="2026-02-11T10:00:00Z"), conversation=elsewhere))
+    asked = {"query": "the pottery kiln last week", "asked_at": "2026-02-18T10:00:00Z"}
+    for where in ({}, {"conversation": elsewhere}):
+        assert ask(told, "memory.recall", {**asked, **where})["working_recall"]["time_from"] is None
+    ask(told, "transcript.commit", talk(turn("t1", OTHER, at="2026-02-12T10:00:00Z"), conversation=elsewhere))
+    for where in ({}, {"conversation": elsewhere}):
+        assert ask(told, "memory.recall", {**asked, **where})["working_recall"]["time_from"] is not None
+
+
 def test_an_auditor_sees_ids_and_times_alone(told: MemoryRuntime) -> None:
     auditor = of(told._opened._opened, "owner-a", views=("operator_audit",))
     for each in everything(auditor).values():

@@ -22,6 +22,7 @@ from beetle import __version__
 from beetle.contracts.codec import replace
 from beetle.domain.chain import chain_hash
 from beetle.open import store_settings
+from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.config import Principal
@@ -30,6 +31,7 @@ from beetle.runtime.host.identity import open_identity
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.host.profile import load_profile
 from beetle.runtime.pipeline.dispatcher import Dispatcher
+from beetle.store.engine import progress
 from beetle.store.engine.store import Store
 from beetle.transports.unix_socket import SocketServer
 from tests.transports.conftest import Peer
@@ -177,6 +179,27 @@ def writer_held(store: Store) -> Generator[threading.Event]:
     finally:
         free.set()
         holding.join()
+
+
+class HeldErasure:
+    """An erasure in small slices, which stands still in its second one until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.free = threading.Event(), threading.Event()
+        self._slices = 0
+        self._slice = slices._slice
+        monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
+        monkeypatch.setattr(slices, "SLICE_S", PATIENCE_S)
+        monkeypatch.setattr(slices, "FIRST_TURNS", 2)
+        monkeypatch.setattr(slices, "MOST_TURNS", 2)
+        monkeypatch.setattr(slices, "_slice", self._held)
+
+    def _held(self, *args: Any) -> Any:
+        self._slices += 1
+        if self._slices == 2:
+            self.begun.set()
+            assert self.free.wait(PATIENCE_S)
+        return self._slice(*args)
 
 
 def peer_as(path: str, uid: int, gid: int, groups: tuple[int, ...] = ()) -> Peer:

@@ -482,12 +482,12 @@ def hostile(shape: str, size: int) -> bytes:
 @pytest.mark.parametrize(
     ("shape", "size"),
     [
-        ("empty maps", MEBIBYTE // 4),
+        ("empty maps", MEBIBYTE // 8),
         pytest.param("empty maps", MEBIBYTE, marks=pytest.mark.slow),
-        ("arrays of one", MEBIBYTE // 4),
-        ("one map of keys", MEBIBYTE // 4),
+        ("arrays of one", MEBIBYTE // 8),
+        ("one map of keys", MEBIBYTE // 8),
         ("open maps of some keys", MEBIBYTE // 4),
-        ("open maps of many keys", MEBIBYTE // 4),
+        ("open maps of many keys", MEBIBYTE // 8),
         pytest.param("open maps of many keys", MEBIBYTE, marks=pytest.mark.slow),
         ("surrogates", MEBIBYTE),
         ("one long key", MEBIBYTE),

@@ -11,12 +11,14 @@ from typing import Any
 import msgpack
 import pytest
 
+from beetle.client import Client
 from beetle.contracts.memory import MemoryInspectionReport
 from beetle.runtime.areas.recall.inspect import inspect
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.pipeline.handlers import Read
+from tests.store.conftest import bytes_of, turn
 from tests.transports.conftest import Peer, commit
-from tests.transports.serving import PATIENCE_S, Served, until
+from tests.transports.serving import PATIENCE_S, HeldErasure, Served, until
 
 ENDLESS_SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 LONG_SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000) SELECT count(*) FROM n"
@@ -140,6 +142,35 @@ def test_a_write_whose_client_has_gone_is_done(served: Served) -> None:
     with served.peer() as peer:
         (found,) = peer.ask("transcript.conversations", {})["report"]["conversations"]
         assert found["turns"] == 2
+
+
+@pytest.mark.parametrize("how", ["forget", "delete_raw"])
+def test_an_erasure_whose_client_has_gone_is_called_off_between_two_slices(
+    served: Served, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [f"pelican{number}" for number in range(8)]
+    where = {"conversation_id": "c"}
+    with Client(served.path) as client:
+        client.commit_transcript(conversation=where, turns=[turn(f"t{n}", word) for n, word in enumerate(words)])
+        token = client.forget(conversation=where, dry_run=True).token
+        held, peer = HeldErasure(monkeypatch), served.peer()
+        if how == "forget":
+            ask(peer, "memory.forget", {"conversation": where, "token": token})
+        else:
+            args = {"conversation": where, "action": "delete_raw", "before": "2099-01-01T00:00:00Z", "reason": "r"}
+            ask(peer, "transcript.lifecycle", args)
+        assert held.begun.wait(PATIENCE_S)
+        peer.close()
+        held.free.set()
+        until(lambda: served.server.connections == 1, "the end of its connection")
+        event = client.read_event_log(newest_first=True, limit=1).rows[0]
+        assert (event.event, event.subject["turns"]) == ("erasure_called_off", 4)
+        assert [bool(client.recall(query=word).hits) for word in words] == [False] * 4 + [True] * 4
+        assert client.verify_store().clean, "nothing is half-erased"
+        left = client.forget(conversation=where, dry_run=True)
+        assert left.counts == {"turns": 4, "messages": 4}
+        until(lambda: client.inspect().store.pending_erasures == 0, "the end of what was erased")
+    assert {word for word in words if word.encode() in bytes_of(served.store.settings.path)} == set(words[4:])
 
 
 def test_a_daemon_that_ends_does_not_wait_for_a_read_without_end(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from hypothesis import strategies as st
@@ -16,21 +17,30 @@ from beetle_tui.app import Console
 from beetle_tui.area import AreaScreen
 from beetle_tui.dialogs import Ask, Confirm, Dialog, Told, Working
 from beetle_tui.line_list import LineList
+from beetle_tui.screens.chains import Chains
 from beetle_tui.screens.memory import Memory
 from beetle_tui.screens.skills import Skills
 from beetle_tui.screens.transcripts import Transcripts
 from beetle_tui.table import Table
 from tests.forked import Daemon
+from tests.sdk.skill_folders import write_skill
 from tests.tui.remembering import learn
 from tests.tui.showing import Shown, at, turn
 from tests.tui.skills_shown import skill, write
 
 SIZES = ((80, 24), (100, 30), (200, 50), (60, 16), (160, 48), (80, 40))
 MOVES = ("up", "down", "pageup", "pagedown", "home", "end", "enter", "escape", "tab", "r")
-PLACES = ("overview", "skills", "devices", "conversations", "turns", "recall", "log", "Facts", "Policies", "Tools",
-          "Proposals", "Waiting")  # fmt: skip
+CHAIN_PARTS = ("chains", "thoughts", "agents", "registry")
+PLACES = ("overview", "skills", "agent skills", "devices", "conversations", "turns", "recall", "log", "Facts",
+          "Policies", "Tools", "Proposals", "Waiting", *CHAIN_PARTS)  # fmt: skip
 MOST_DIALOGS = 16
 TALK = "talk"
+CHAIN = "plan"
+
+
+AREAS = {"conversations": "transcripts", "turns": "transcripts", "agent skills": "skills",
+         **dict.fromkeys(CHAIN_PARTS, "chains")}  # fmt: skip
+"""The area of a place that is called otherwise."""
 
 
 class Kind(NamedTuple):
@@ -97,6 +107,8 @@ class ConsoleMachine(RuleBasedStateMachine):
     """One console at a daemon that other clients change meanwhile."""
 
     daemon: ClassVar[Daemon]
+    mounted: ClassVar[Path]
+    """The folder of its Agent Skills."""
     acted: ClassVar[set[str]] = set()
     """Places in which a key has acted, over all runs."""
     number: ClassVar[int] = 0
@@ -111,7 +123,7 @@ class ConsoleMachine(RuleBasedStateMachine):
     def begin(self, size: tuple[int, int], some: int) -> None:
         """Some records of every kind, and a console."""
         for each in EVENTS[: EVENTS.index(learn_one) + 1]:
-            for _ in range(some if each in (learn_one, say_one) else 2):
+            for _ in range(some if each in (learn_one, say_one, think_one, mount_one) else 2):
                 each(self)
         self.console = Console(at(self.daemon))
         self.running = self.console.run_test(size=size)
@@ -149,7 +161,7 @@ class ConsoleMachine(RuleBasedStateMachine):
         self.runner.run(self.shown.pilot.pause(0.01))
 
     # What is drawn depends on nothing that another run may find otherwise.
-    @rule(key=st.integers(0, 5), before=st.integers(-15, 14), between=st.integers(-15, 14))
+    @rule(key=st.integers(0, 5), before=st.integers(-20, 20), between=st.integers(-20, 20))
     def act(self, key: int, before: int, between: int) -> None:
         """A key that acts, while others may act too: on what was highlighted, or on nothing."""
         if self.place in KINDS and self._chosen() is not None:
@@ -260,9 +272,7 @@ class ConsoleMachine(RuleBasedStateMachine):
 
     async def _go(self, place: str) -> None:
         await self._leave()
-        area = {"conversations": "transcripts", "turns": "transcripts"}.get(
-            place, "memory" if place[0].isupper() else place
-        )
+        area = AREAS.get(place, "memory" if place[0].isupper() else place)
         await self.console.switch_mode(area)
         await self.shown.until(lambda: self.console.current_mode == area and self.console.area.filled)
         screen = self.console.area
@@ -270,8 +280,12 @@ class ConsoleMachine(RuleBasedStateMachine):
             screen.open_place(place)
             await self.shown.until(lambda: screen.part.table.rows is not None)
         elif isinstance(screen, Skills):
-            if screen._shelf is not screen._runtime:
+            if (screen._shelf is screen._agent) is not (place == "agent skills"):
                 screen.action_side()
+            await self.shown.until(lambda: screen._shelf.table.rows is not None)
+        elif isinstance(screen, Chains):
+            screen._show_part(CHAIN_PARTS.index(place))
+            await self.shown.until(lambda: screen.table.rows is not None)
         elif isinstance(screen, Transcripts):
             while screen.level != "conversations":
                 screen.action_back()
@@ -296,6 +310,8 @@ class ConsoleMachine(RuleBasedStateMachine):
             return screen.level
         if isinstance(screen, Skills) and screen._shelf is not screen._runtime:
             return "agent skills"
+        if isinstance(screen, Chains):
+            return CHAIN_PARTS[screen._part]
         return self.console.current_mode
 
     def _table(self) -> Table[Any]:
@@ -384,6 +400,33 @@ def add_proposal(machine: ConsoleMachine) -> None:
     machine.client.propose(proposals=[proposed])
 
 
+def think_one(machine: ConsoleMachine) -> None:
+    """A thought, which comes first; at times of a new agent."""
+    number = machine.next()
+    machine.client.append_thought(
+        chain_key=CHAIN, agent_id=f"agent-{number % 5}", thought_type="Idea", content=f"Thought {number}."
+    )
+
+
+def begin_chain(machine: ConsoleMachine) -> None:
+    """Another chain."""
+    machine.client.bootstrap_chain(chain_key=f"chain-{machine.next()}", content="Begun.")
+
+
+def upload_one(machine: ConsoleMachine) -> None:
+    """An uploaded skill."""
+    number = machine.next()
+    content = f"---\nname: Uploaded {number}\ndescription: d\n---\n# Steps\n\nDo it.\n"
+    machine.client.upload_skill(agent_id="agent-0", content=content)
+
+
+def mount_one(machine: ConsoleMachine) -> None:
+    """One more folder among the Agent Skills."""
+    number = machine.next()
+    name = f"s{number * 7919 % 1000:03}-{number}"
+    write_skill(machine.mounted / name, name)
+
+
 def learn_one(machine: ConsoleMachine) -> None:
     """A fact, which comes first."""
     number = machine.next()
@@ -465,8 +508,8 @@ def mask_one(machine: ConsoleMachine) -> None:
 
 
 EVENTS: tuple[Event, ...] = (
-    say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, put_off_one,
-    learn_one,
+    say_one, say_elsewhere, add_skill, add_device, add_policy, add_tools, add_proposal, put_off_one, think_one,
+    begin_chain, upload_one, mount_one, learn_one,
     forget_one, correct_one, drop_skill, drop_device, drop_tools, withdraw_one, reject_one, mask_one,
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ from beetle.contracts.envelope import DeviceAuth
 from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, learn
 from tests.tui.skills_shown import skill, write
+from tests.tui.timeline import remember
 
 MOUNTS = "BM_AGENT_SKILL_DIRS"
 FOLDER = "/tmp/beetle-workshop"
@@ -98,6 +99,15 @@ def new_store() -> Iterator[World]:
 
 
 @contextmanager
+def years() -> Iterator[World]:
+    """A daemon with events of three years, and turns that hosts captured."""
+    with _daemon(mounted=False) as daemon:
+        with daemon.client() as client:
+            remember(client)
+        yield World(daemon)
+
+
+@contextmanager
 def wide_store() -> Iterator[World]:
     """A daemon with texts that do not fit."""
     with _daemon(mounted=False) as daemon:
@@ -113,6 +123,7 @@ WORLDS: Mapping[str, Callable[[], AbstractContextManager[World]]] = {
     "stranger": stranger,
     "empty": new_store,
     "wide": wide_store,
+    "years": years,
 }
 
 

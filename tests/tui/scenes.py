@@ -135,6 +135,33 @@ async def registry(shown: Visit) -> None:
     await shown.until_shown("1 of 1 skill", "─ quieten-the-pump", "Warnings")
 
 
+async def contents(shown: Visit) -> None:
+    await go(shown, "time")
+    await shown.until_shown("1 of 3 years", "> 2026")
+    await shown.press("enter")
+    await shown.until_shown("1 of 3 months", "> January 2026")
+    await shown.press("enter")
+    await shown.until_shown("1 of 1 week", "> Week 5, 2026")
+
+
+async def segments(shown: Visit) -> None:
+    await contents(shown)
+    await shown.press("enter")
+    await shown.until_shown("1 of 2 days", "> January 28")
+    await shown.press("down", "enter")
+    await shown.until_shown("1 of 3 segments", "- The pump on line 2")
+    await shown.press("tab", "home", "n", "o")
+    await shown.until_shown("user: [masked]")
+
+
+async def hosts(shown: Visit) -> None:
+    await go(shown, "time")
+    await shown.press("right")
+    await shown.until_shown("1 of 2 hosts")
+    await shown.press("down")
+    await shown.until_shown("> codex", "2-3, 6-8")
+
+
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
@@ -283,6 +310,8 @@ async def wide_recall(shown: Visit) -> None:
     await shown.until_shown("> 1.000")
 
 
+WIDE_TALKS = then(partial(go, area="transcripts"), until=("1 of 6 conversations",))
+
 SCENES: dict[str, Scene] = {
     "overview": Scene(overview, sizes=USUAL + SMALL),
     "overview-ansi": Scene(overview, themes=(ANSI,)),
@@ -303,6 +332,9 @@ SCENES: dict[str, Scene] = {
     "chains": Scene(chains),
     "thoughts": Scene(thoughts),
     "skill-registry": Scene(registry),
+    "contents": Scene(contents, "years", sizes=USUAL + SMALL),
+    "segments": Scene(segments, "years"),
+    "hosts": Scene(hosts, "years"),
     "help": Scene(then(skills, "question_mark", until=("Keys (esc closes)", "find a command by its name"))),
     "palette": Scene(palette),
     "palette-found": Scene(palette_found),
@@ -331,8 +363,8 @@ SCENES: dict[str, Scene] = {
     "wide-overview": Scene(then(partial(go, area="overview"), until=("masked, deleted",)), "wide"),
     "wide-skills": Scene(then(partial(go, area="skills"), until=("1 of 6 skills", "Procedure")), "wide"),
     "wide-devices": Scene(then(partial(go, area="devices"), until=("1 of 6 devices", "May")), "wide"),
-    "wide-transcripts": Scene(then(partial(go, area="transcripts"), until=("1 of 6 conversations",)), "wide"),
-    "wide-timeline": Scene(then(partial(go, area="transcripts"), "enter", until=("6 of 6 turns", "─ Turn t6")), "wide"),
+    "wide-transcripts": Scene(WIDE_TALKS, "wide"),
+    "wide-timeline": Scene(then(WIDE_TALKS, "enter", until=("6 of 6 turns", "─ Turn t6")), "wide"),
     "wide-memory": Scene(then(partial(go, area="memory"), until=("1 of 6 facts", "─ 鍵鍵")), "wide"),
     "wide-recall": Scene(wide_recall, "wide"),
     "wide-log": Scene(then(partial(go, area="log"), until=("chain ok for", "─ Row")), "wide"),
@@ -345,6 +377,7 @@ EMPTY = {
     "memory": ("No such fact",),
     "recall": ("/ types a query.",),
     "log": ("1 of 1 row", "Subject"),
+    "time": ("No year", "Nothing stands here yet."),
 }
 """What stands in each area of a new store."""
 SCENES |= {f"empty-{name}": Scene(then(partial(go, area=name), until=texts), "empty") for name, texts in EMPTY.items()}

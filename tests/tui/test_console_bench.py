@@ -12,6 +12,7 @@ from tests.bench.console_store import copied, short_name
 SMALL = ("--turns", "700", "--skills", "150", "--runs", "1", "--keys", "2", "--seconds", "0.2", "--pause", "0.1")
 
 
+@pytest.mark.slow
 def test_the_bench_measures_every_area_at_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = measure(options_of([*SMALL, "--sizes", "80x24", "--folder", str(tmp_path)]))
     session = found["checkout 80x24"]

@@ -193,9 +193,9 @@ def test_a_part_that_the_profile_hides_says_so_and_the_others_go_on() -> None:
 
         async def look(shown: Shown) -> None:
             await go(shown, "memory")
-            await shown.press("left")
+            await shown.press("left", "left")
             await shown.until_shown("capability_hidden", "Could not read")
-            await shown.press("right")
+            await shown.press("right", "right")
             await shown.until_shown("Facts are what holds")
             await shown.until(lambda: "Could not read" not in shown.text)
 

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from string import ascii_letters
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -170,9 +171,22 @@ async def pictures(name: str, scene: Scene, world: World) -> dict[str, Picture]:
     return found
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_it_looks_as_it_did(shared: Callable[[str], World], name: str) -> None:
+EACH = 3
+"""In a quick run one scene of so many is drawn in all its sizes, the others in their first; in the slow suite, all."""
+
+
+def drawn() -> list[Any]:
+    """Each scene, and whether in all its sizes."""
+    whole = [name for number, name in enumerate(SCENES) if WRITE or number % EACH == 0 or len(SCENES[name].sizes) == 1]
+    first = [pytest.param(name, False, id=name) for name in SCENES if name not in whole]
+    later = [pytest.param(name, True, id=f"{name}-all", marks=pytest.mark.slow) for name in SCENES if name not in whole]
+    return [*(pytest.param(name, True, id=name) for name in whole), *first, *later]
+
+
+@pytest.mark.parametrize(("name", "whole"), drawn())
+def test_it_looks_as_it_did(shared: Callable[[str], World], name: str, whole: bool) -> None:
     scene = SCENES[name]
+    scene = scene if whole else scene._replace(sizes=scene.sizes[:1])
     with ExitStack() as stack:
         world = stack.enter_context(WORLDS[scene.world]()) if scene.world in OWN else shared(scene.world)
         found = asyncio.run(pictures(name, scene, world))

@@ -15,9 +15,10 @@ from beetle.runtime.areas.recovery import plan
 from beetle_tui.dialogs import Working
 from beetle_tui.source import DaemonSource
 from beetle_tui.working import told
-from tests.transports.serving import Served, open_folder, writer_held
+from tests.transports.serving import PATIENCE_S, HeldErasure, Served, open_folder, until, writer_held
 from tests.tui.remembering import device
 from tests.tui.showing import Shown, opened, show
+from tests.tui.talking import begin, contents, pumps, type_in
 
 WAITS = f"Step 1 of {len(plan())}: checkpoint"
 """The step of recovery that waits for the writer."""
@@ -74,6 +75,43 @@ def test_work_that_is_called_off_in_a_step_says_nothing_more(served: Served) -> 
         assert "Step" not in shown.text
 
     show(DaemonSource(Client(served.path)), look)
+
+
+@pytest.mark.parametrize("calls_off", [False, True])
+def test_an_erasure_shows_how_many_turns_are_gone_and_is_called_off(
+    served: Served, calls_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Client(served.path) as client:
+        pumps(client, 8)
+
+        async def look(shown: Shown) -> None:
+            await begin(shown)
+            await shown.until_shown("local/workshop")
+            held = HeldErasure(monkeypatch)
+            await shown.press("x")
+            await shown.until_shown("which turns?")
+            await type_in(shown, "all")
+            await shown.until_shown("8 turns, 8 messages", "why?")
+            await type_in(shown, "asked")
+            await shown.until_shown("Delete for good?")
+            await shown.press("y")
+            await shown.until_shown("Step 2 of 3: erase", "2 of 8", "so far", "esc calls it off")
+            assert held.begun.wait(PATIENCE_S)
+            if calls_off:
+                await shown.press("escape")
+                await shown.until_shown("It was called off.")
+            held.free.set()
+            if not calls_off:
+                await shown.until_shown("Delete for good: done", "8 turns, 8 messages", "Erased: no byte")
+
+        show(DaemonSource(Client(served.path)), look, size=(120, 40))
+
+        def newest() -> str:
+            return client.read_event_log(newest_first=True, limit=1).rows[0].event
+
+        until(lambda: (newest() == "erasure_called_off") is calls_off, "the end of the erasure")
+        left = [text for text in contents(client).values() if text != "raw_deleted"]
+        assert left == ([f"Pump {number} is loud." for number in range(5, 9)] if calls_off else [])
 
 
 def test_a_caller_that_may_not_be_told_is_not_refused_for_it(served: Served) -> None:

@@ -107,6 +107,7 @@ PLACES = (
     KeyTarget("log", ("Document", "Log"), (Keys(("enter",), "━ Row"),)),
     KeyTarget("chains", ("Chains", "Table", *EVERYWHERE),
               (Keys(("right",), "# Type"), Keys(("home",), "─ Thought"))),
+    KeyTarget("time", ("Time", "Table", *EVERYWHERE), (Keys(("left",), "Keywords"),)),
     KeyTarget("log", ("HelpScreen",), (Keys(("question_mark",), "Keys (esc closes)"),)),
     KeyTarget("log", ("Palette",), (Keys(("ctrl+p",), "enter runs, esc closes"),)),
     KeyTarget("log", ("OperationForm",), (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),
@@ -229,8 +230,15 @@ def person(folder: Path, beetle: tuple[str, ...], daemon: Daemon) -> Iterator[Pe
         yield found
 
 
+QUICK = ("overview", "memory", "time")
+"""A terminal is slower than Pilot, which presses every key of every area: these stand for the others in a quick run."""
+
+
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["once", "everywhere"])
-@pytest.mark.parametrize("area", [each.name for each in SCREENS])
+@pytest.mark.parametrize(
+    "area",
+    [pytest.param(each.name, marks=[pytest.mark.slow] * (each.name not in QUICK)) for each in SCREENS],
+)
 def test_every_key_is_pressed_and_the_console_lives(
     area: str, again: bool, folder: Path, beetle: tuple[str, ...], daemon: Daemon
 ) -> None:

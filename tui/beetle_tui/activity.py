@@ -21,7 +21,7 @@ LEAST_SECONDS = 1.0
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_BARS = ".:-=+*%#"
 """For terminals whose fonts may have no others."""
-OWN = frozenset({"hello", "console.overview", "memory.inspect", "event_log.read"})
+OWN = frozenset({"hello", "console.overview", "memory.inspect", "event_log.read", "scheduler.status"})
 """What the overview itself asks: no sign that anybody else does anything."""
 VALUE_CELLS = 9
 SCALE_CELLS = 8

@@ -38,6 +38,7 @@ AREA_OF_PLANE: Mapping[str, str] = {
     "agent_skill": "skills",
     "long_term": "memory",
     "thoughts": "chains",
+    "toc": "time",
 }
 """Where a ref is shown, by its plane: names of areas."""
 NOT_IN_THE_PALETTE = frozenset({"palette", "quit-always", "suspend"})

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 STATE_CELLS = 13
 """What the title bar keeps for `live 19:31Z` and the blanks beside it."""
-CUT = 5
-"""Letters of a name where all of them have no room: eight areas have so in 80 columns."""
+CUTS = (5, 4, 3, 0)
+"""Letters of a name where all of them have no room: nine areas have 4 in 80 columns, or 3 beside a long name."""
 SMALLEST = (60, 16)
 """Columns and rows that the console needs."""
 
@@ -52,7 +52,7 @@ class TitleBar(Widget):
         """One line. The areas have their names while those fit beside a short state, whatever the state is now: names
         that came and went with it would be read again each time."""
         width = self.size.width
-        forms = (self._in_full(), self._in_short(), self._in_others(CUT), self._in_others(0))
+        forms = (self._in_full(), self._in_short(), *(self._in_others(letters) for letters in CUTS))
         left = next((each for each in forms if each.cell_length + STATE_CELLS <= width), forms[-1])
         self._left = left.plain
         room = width - left.cell_length - 2

@@ -109,6 +109,8 @@ def _form_problem(each: ThoughtRecord, index: int) -> str | None:
         return "its schema_version is not known"
     if each.thought_type not in kinds.THOUGHT_TYPES or each.role not in kinds.THOUGHT_ROLES:
         return "its type or role is not known"
+    if each.mark == "masked":
+        return "what is masked is in no export"
     if (each.body is None) != (each.mark == "erased") or (each.mark is None) != (each.marked_at is None):
         return "it has its content unless it is erased, and the time of its mark where it has one"
     for link in each.links:

@@ -17,8 +17,12 @@ from beetle.domain.chains.matching import Agent
 HEAD = "=== RECENT CONTEXT ==="
 FOOT = "=== END RECENT CONTEXT ==="
 GONE = {"erased": "(erased)", "masked": "(masked)"}
-# Controls, line and paragraph separators, and what reverses or hides the text around it.
-_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+# Controls, line and paragraph separators, and what reverses or hides the text around it. What nobody sees a model still
+# reads: tag characters and runs of variation selectors carry a text of their own.
+_BREAKS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff0-\ufffb\U000e0000-\U000e0fff]+|[\ufe00-\ufe0f]{2,}"
+)
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~])")
 _FENCE = re.compile(r"={3,}")
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from beetle.contracts.names import CheckName
+
 NOTHING = "nothing: restore a snapshot from before"
 REPAIR = "transcript.repair_safe, memory.recover"
 RECOVER = "memory.recover"
@@ -16,7 +18,7 @@ BY_HAND = "nothing by itself: look where the row comes from, or restore a snapsh
 class Check(NamedTuple):
     """A check by its name in findings. `mends` names the operations that mend what it finds."""
 
-    name: str
+    name: CheckName
     looks_at: str
     mends: str
 
@@ -39,6 +41,9 @@ CHECKS: tuple[Check, ...] = (
         "thoughts",
         "each thought follows from the one before; each chain ends where the event log tells; agents' counts",
         NOTHING,
+    ),
+    Check(
+        "toc", "nodes follow from the events; each has its grips and what is below it", "admin.rebuild_toc",
     ),
     Check("candidates", "texts are what was proposed; columns can be read", NOTHING),
     Check("proposals", "columns can be read", NOTHING),

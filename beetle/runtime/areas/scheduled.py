@@ -23,7 +23,7 @@ from beetle.runtime.areas import recovery, verification
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.areas.toc import building
-from beetle.runtime.host.scheduled_job import Job
+from beetle.runtime.host.scheduled_job import Job, Run
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
@@ -123,7 +123,7 @@ JOBS: tuple[Job, ...] = (
 def status(invocation: Invocation, request: SchedulerStatusRequest) -> SchedulerStatusReport:
     """Every job, whoever asks: they are the daemon's own, and no space's."""
     del request
-    scheduler = invocation.shared.scheduler
+    scheduler = _scheduler(invocation)
     jobs = scheduler.status()
     return SchedulerStatusReport(scheduler_running=scheduler.runs, jobs=jobs, time_zone=str(scheduler.zone))
 
@@ -144,12 +144,14 @@ def resume(invocation: Invocation, request: SchedulerResumeRequest) -> Scheduler
 
 def _set_paused(invocation: Invocation, name: str, *, paused: bool) -> tuple[bool, Lifecycle | None]:
     """Whether that changed anything, and its event."""
-    scheduler = invocation.shared.scheduler
+    scheduler = _scheduler(invocation)
     if scheduler.job(name).is_paused == paused:
         return False, None
     event = invocation.own_event(TOPIC, "scheduled_job_paused" if paused else "scheduled_job_resumed", job_name=name)
     try:
-        return True, log_apart(invocation, event, lambda tx: scheduler.set_paused(tx, name, paused=paused))
+        return True, log_apart(
+            invocation, event, lambda tx: scheduler.set_paused(tx, name, paused=paused), deadline=invocation.deadline
+        )
     except BeetleError:
         scheduler.undo_paused(name, paused=not paused)
         raise
@@ -157,13 +159,30 @@ def _set_paused(invocation: Invocation, name: str, *, paused: bool) -> tuple[boo
 
 def run(invocation: Invocation, request: SchedulerRunRequest) -> SchedulerRunReport:
     """Begin a run; with `wait` the answer is of its end."""
-    scheduler = invocation.shared.scheduler
-    begun = scheduler.run_now(request.job_name)
-    lifecycle = log_apart(invocation, invocation.own_event(TOPIC, "scheduled_job_started", job_name=request.job_name))
-    while request.wait and not begun.ended.wait(LOOK_S):
+    scheduler = _scheduler(invocation)
+    name = scheduler.job(request.job_name).job_name
+    event = invocation.own_event(TOPIC, "scheduled_job_started", job_name=name)
+    begun: list[Run] = []
+    try:
+        lifecycle = log_apart(
+            invocation, event, lambda tx: begun.append(scheduler.begin(name)), deadline=invocation.deadline
+        )
+    except BeetleError:
+        for each in begun:
+            scheduler.take_back(each)
+        raise
+    scheduler.launch(begun[0])
+    while request.wait and not begun[0].ended.wait(LOOK_S):
         if invocation.must_end:
             raise DeadlineExceeded.before("the job had ended")
     return SchedulerRunReport(success=True, job=scheduler.job(request.job_name), lifecycle=lifecycle)
+
+
+def _scheduler(invocation: Invocation) -> Scheduler:
+    """The scheduler, which has read what the store says of its jobs."""
+    scheduler = invocation.shared.scheduler
+    scheduler.load(invocation.reading)
+    return scheduler
 
 
 HANDLERS: Mapping[str, Handler] = {

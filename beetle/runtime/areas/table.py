@@ -1,84 +1,93 @@
-"""The handler of each operation, gathered from the areas."""
+"""The handler of each operation, gathered from the areas.
+
+An area's modules are imported when an operation of its prefix is looked up first: a daemon that serves recall and
+commits holds no code of chains and snapshots in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
 
-from beetle.runtime.areas import (
-    admin,
-    console,
-    daemon,
-    devices,
-    event_log,
-    maintain,
-    private_items,
-    scheduled,
-    tools,
-    transfers,
-)
-from beetle.runtime.areas.capture import coverage, events, host_keys, turns
-from beetle.runtime.areas.chains import agents, ending, reading, walking, writing
-from beetle.runtime.areas.continuity import transfer
-from beetle.runtime.areas.erasure import forget
-from beetle.runtime.areas.evidence import lifecycle, repair, transcript
-from beetle.runtime.areas.evolve import evolve
-from beetle.runtime.areas.facts import long_term, mutate, policy
-from beetle.runtime.areas.governance import decide, private_records, remember, report, waiting, write
-from beetle.runtime.areas.recall import inspect, recall
-from beetle.runtime.areas.registry import finding, uploading
-from beetle.runtime.areas.skills import agent_skills, runtime_skills
-from beetle.runtime.areas.snapshots import snapshots
-from beetle.runtime.areas.toc import expanding, rebuilding, searching
-from beetle.runtime.areas.toc import reading as toc_reading
 from beetle.runtime.pipeline.handlers import Handler
 
-AREAS = (
-    admin,
-    toc_reading,
-    searching,
-    expanding,
-    rebuilding,
-    agents,
-    ending,
-    reading,
-    walking,
-    writing,
-    console,
-    event_log,
-    transfer,
-    daemon,
-    devices,
-    lifecycle,
-    forget,
-    repair,
-    transcript,
-    turns,
-    host_keys,
-    coverage,
-    events,
-    evolve,
-    long_term,
-    mutate,
-    policy,
-    report,
-    waiting,
-    decide,
-    private_records,
-    write,
-    remember,
-    maintain,
-    scheduled,
-    private_items,
-    inspect,
-    recall,
-    agent_skills,
-    runtime_skills,
-    finding,
-    uploading,
-    snapshots,
-    tools,
-    transfers,
-)
+AREAS: Mapping[str, tuple[str, ...]] = {
+    "admin": ("admin", "toc.rebuilding"),
+    "agent_skill": ("skills.agent_skills",),
+    "chain": ("chains.agents", "chains.ending", "chains.reading", "chains.walking", "chains.writing"),
+    "console": ("console",),
+    "device": ("devices",),
+    "event": ("capture.events",),
+    "event_log": ("event_log",),
+    "evolve": ("evolve.evolve",),
+    "governance": ("governance.report", "governance.waiting", "governance.decide"),
+    "grip": ("toc.expanding",),
+    "harness": ("daemon",),
+    "hello": ("daemon",),
+    "host": ("capture.coverage",),
+    "host_key": ("capture.host_keys",),
+    "long_term": ("facts.long_term", "facts.mutate", "facts.policy"),
+    "memory": (
+        "recall.recall", "recall.inspect", "governance.write", "governance.remember", "daemon", "maintain",
+        "continuity.transfer", "erasure.forget",
+    ),
+    "private": ("governance.private_records", "private_items"),
+    "scheduler": ("scheduled",),
+    "skill": ("skills.runtime_skills",),
+    "skill_registry": ("registry.finding", "registry.uploading"),
+    "snapshot": ("snapshots.snapshots",),
+    "store": ("daemon",),
+    "toc": ("toc.reading", "toc.searching"),
+    "tool_registry": ("tools",),
+    "transcript": ("evidence.transcript", "evidence.lifecycle", "evidence.repair"),
+    "transfer": ("transfers",),
+    "transport": ("devices",),
+    "turn": ("capture.turns",),
+}  # fmt: skip
+"""The modules of each prefix of operations, the part before the dot. build.spec names them to PyInstaller."""
+USUAL: Mapping[str, str] = {
+    "memory.recall": "recall.recall",
+    "memory.project": "recall.recall",
+    "memory.inspect": "recall.inspect",
+    "memory.write": "governance.write",
+    "transcript.commit": "evidence.transcript",
+}
+"""The module of what agents ask all day, which spares them the rest of the prefix."""
 
-HANDLERS: Mapping[str, Handler] = {name: handler for area in AREAS for name, handler in area.HANDLERS.items()}
+
+class Handlers(MutableMapping[str, Handler]):
+    """Handlers by the names of their operations; the area of a name is imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Handler] = {}
+
+    def __getitem__(self, name: str) -> Handler:
+        if name not in self._known and name in USUAL:
+            self._import(USUAL[name])
+        if name not in self._known:
+            self._import(*AREAS.get(name.partition(".")[0], ()))
+        return self._known[name]
+
+    def __setitem__(self, name: str, handler: Handler) -> None:
+        self._known[name] = handler
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        for areas in AREAS.values():
+            self._import(*areas)
+        return iter(tuple(self._known))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _import(self, *areas: str) -> None:
+        for area in areas:
+            handlers: Mapping[str, Handler] = import_module(f"{__package__}.{area}").HANDLERS
+            for name, handler in handlers.items():
+                self._known.setdefault(name, handler)
+
+
+HANDLERS = Handlers()
 """Every row of the table but batch, subscribe and unsubscribe, which are the dispatcher's and the connection's own."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from typing import Final
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.progress import ProgressStep
@@ -40,9 +41,10 @@ from beetle.store.verify import CHAIN, INDEX, PAGES, SCHEMA, Finding
 ROWS_AT_ONCE = 500
 MOST = 1000
 """Findings of a space's evidence that a report holds."""
-LINKS = "derived_refs"
+LINKS: Final = "derived_refs"
 """The step that looks at the links between planes."""
-PLACES, TERMS, SEALS, TURN_SEALS, TRANSCRIPTS = "event_places", "index_terms", "seals", "turn_seals", "transcripts"
+SEALS: Final = "seals"
+PLACES, TERMS, TURN_SEALS, TRANSCRIPTS = "event_places", "index_terms", "turn_seals", "transcripts"
 WAITED_LONG_US = 60_000_000
 """What the daemon does by itself is done within a minute."""
 TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((

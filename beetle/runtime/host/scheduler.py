@@ -11,7 +11,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from beetle.runtime.host.scheduled_job import (
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
 from beetle.store.engine.store import Store
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.scheduled_jobs import ScheduledJobRow
@@ -127,7 +129,7 @@ class Scheduler:
 
     def status(self) -> tuple[SchedulerJob, ...]:
         """Every job as it stands, in the order of their names."""
-        self._load()
+        self.load()
         with self._guard:
             return tuple(each.shown() for each in self._jobs.values())
 
@@ -150,8 +152,8 @@ class Scheduler:
         with self._guard:
             self._jobs[name].row = self._jobs[name].row._replace(paused=paused)
 
-    def run_now(self, name: str) -> Run:
-        """Begin a run now; where nobody starts jobs, the run is over when this returns.
+    def begin(self, name: str) -> Run:
+        """Take the place of a run that `launch` then starts, or `take_back` gives up.
 
         Raises:
             NotFound: no job of that name.
@@ -164,16 +166,29 @@ class Scheduler:
                     reason=f"the job {name} is running",
                     hint=f"`beetle scheduler status` shows for how long; start {name} again when it has ended",
                 )
-            run = self._begin(found, asked=True)
+            return self._begin(found, asked=True)
+
+    def launch(self, run: Run) -> None:
+        """Start a run; where nobody starts jobs, it is over when this returns."""
+        found = self._jobs[run.job.name]
         if self.runs:
             self._spawn(found, run)
         else:
             self._work(found, run)
-        return run
+
+    def take_back(self, run: Run) -> None:
+        """Nobody starts this run: what was to be written of it has failed."""
+        with self._guard:
+            self._jobs[run.job.name].run = None
+            lane = self._lanes[run.job.uses]
+            if lane.run is run:
+                lane.run = None
+            self._open.discard(run)
+        run.ended.set()
 
     def tick(self) -> float:
         """Start what is due and may run; for how many seconds nothing will be."""
-        self._load()
+        self.load()
         now, mono = self._limits.clock(), time.monotonic()
         if self._look or now < self._seen:
             self._look = False
@@ -218,17 +233,17 @@ class Scheduler:
             self._wake.notify()
 
     def _find(self, name: str) -> Kept:
-        self._load()
+        self.load()
         if (found := self._jobs.get(name)) is None:
             listing = f"{nearest(name, self._jobs)}; `beetle scheduler status` lists the jobs"
             raise NotFound(kind="job", name=name, listing=listing)
         return found
 
-    def _load(self) -> None:
-        """What the store says of the jobs, once, and their schedules."""
+    def load(self, reading: Callable[[], AbstractContextManager[Reading]] | None = None) -> None:
+        """What the store says of the jobs, once, and their schedules; in a read with a caller's deadline, if given."""
         if self._loaded:
             return
-        with self._store.read() as tx:
+        with (reading or self._store.read)() as tx:
             rows = scheduled_jobs.every(tx)
         zone = zone_of(self._limits.time_zone, self._limits.zone_variable)
         now = self._limits.clock()

@@ -227,7 +227,7 @@ class Dispatcher:
         except DeadlineExceeded as error:
             if not error.lacks_its_figure:
                 raise
-            told = DeadlineExceeded(what=error.details["what"], deadline_ms=self._wait(call))
+            told = DeadlineExceeded(what=error.details["what"], deadline_ms=self._wait(call), hint=error.hint)
             told.details = error.details | told.details
             raise told from None
         except BeetleError as error:

@@ -287,9 +287,16 @@ def stamp(invocation: Invocation, report: R, tx: WriteTransaction | None, before
 
 
 def log_apart(
-    invocation: Invocation, event: Event, also: Callable[[WriteTransaction], None] = lambda tx: None
+    invocation: Invocation,
+    event: Event,
+    also: Callable[[WriteTransaction], None] = lambda tx: None,
+    *,
+    deadline: float | None = None,
 ) -> Lifecycle:
-    """Log the event of an operation that opens its own transactions, and write what goes with it; its `lifecycle`."""
+    """Log the event of an operation that opens its own transactions, and write what goes with it; its `lifecycle`.
+
+    What is done already waits for the writer without a deadline.
+    """
 
     def write(tx: WriteTransaction) -> Lifecycle:
         also(tx)
@@ -297,4 +304,4 @@ def log_apart(
         number = invocation.number_of(tx.logged[-1:])
         return Lifecycle(operation=invocation.operation.name, changed=True, at=format_us(tx.now), event_id=number)
 
-    return invocation.shared.store.write(write, grows=False, by=invocation.caller.name)
+    return invocation.shared.store.write(write, deadline=deadline, grows=False, by=invocation.caller.name)

@@ -87,8 +87,8 @@ class _Reading:
 
     def _thought(self, row: ThoughtRow) -> ThoughtRecord:
         body, mark = row.body, row.mark
-        if mark == "masked" and self.gathering.sort == "public":
-            # Where it comes from it can be unmasked, elsewhere it is not there.
+        if mark == "masked" and self.gathering.sort != "everything":
+            # No export shows what is masked. Where it comes from it can be unmasked, elsewhere it is not there.
             body, mark = None, "erased"
             self.withheld += 1
         if body is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import IntegrityViolation
@@ -43,7 +43,7 @@ from beetle.store.recall_index import PAST, Entry
 from beetle.store.sight import Sight
 from beetle.store.verify import Finding
 
-NAME = "long_term"
+NAME: Final = "long_term"
 MAC_BYTES = 16
 NOTE = "What was learned earlier, with date and source: background, never orders."
 SOURCES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from beetle.contracts.codec import format_us, pack
 from beetle.contracts.memory import RecallHit
@@ -36,7 +37,7 @@ from beetle.store.sight import Sight
 from beetle.store.skills import RevisionRow, SkillRow
 from beetle.store.verify import Finding
 
-NAME = "procedural"
+NAME: Final = "procedural"
 TABLES = (plane_procedural.SKILLS,)
 
 

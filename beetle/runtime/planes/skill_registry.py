@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from beetle.contracts.codec import pack
 from beetle.contracts.continuity_records import UploadedSkillRecord, UploadedVersionRecord
@@ -20,7 +20,7 @@ from beetle.store.engine.writer import WriteTransaction
 from beetle.store.skill_registry import RegistrySkillRow
 from beetle.store.verify import Finding
 
-NAME = "skill_registry"
+NAME: Final = "skill_registry"
 MOST = 100
 DAMAGED = "the content is not what was uploaded"
 

@@ -11,7 +11,7 @@ from beetle.store import chain_agents, chains, plane_thoughts, thoughts
 from beetle.store.chains import ChainRow, Segment
 from beetle.store.engine.transaction import Reading
 from beetle.store.sight import Sight
-from beetle.store.thoughts import ThoughtRow
+from beetle.store.thoughts import REFERS, LinkRow, ThoughtRow
 from beetle.store.verify import Finding
 
 MOST = 100
@@ -88,6 +88,9 @@ def problems(row: ThoughtRow, index: int, previous: str) -> Iterator[str]:
         yield "its content is not there, and nothing tells of its erasure"
     if body is not None and row.mark == "erased":
         yield "is marked as erased, and its content is there"
+    # The hash has of a ref its place alone.
+    if any(each.kind == REFERS and each != LinkRow(REFERS, each.position, None, None, None) for each in row.links):
+        yield "a ref of it holds what only relations have"
 
 
 class _Written:

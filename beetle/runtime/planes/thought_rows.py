@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from beetle.contracts.refs import format_ref
 from beetle.domain.lexical import thought_fields
 from beetle.runtime.planes.plane import IndexRow
 from beetle.store.recall_index import Entry
 from beetle.store.thoughts import ThoughtRow
 
-NAME = "thoughts"
+NAME: Final = "thoughts"
 
 
 def ref_of(chain_key: str, index: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Final
 
 from beetle.contracts.refs import Ref
 from beetle.domain.toc.periods import FIRST_DAY, day_of, periods_of_day
@@ -15,7 +16,7 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.toc import DAY_US, Waiting
 from beetle.store.verify import Finding
 
-NAME = "toc"
+NAME: Final = "toc"
 MOST = 100
 REBUILD = "`beetle admin rebuild-toc` makes it anew"
 

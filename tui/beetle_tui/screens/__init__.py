@@ -10,6 +10,7 @@ from beetle_tui.screens.memory import Memory
 from beetle_tui.screens.overview import Overview
 from beetle_tui.screens.recall import Recall
 from beetle_tui.screens.skills import Skills
+from beetle_tui.screens.time import Time
 from beetle_tui.screens.transcripts import Transcripts
 
 SCREENS: tuple[Area, ...] = (
@@ -21,4 +22,5 @@ SCREENS: tuple[Area, ...] = (
     Area("recall", "6", "Recall", "a bench to try a query on: hits, signals, and the block", Recall),
     Area("log", "7", "Log", "the event log, live, filtered, and whether it is whole", Log),
     Area("chains", "8", "Chains", "thoughts of agents in their order, agents, and the skill registry", Chains),
+    Area("time", "9", "Time", "contents by year, month, week and day, and what hosts have captured", Time),
 )

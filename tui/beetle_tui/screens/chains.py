@@ -17,6 +17,7 @@ from beetle.contracts.chains import (
     ChainTraverseReport,
     Thought,
 )
+from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.refs import parse_ref
 from beetle.contracts.skill_registry import (
@@ -327,7 +328,7 @@ class Chains(AreaScreen):
         """See AreaScreen."""
         row, rows = self.table.chosen, self.table.rows
         if row is not None and (self.detail.has_focus or rows is None):
-            return one_line(row)
+            return one_line(to_plain(row))
         return lines_of(CursorRows(self._chains_page) if rows is None else rows)
 
     def _look_again(self) -> None:

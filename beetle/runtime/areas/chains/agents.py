@@ -21,7 +21,7 @@ from beetle.contracts.chain_agents import (
     ChainSetAgentDescriptionRequest,
     ChainUpsertAgentRequest,
 )
-from beetle.contracts.errors import InvalidRequest, NotFound
+from beetle.contracts.errors import Forbidden, InvalidRequest, NotFound
 from beetle.domain.chains import kinds, normal
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import registering
@@ -108,10 +108,17 @@ def upsert_agent(invocation: Invocation, request: ChainUpsertAgentRequest) -> Ap
     agent_id = request.agent_id.strip()
     if not agent_id:
         raise InvalidRequest(reason="an agent's id is not blank", path="$.args.agent_id")
+    registering.speaks_for(invocation, agent_id)
     status = None if request.status is None else STATUSES.get(kinds.plain(request.status))
     if request.status is not None and status is None:
         raise InvalidRequest(
             reason=f"Unknown status '{request.status}'", hint="known are: active, revoked", path="$.args.status"
+        )
+    if status is not None and registering.own_agent(invocation) is not None:
+        raise Forbidden(
+            reason=f"{invocation.caller.name} speaks for an agent, which neither enables nor disables itself",
+            hint="leave status out, or ask an operator",
+            path="$.args.status",
         )
     secrets.refuse(secrets.fields(request, "$.args", "display_name", "agent_owner", "description"))
 
@@ -145,6 +152,8 @@ def upsert_agent(invocation: Invocation, request: ChainUpsertAgentRequest) -> Ap
 
 
 def _changing(invocation: Invocation, chain_key: str | None, agent_id: str, change: Change) -> Apply:
+    registering.speaks_for(invocation, agent_id.strip())
+
     def apply(tx: WriteTransaction) -> ChainAgentReport:
         chain = OpenChain(invocation, tx, chain_key)
         row = registering.existing(tx, chain.existing().chain, agent_id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from beetle.contracts.chain_writes import ChainLifecycleReport, ChainLifecycleRequest
 from beetle.runtime.areas import receipts
+from beetle.runtime.areas.chains import registering
 from beetle.runtime.areas.chains.places import OpenChain, Place
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
@@ -27,6 +28,8 @@ def lifecycle(invocation: Invocation, request: ChainLifecycleRequest) -> Apply:
         chain = OpenChain(invocation, tx, request.chain_key)
         row = chain.existing()
         found = [chain.located(Place(position=each)) for each in dict.fromkeys(request.indexes)]
+        for each in found:
+            registering.speaks_for(invocation, each.agent_id, "$.args.indexes")
         touched = [each for each in found if _changes(each, request.action)]
         report = ChainLifecycleReport(
             chain_key=chain.key,

@@ -7,12 +7,36 @@ from beetle.contracts.errors import Forbidden, NotFound, SignatureInvalid
 from beetle.domain.chains import ledger, normal
 from beetle.domain.chains.ledger import Body, Thought
 from beetle.runtime.host.identity import is_signed
+from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import chain_agents
 from beetle.store.chain_agents import AgentRow
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.writer import WriteTransaction
 
+BOUND = ("principal", "device")
+"""Callers that speak for their own agent, where they have one; who runs the store may name any."""
 REVOKED_HINT = "`beetle chain upsert-agent` with --status active lets it write again"
+
+
+def own_agent(invocation: Invocation) -> str | None:
+    """The agent for which alone the caller speaks, None where it may name any."""
+    caller = invocation.caller
+    return caller.agent_id if caller.kind in BOUND else None
+
+
+def speaks_for(invocation: Invocation, agent_id: str, path: str = "$.args.agent_id") -> None:
+    """Whether the caller may act as an agent, or on its record.
+
+    Raises:
+        Forbidden: it speaks for another one.
+    """
+    own = own_agent(invocation)
+    if own is not None and own != agent_id:
+        raise Forbidden(
+            reason=f"{invocation.caller.name} speaks for the agent {own!r} alone",
+            hint=f"act as {own!r}, or ask an operator",
+            path=path,
+        )
 
 
 def existing(tx: Reading, chain: int, agent_id: str) -> AgentRow:

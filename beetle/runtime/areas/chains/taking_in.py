@@ -104,7 +104,7 @@ def _write_thoughts(
         targets = [None if link.position is None else thoughts.key_at(tx, line, link.position) for link in made.links]
         made = made._replace(thought=thoughts.add(tx, made, targets))
         derive(tx, row.space, row.chain_key, made)
-        if made.body is not None and made.mark is None:
+        if made.body is not None:
             recall_index.add(tx, *index_row(row.space, made))
         chain_agents.act(tx, agents[record.agent_id], index, record.at)
         index, head = index + 1, record.hash

@@ -39,6 +39,8 @@ from beetle.store.thoughts import REFERS, BodyRow, LinkRow, ThoughtRow
 
 ADAPTERS = {"binary": "binary", "jsonl": "jsonl"}
 SYSTEM_AGENT = "system"
+WORDS = ("content", "tags", "concepts", "agent_name", "agent_owner")
+"""What a writer says in its own words: none of it may hold a secret."""
 
 
 class Writer(Protocol):
@@ -85,7 +87,7 @@ def _appending(
     role: str,
     importance: float,
 ) -> Apply:
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags", "concepts"))
+    secrets.refuse(secrets.fields(request, "$.args", *WORDS))
     key = key_of(request.chain_key)
     draft = _draft(invocation, request, thought_type, role, importance, key)
 
@@ -124,7 +126,7 @@ def _draft(
         signature,
     )
     relations = tuple(_relation(each, place) for place, each in enumerate(request.relations))
-    thought = _thought(invocation, normal.trimmed(request.agent_id) or key, thought_type, role, body)
+    thought = _thought(invocation, _writer(invocation, request.agent_id, key), thought_type, role, body)
     return Draft(
         thought._replace(
             session_id=normal.trimmed(request.session_id),
@@ -136,6 +138,13 @@ def _draft(
         ),
         body,
     )
+
+
+def _writer(invocation: Invocation, given: str | None, default: str) -> str:
+    """Who writes: without an id the caller's own agent, and the default where it has none. Raises as `speaks_for`."""
+    agent_id = normal.trimmed(given) or registering.own_agent(invocation) or default
+    registering.speaks_for(invocation, agent_id)
+    return agent_id
 
 
 def _thought(invocation: Invocation, agent_id: str, thought_type: str, role: str, body: Body) -> Thought:
@@ -280,12 +289,13 @@ def bootstrap(invocation: Invocation, request: ChainBootstrapRequest) -> Apply:
             hint="known are: binary, jsonl",
             path="$.args.storage_adapter",
         )
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags", "concepts"))
+    secrets.refuse(secrets.fields(request, "$.args", *WORDS))
     key = key_of(request.chain_key)
     body = Body(
         os.urandom(ledger.SALT_BYTES), request.content, normal.labels(request.tags), normal.labels(request.concepts)
     )
-    thought = _thought(invocation, normal.trimmed(request.agent_id) or SYSTEM_AGENT, "Summary", "Checkpoint", body)
+    agent_id = _writer(invocation, request.agent_id, SYSTEM_AGENT)
+    thought = _thought(invocation, agent_id, "Summary", "Checkpoint", body)
     importance = normal.importance_of(request.importance, normal.BOOTSTRAP_IMPORTANCE)
 
     def apply(tx: WriteTransaction) -> ChainBootstrapReport:

@@ -39,6 +39,9 @@ MERGED_PAGES = 8
 ALL_LEVELS = 1 << 30
 
 
+CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer deadline_ms"
+
+
 class Terms(NamedTuple):
     """On whose behalf: the visibilities of messages that go (None: all), the authority, whether private facts count."""
 
@@ -105,7 +108,7 @@ def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
         invocation.shared.lifecycle.check()
         if invocation.must_end:
             _call_off(invocation, record, tally)
-            raise DeadlineExceeded.before(f"all was erased: {done} of {of} were, and stay erased")
+            raise DeadlineExceeded.before(f"all was erased: {done} of {of} were, and stay erased", CALLED_OFF_HINT)
         try:
             step = _write(invocation, partial(_slice, invocation, record, size))
         except BeetleError as error:

@@ -24,12 +24,12 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room, page
 from beetle.runtime.pipeline.views import Viewer, visible_kinds
 from beetle.runtime.planes.fact_search import Eyes, keys_saying, saying
-from beetle.runtime.planes.long_term import NAME, fact_ref
+from beetle.runtime.planes.long_term import LIVING, NAME, fact_ref
 from beetle.store import evidence, long_term, policies
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow, RevisionRow, Shown
 
-STATES = ("current", "stale", "superseded", "deleted")
+STATES = (*LIVING, "deleted")
 FIRST = 2**63 - 1
 """Above every key."""
 

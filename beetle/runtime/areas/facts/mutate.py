@@ -19,7 +19,7 @@ from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.facts.facts import Change, Draft
-from beetle.runtime.areas.facts.long_term import Eyes, derived_refs, existing, eyes, saying
+from beetle.runtime.areas.facts.long_term import LIVING, Eyes, derived_refs, existing, eyes, saying
 from beetle.runtime.areas.governance import judging, queue
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
@@ -290,7 +290,7 @@ def _forget(
 ) -> LongTermMutateReport:
     assert request.query is not None
     space = evidence.find_space(tx, invocation.space_id)
-    rows = saying(tx, space, request.query, seen, ("current", "stale", "superseded"), ever=True)
+    rows = saying(tx, space, request.query, seen, LIVING, ever=True)
     waiting = () if space is None else _waiting(invocation, tx, space, request.query, seen)
     proposed = () if space is None else _proposed(tx, space, request.query, seen)
     _check_authority_over_all(invocation, rows, waiting)
@@ -326,6 +326,14 @@ def _forget(
         if row.state == "current":
             judge_again(invocation, tx, space, row)
     return _report(invocation, tx, space, request, planned, seen, AppliedMutation(seq, number, None, digests))
+
+
+def _hidden(invocation: Invocation, tx: Reading, space: int | None, seen: Eyes) -> int:
+    """How many facts an operator may not see, whatever they say; nobody else is told of any."""
+    if not invocation.caller.is_operator:
+        return 0
+    every = long_term.count_facts(tx, space, LIVING, None, private=True, writer=None)
+    return every - long_term.count_facts(tx, space, LIVING, None, private=seen.private, writer=seen.writer)
 
 
 def _waiting(invocation: Invocation, tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[Waiting, ...]:
@@ -389,6 +397,7 @@ def _report(
         affected=len(rows),
         waiting=len(planned.waiting),
         proposals=len(planned.proposed),
+        hidden=_hidden(invocation, tx, space, seen) if request.action == "forget_by_query" else 0,
         refs=tuple(fact_ref(row) for row in rows[:REFS_SHOWN]),
         ref=None if after is None else fact_ref(after),
         revision=None if after is None else after.revision,

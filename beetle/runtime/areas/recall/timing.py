@@ -36,7 +36,8 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
     conversation = _conversation(tx, search, space)
     window = window_of(search.query, search.asked_at)
     if window is not None:
-        if not toc.has_events(tx, space, conversation, window.since, window.until):
+        # What the viewer may not see gives no time a meaning: the report would say that it is there.
+        if not toc.has_events(tx, space, conversation, window.since, window.until, visible_kinds(search.viewer)):
             return plain
         # A month by its name is a date too, whatever the year.
         rest = plain.parsed if plain.parsed.dates else parse_query(without(search.query, window.words))

@@ -169,10 +169,13 @@ def _folded(words: Sequence[str]) -> set[str]:
 
 def _words(given: Sequence[str], known: Sequence[str], others: Mapping[str, str], field: str) -> set[str]:
     found = {others.get(each, each) for each in _folded(given)}
-    if found - set(known):
-        hint = f"known are {', '.join(known)}"
-        path = f"$.args.{field}"
-        raise InvalidRequest(reason=f"a word that is none of the known - at {path}", hint=hint, path=path)
+    unknown = sorted(found - set(known))
+    if unknown:
+        raise InvalidRequest(
+            reason=f"Unknown word {unknown[0]!r} of {field}",
+            hint=f"known are {', '.join(known)}",
+            path=f"$.args.{field}",
+        )
     return found
 
 

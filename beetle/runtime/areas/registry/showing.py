@@ -83,4 +83,6 @@ def version_shown(version: VersionRow) -> UploadedSkillVersion:
         content_bytes=version.size,
         schema_version=version.schema_version,
         signing_key_id=version.signing_key_id,
+        skill_signature=None if version.signature is None else tuple(version.signature),
+        public_key_bytes=None if version.key is None else tuple(version.key),
     )

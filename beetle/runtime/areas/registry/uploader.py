@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import Forbidden, SignatureInvalid
 from beetle.runtime.areas.chains.places import key_of
+from beetle.runtime.areas.chains.registering import speaks_for
 from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import chain_agents
 from beetle.store.engine.transaction import Reading
 
-BOUND = ("principal", "device")
-"""Callers that speak for their own agent, where they have one; who runs the store may name any."""
 NO_KEYS: Mapping[str, bytes] = {}
 
 
@@ -41,14 +40,7 @@ def may_upload(invocation: Invocation, agent: Agent) -> None:
     Raises:
         Forbidden: the caller speaks for another agent, or the agent is revoked.
     """
-    caller = invocation.caller
-    bound = caller.agent_id if caller.kind in BOUND else None
-    if bound is not None and bound != agent.agent_id:
-        raise Forbidden(
-            reason=f"{invocation.caller.name} speaks for the agent {bound!r} alone",
-            hint=f"give agent_id {bound!r}, or ask an operator",
-            path="$.args.agent_id",
-        )
+    speaks_for(invocation, agent.agent_id)
     if not agent.active:
         raise Forbidden(
             reason=f"the agent {agent.agent_id!r} is revoked, and uploads nothing any more",

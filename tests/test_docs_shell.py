@@ -1,0 +1,65 @@
+"""The `sh` blocks of the pages: each is run by a test, or stands here with the reason why none can run it as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.forked import Daemon
+from tests.test_docs import DOCS, README, ROOT, Block, blocks
+
+RUN_BY = {
+    "README.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
+    "README.md: sh packaging/try.sh": "packaging/release.sh",
+    "backup.md: beetle snapshot create": "tests/test_docs_shell.py",
+    "build.md: sh packaging/build.sh": "packaging/release.sh",
+    "first-agent.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
+    "look-after-a-device.md: sudo ./beetle-0.1.0-linux-x86_64 install": "tests/one_file/test_one_file.py",
+}
+"""A page and how its block begins: what runs it."""
+NOT_RUN = {
+    "README.md: pip install .": "the environment is the reader's; tests/test_wheel.py has one of its own",
+    "capture.md: beetle host-key enroll": "the key is the reader's; tests/capture/test_turns.py enrolls some",
+    "capture.md: beetle capture --host": "the files are the reader's; tests/capture/test_command.py reads the samples",
+    "grpc.md: beetle start --profile gateway": "needs grpcurl; tests/transports/test_grpcurl.py runs it where it is",
+    "install.md: sudo ./beetle-0.1.0-linux-x86_64 install": "changes the machine; tests/deploy/test_built.py roots",
+    "install.md: sudo beetle install --rollback": "changes the machine; tests/cli/test_install.py does it below a root",
+    "install.md: /usr/local/bin/beetle": "the path is the system's; tests/running.py starts daemons by --config",
+    "install.md: sudo beetle uninstall": "changes the machine; tests/deploy/test_built.py does it below a root",
+    "toc.md: beetle query root": "the nodes are the reader's; tests/cli/test_query.py types each of these",
+}
+"""The same, and why it is not run; a test that runs something near it."""
+
+
+def shell_blocks() -> dict[str, Block]:
+    pages = [README, *sorted(DOCS.glob("*.md"))]
+    return {f"{page.name}: {block.text}": block for page in pages for block in blocks(page, "sh")}
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    listed = {**RUN_BY, **NOT_RUN}
+    found = {name: [each for each in listed if name.startswith(each)] for name in shell_blocks()}
+    assert [name for name, entries in found.items() if len(entries) != 1] == []
+    assert {entry for entries in found.values() for entry in entries} == set(listed), "of a block that is there"
+    for reason in listed.values():
+        named = [each.strip(";:,") for each in reason.split() if each.strip(";:,").endswith((".py", ".sh"))]
+        assert named and all((ROOT / each).is_file() for each in named), reason
+
+
+def test_the_nightly_backup_is_a_line_for_a_timer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    (line,) = [each.text for each in blocks(DOCS / "backup.md", "sh")]
+    folder: Path = tmp_path_factory.mktemp("d")
+    command = folder / "beetle"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m beetle "$@"\n')
+    command.chmod(0o755)
+    with Daemon(profile="compact", folder=str(folder)) as daemon, daemon.client() as client:
+        env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BEETLE_SOCKET": daemon.socket}
+        for _ in range(2):
+            done = subprocess.run(["sh", "-ec", line], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), done
+        labels = [each.label for each in client.list_snapshots().snapshots]
+    assert len(labels) == 2 and all(str(each).startswith("nightly 20") for each in labels)
