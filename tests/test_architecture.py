@@ -85,6 +85,7 @@ EDGES: dict[str, tuple[str, str]] = {
 FURTHER = {
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
+    "beetle.transports.peer_socket": "runtime.host.principals",
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",
     # A job's function is handed an invocation.

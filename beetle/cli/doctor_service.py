@@ -1,4 +1,4 @@
-"""What doctor looks at of a daemon's surroundings: its socket, the group that may use it, and its unit."""
+"""What doctor looks at of what is around a daemon: its socket, the group that may use it, and its unit."""
 
 from __future__ import annotations
 
