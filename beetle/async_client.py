@@ -270,7 +270,7 @@ class AsyncClient(AsyncFileMethods):
             return await wire.ask(request, data)
         finally:
             wire.unfollow(sub)
-            wire.tell(self._requests.make("unsubscribe", {"sub": sub}))
+            wire.send(self._requests.make("unsubscribe", {"sub": sub}))
 
     async def _wire_of(self, lane: _Lane) -> Wire:
         async with lane.opening:

@@ -67,7 +67,7 @@ class Wire(asyncio.Protocol):
         finally:
             self._waiting.pop(request.id, None)
 
-    def tell(self, request: Sent) -> None:
+    def send(self, request: Sent) -> None:
         """Send a request whose answer is of no interest."""
         if not self.closed:
             self._send(packed(request))

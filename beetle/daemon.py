@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
-from beetle.hook import Link, drain, spool_folder
+from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
+from beetle.spool import spool_folder
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer

@@ -16,9 +16,10 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from beetle.packed import pack, unpack
+from beetle.spool import SPOOL_FILES, spool_folder, spool_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ TALK_MS = 15
 DRAIN_S = 0.008
 TEXT_BYTES = 60_000
 """Of a longer text the beginning is kept: hooks carry whole files, and every profile takes so much."""
-SPOOL_FILES = 4096
 SPOOL_FILE_BYTES = 512 * 1024
 REFUSED_FILES = 256
 ANSWER_BYTES = 256 * 1024
@@ -271,24 +271,6 @@ class Link:
         self._connection.close()
 
 
-def spool_folder(env: Mapping[str, str]) -> str:
-    """Where events wait: $XDG_STATE_HOME/beetle/spool, else ~/.local/state/beetle/spool."""
-    state = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "beetle", "spool")
-
-
-def spool_state(folder: str) -> dict[str, Any]:
-    """What waits in the spool: `events`, `oldest_at` (RFC 3339, or None), and how many no daemon took (`refused`).
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    names = list(_names(folder))
-    oldest = min((int(each[:20]) for each in names if each[:20].isdecimal()), default=None)
-    at = None if oldest is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(oldest // 10**9))
-    return {"events": len(names), "oldest_at": at, "refused": sum(1 for _ in _names(os.path.join(folder, "refused")))}
-
-
 def save(folder: str, record: Mapping[str, Any]) -> None:
     """Put a record into the spool: complete, or not at all.
 
@@ -296,7 +278,7 @@ def save(folder: str, record: Mapping[str, Any]) -> None:
         OSError: the spool is full, or cannot be written.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if sum(1 for _ in _names(folder)) >= SPOOL_FILES:
+    if sum(1 for _ in spool_names(folder)) >= SPOOL_FILES:
         raise OSError(f"{folder} holds {SPOOL_FILES} events already; start the daemon: beetle start")
     data = json.dumps(record, ensure_ascii=True).encode()
     if len(data) > SPOOL_FILE_BYTES:
@@ -318,7 +300,7 @@ def drain(
 ) -> int:
     """Deliver what waits for the daemon at one of these sockets, the oldest first; how much of it was delivered."""
     ends, delivered = time.monotonic() + seconds, 0
-    for name in sorted(_names(folder)):
+    for name in sorted(spool_names(folder)):
         if time.monotonic() > ends or is_ending():
             break
         place = os.path.join(folder, name)
@@ -337,14 +319,6 @@ def drain(
         else:
             _put_aside(folder, name)
     return delivered
-
-
-def _names(folder: str) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from (each.name for each in entries if each.name.endswith(".json"))
-    except FileNotFoundError:
-        return
 
 
 def _read(place: str) -> dict[str, Any] | None:
@@ -367,7 +341,7 @@ def _put_aside(folder: str, name: str) -> None:
     refused = os.path.join(folder, "refused")
     try:
         os.makedirs(refused, mode=0o700, exist_ok=True)
-        if sum(1 for _ in _names(refused)) < REFUSED_FILES:
+        if sum(1 for _ in spool_names(refused)) < REFUSED_FILES:
             os.rename(os.path.join(folder, name), os.path.join(refused, name))
             return
     except OSError:

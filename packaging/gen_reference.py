@@ -79,6 +79,9 @@ def operation_text(row: Operation, parts: dict[str, type[Struct]]) -> list[str]:
     }
     lines = [f"## {row.name}", "", doc(row.kinds[0]), "", "| | |", "|---|---|"]
     lines += [f"| {key} | {value} |" for key, value in facts.items()]
+    if row.effect != "stream":
+        given = ", ".join(f"{name}={value!r}" for name, value in row.example.items())
+        lines += ["", f"Example: `memory.{row.method}({given})`"]
     named: list[type[Struct]] = []
     for kind in row.kinds:
         rows, found = request_rows(kind)

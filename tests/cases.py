@@ -150,7 +150,7 @@ class Case(NamedTuple):
     `changes`: it changes the store, so its report says so, and a mode that only reads refuses it.
     `who`: everyone who has its capability, operators alone, or the owner alone.
     `says`: what its answer may hold of what was said: ids, kinds and counts alone, or words. For words the privacy
-    matrix has cells of its own.
+    matrix has cells of its own, or it is shown the texts that `shows` names in every view but operator_audit.
     `hidden`: the profile of the conformance doors hides it.
     `key`: the error that answers it where no model is configured.
     `stranger`: what another owner asks about what was prepared here. Where it is left out, that is the case's own
@@ -171,6 +171,7 @@ class Case(NamedTuple):
     key: str | None = None
     stranger: tuple[Asked, ...] | None = None
     quiet: tuple[Asked, ...] | None = None
+    shows: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
     wrong: tuple[Bad, ...] = ()
     over: tuple[Bad, ...] = ()
@@ -279,7 +280,8 @@ CASES: tuple[Case, ...] = (
                 ({"ids": ["w", "w"], "decision": "accept"}, ""), ({"ids": ["j"], "decision": "maybe"}, "decision"))),
     Case("skill.list", {"include_disabled": True, "include_retired": True}, ("skill",),
          stranger=(Asked({}), Asked({"query": WORD})), wrong=(({"limit": 0}, "limit"),)),
-    Case("skill.detail", {"name": WORD}, ("skill",), says="words", stranger=(Asked({"name": WORD}, "not_found"),)),
+    Case("skill.detail", {"name": WORD}, ("skill",), says="words", shows=("skill live",),
+         stranger=(Asked({"name": WORD}, "not_found"),)),
     Case("skill.edit", {"name": WORD, "title": "Another title", "edit_reason": "wider"}, ("skill",), changes=True,
          stranger=(Asked({"name": WORD, "title": "T", "edit_reason": "r"}, "not_found"),),
          quiet=(Asked({"name": WORD, "title": f"Title of {WORD}", "edit_reason": "r"}),)),

@@ -57,7 +57,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts client memory_client find importing mcp deploy open daemon runtime.host.config "
+        "cli contracts client memory_client find importing mcp deploy open daemon spool runtime.host.config "
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
@@ -75,7 +75,8 @@ EDGES: dict[str, tuple[str, str]] = {
         "",
     ),
     # A host waits for it at every turn, so it imports next to nothing.
-    "beetle.hook": ("packed", ""),
+    "beetle.hook": ("packed spool", ""),
+    "beetle.spool": ("", ""),
     "beetle.packed": ("", ""),
     "beetle.hook_events": ("contracts hook", ""),
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
@@ -84,6 +85,7 @@ EDGES: dict[str, tuple[str, str]] = {
 FURTHER = {
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
+    "beetle.transports.peer_socket": "runtime.host.principals",
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",
     # A job's function is handed an invocation.

@@ -80,14 +80,14 @@ CASES = (
     Case("tui --help", HELP, 109),
     Case("completion bash", f"{LEAN} {TALKS}", 144),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 134),
-    Case("--socket {none} status", LEAN, 158, 3),
-    Case("--socket {socket} status", LEAN, 158),
+    Case("--socket {none} status", LEAN, 163, 3),
+    Case("--socket {socket} status", LEAN, 163),
     Case("--socket {socket} memory recall key", LEAN, 158),
     Case("--socket {socket} --json memory recall key", LEAN, 158),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
     Case("--socket {socket} call hello", CLIENT, 164),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 129),
-    Case("--socket {socket} doctor", HEAVY, 456),
+    Case("--socket {socket} doctor", HEAVY, 470),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 153)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 130)
@@ -95,7 +95,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    397,
+    409,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 126),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 351),
-    Case("import beetle.daemon", IN_PROCESS, 369),
+    Case("import beetle.open", IN_PROCESS, 362),
+    Case("import beetle.daemon", IN_PROCESS, 381),
 )
 
 

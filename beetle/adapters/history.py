@@ -14,9 +14,9 @@ from beetle.contracts.methods import OperationMethods
 from beetle.contracts.transcript import MemoryTranscriptTimelineReport, TranscriptTurn
 
 T = TypeVar("T")
-Found = list[tuple[str, T]]
+StoredItems = list[tuple[str, T]]
 """Messages, each with the id of its turn."""
-Asking = Generator[dict[str, Any], MemoryTranscriptTimelineReport, Found[T]]
+Asking = Generator[dict[str, Any], MemoryTranscriptTimelineReport, StoredItems[T]]
 """Yields arguments of transcript.timeline, is sent the reports, and returns what was found."""
 COMMIT_TURNS = 50
 """Every profile takes so many in one commit."""
@@ -57,7 +57,7 @@ class History(Generic[T]):
 
     def reading(self, limit: int | None = None) -> Asking[T]:
         """The newest items, or all, oldest first; without those that were erased or may not be seen."""
-        found: Found[T] = []
+        found: StoredItems[T] = []
         anchor: Any = "latest"
         while limit is None or len(found) < limit:
             page = yield {"conversation": self.where, "view": "model_context", "anchor": anchor, "limit": PAGE_TURNS}
@@ -78,7 +78,7 @@ class History(Generic[T]):
         attr = {"key": self._key, "value": whole, "visibility": VIEWS, "export_allowed": True}
         return {"turn_id": uuid4().hex, "at": datetime.now(UTC), "messages": [message], "attrs": [attr]}
 
-    def _items(self, turns: Sequence[TranscriptTurn]) -> Found[T]:
+    def _items(self, turns: Sequence[TranscriptTurn]) -> StoredItems[T]:
         own = [(turn.turn_id, attr.value) for turn in turns for attr in turn.attrs if attr.key == self._key]
         return [(turn_id, self._codec.load(json.loads(value))) for turn_id, value in own if value is not None]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.memory import SessionSettings
 
-from beetle.adapters.history import Found, History
+from beetle.adapters.history import History, StoredItems
 from beetle.contracts.async_methods import AsyncOperationMethods
 from beetle.contracts.errors import NotFound
 from beetle.contracts.transcript import MemoryTranscriptTimelineReport
@@ -86,7 +86,7 @@ class BeetleSession:
         except NotFound:  # nothing was said yet
             return
 
-    async def _found(self, limit: int | None) -> Found[TResponseInputItem]:
+    async def _found(self, limit: int | None) -> StoredItems[TResponseInputItem]:
         asking = self._history.reading(limit)
         try:
             asked = next(asking)

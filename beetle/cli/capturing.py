@@ -139,7 +139,7 @@ def run(typed: Namespace) -> int:
 
 
 def _run_host(typed: Namespace, session: Session, host: str, path: str, stack: ExitStack) -> int:
-    from beetle.importing.files import Found, opened
+    from beetle.importing.files import SourceFile, opened
     from beetle.importing.hosts import followed, read_host
     from beetle.importing.items import HOSTS
 
@@ -154,7 +154,7 @@ def _run_host(typed: Namespace, session: Session, host: str, path: str, stack: E
                 _tell_progress(capturing.counts)
         else:
             stem = os.path.splitext(os.path.basename(os.path.abspath(path)))[0]
-            with opened(Found(path, stem, True), HOSTS[host]) as file:
+            with opened(SourceFile(path, stem, True), HOSTS[host]) as file:
                 reading = read_host(file, host)
                 progress = _progress(stack)
                 for turns in batches(_as_turns(reading.turns)):

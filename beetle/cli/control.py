@@ -389,9 +389,9 @@ class _StillEnding(DeadlineExceeded):
 
 def run_status(typed: Namespace) -> int:
     """What runs, for people and as JSON; exit code 3 when nothing does."""
-    from beetle.cli.doctor_service import spool_line
     from beetle.cli.render import as_json
     from beetle.cli.text import duration, pairs, size
+    from beetle.spool import spool_line
 
     found, reason = _status(typed)
     found["spool"] = _spool()
@@ -425,7 +425,7 @@ def run_status(typed: Namespace) -> int:
 
 def _spool() -> dict[str, Any]:
     """What hooks of this user have spooled, for whichever daemon; nothing where that cannot be read."""
-    from beetle.hook import spool_folder, spool_state
+    from beetle.spool import spool_folder, spool_state
 
     try:
         return spool_state(spool_folder(os.environ))

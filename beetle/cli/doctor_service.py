@@ -1,4 +1,4 @@
-"""What doctor looks at of a daemon's surroundings: its socket, the group that may use it, and its unit."""
+"""What doctor looks at of what is around a daemon: its socket, the group that may use it, and its unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.cli.finding import Finding
 from beetle.contracts.errors import BeetleError
@@ -22,17 +22,9 @@ LIMIT_NAMES = ("MemoryMax", "LimitNOFILE", "TasksMax")
 """Lines of a unit that follow from the profile."""
 
 
-def spool_line(state: Mapping[str, Any]) -> str:
-    """What waits in the spool of hooks, for people."""
-    oldest = f", the oldest since {state['oldest_at']}" if state["oldest_at"] else ""
-    refused = f"; {state['refused']:,} refused" if state["refused"] else ""
-    events = "1 event waits" if state["events"] == 1 else f"{state['events']:,} events wait"
-    return f"{events} for a daemon{oldest}{refused}"
-
-
 def check_spool(env: Mapping[str, str]) -> Iterator[Finding]:
     """Events that hooks of this user have put aside for a daemon."""
-    from beetle.hook import SPOOL_FILES, spool_folder, spool_state
+    from beetle.spool import SPOOL_FILES, spool_folder, spool_line, spool_state
 
     folder = spool_folder(env)
     if not os.path.isdir(folder):

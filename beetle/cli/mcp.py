@@ -48,7 +48,7 @@ def run_mcp(typed: Namespace) -> int:
     for option in ("write", "remove"):
         if typed_option(typed, option):
             raise InvalidRequest(reason=f"mcp: --{option} needs --install", hint="name a host: --install claude-code")
-    from beetle.mcp.calls import Ways
+    from beetle.mcp.calls import MemoryAccess
     from beetle.mcp.server import serve
 
     def find(seconds: float) -> Client | None:
@@ -71,7 +71,7 @@ def run_mcp(typed: Namespace) -> int:
         start_daemon(typed)
 
     toolset: Toolset = typed_option(typed, "toolset") or TOOLSETS[0]
-    return serve(Ways(find, open_here, start if typed_option(typed, "autostart") else None), toolset)
+    return serve(MemoryAccess(find, open_here, start if typed_option(typed, "autostart") else None), toolset)
 
 
 def _install(typed: Namespace) -> int:

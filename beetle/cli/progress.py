@@ -16,14 +16,14 @@ NARROWEST = 20
 @contextmanager
 def progress_line(command: str) -> Generator[OnProgress]:
     """What is told how far a command is, until the block ends."""
-    line = _Line(command)
+    line = _ProgressLine(command)
     try:
         yield line.show
     finally:
         line.clear()
 
 
-class _Line:
+class _ProgressLine:
     """The line, and how many columns of it stand there now."""
 
     def __init__(self, name: str) -> None:

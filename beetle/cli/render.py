@@ -77,7 +77,9 @@ def as_text(report: Report, width: Width) -> str:
             text = render(report, width)
             break
     else:
-        text = as_indented_json(report)
+        from beetle.cli.render_default import report_text
+
+        text = report_text(report, width)
     notes = _notes(report)
     return "\n".join((text, *notes)) if notes else text
 
@@ -435,4 +437,4 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     **render_time.RENDERERS,
     **render_waiting.RENDERERS,
 }
-"""Report type, or the parent of several, to what renders it. Others are shown as JSON."""
+"""Report type, or the parent of several, to what renders it. Others are shown field by field: see render_default."""

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, Id, Label, Open, Part, Piece, Request, Time, budgeted
-from beetle.contracts.operation import CAPTURE, HOST_KEY, Operation
+from beetle.contracts.operation import CAPTURE, HOST_KEY, Operation, Tool
 
 TurnRole = Literal["user", "assistant", "tool_use", "tool_result", "system", "other"]
 AttestLevel = Literal["signed_by_peer", "self_signed"]
@@ -247,6 +247,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "host_session_id": "s1", "host_turn_index": 0, "role": "user", "content": "The key is under the pot",
             "host_kind": "claude-code", "timestamp_iso": "2026-05-17T09:30:00Z",
         },
+        tool=Tool(name="memory_capture_turn", place=6),
     ),
     Operation(
         "host.coverage", "host_coverage", HostCoverageRequest, HostCoverageReport, "read", "capture", CAPTURE,
@@ -262,6 +263,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, word="host_pubkey_b64",
         example={"host_pubkey_b64": KEY_EXAMPLE, "label": "laptop", "host_kind": "claude-code"},
         shell=(f"beetle host-key enroll {KEY_EXAMPLE} --label laptop --host-kind claude-code",),
+        tool=Tool(none="whose signatures count is for people to say"),
     ),
     Operation(
         "host_key.revoke", "revoke_host_key", HostKeyRevokeRequest, HostKeyReport, "admin", "host_key", HOST_KEY,
@@ -269,6 +271,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "refuse what a key signs from now on; turns that it signed stay",
         batch=False, grows=False, word="host_key",
         example={"host_key": "21fe31dfa154a261"},
+        tool=Tool(none="whose signatures count is for people to say"),
     ),
     Operation(
         "host_key.list", "list_host_keys", HostKeyListRequest, HostKeyListReport, "read", "host_key", HOST_KEY,

@@ -9,7 +9,7 @@ from msgspec import Meta
 from beetle.contracts.chains import AgentName, AgentOwner, ChainKey
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, NONBLANK, Content, Open, Piece, Request
-from beetle.contracts.operation import CHAIN, Operation
+from beetle.contracts.operation import CHAIN, Operation, Tool
 
 AgentIdArg = Annotated[
     str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL, description="id of the agent, as it is registered")
@@ -163,6 +163,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "list the agents that have written to a chain",
         word="chain_key",
         example={"chain_key": "project-alpha"},
+        tool=Tool(name="mentisdb_list_agents"),
     ),
     Operation(
         "chain.get_agent", "get_chain_agent", ChainGetAgentRequest, ChainAgentReport, "read", "chain", CHAIN,
@@ -170,6 +171,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "show the registry's record of one agent",
         word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42"},
+        tool=Tool(name="mentisdb_get_agent"),
     ),
     Operation(
         "chain.agent_registry", "list_chain_agent_registry", ChainAgentRegistryRequest, ChainAgentRegistryReport,
@@ -177,6 +179,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "list the whole registry of a chain's agents, with aliases, keys and counts",
         word="chain_key",
         example={"chain_key": "project-alpha"},
+        tool=Tool(name="mentisdb_list_agent_registry"),
     ),
     Operation(
         "chain.upsert_agent", "upsert_chain_agent", ChainUpsertAgentRequest, ChainAgentReport, "write", "chain", CHAIN,
@@ -184,6 +187,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "create or change the registry's record of an agent; omitted fields stay, a name that changes becomes an alias",
         word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42", "display_name": "Planner"},
+        tool=Tool(name="mentisdb_upsert_agent"),
     ),
     Operation(
         "chain.set_agent_description", "set_chain_agent_description", ChainSetAgentDescriptionRequest, ChainAgentReport,
@@ -191,6 +195,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "set the description of an agent, or clear it",
         word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42", "description": "plans releases"},
+        tool=Tool(name="mentisdb_set_agent_description"),
     ),
     Operation(
         "chain.add_agent_alias", "add_chain_agent_alias", ChainAddAgentAliasRequest, ChainAgentReport, "write", "chain",
@@ -198,6 +203,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "add a name by which an agent is known too",
         word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42", "alias": "Scheduler"},
+        tool=Tool(name="mentisdb_add_agent_alias"),
     ),
     Operation(
         "chain.add_agent_key", "add_chain_agent_key", ChainAddAgentKeyRequest, ChainAgentReport, "write", "chain",
@@ -210,6 +216,7 @@ OPERATIONS: tuple[Operation, ...] = (
                                  14, 225, 114, 243, 218, 166, 35, 37, 175, 2, 26, 104, 247, 7, 81, 26],
         },
         idempotent=False,
+        tool=Tool(name="mentisdb_add_agent_key"),
     ),
     Operation(
         "chain.revoke_agent_key", "revoke_chain_agent_key", ChainRevokeAgentKeyRequest, ChainAgentReport, "write",
@@ -218,6 +225,7 @@ OPERATIONS: tuple[Operation, ...] = (
         grows=False, word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42", "key_id": "k1"},
         destructive=True,
+        tool=Tool(name="mentisdb_revoke_agent_key"),
     ),
     Operation(
         "chain.disable_agent", "disable_chain_agent", ChainDisableAgentRequest, ChainAgentReport, "write", "chain",
@@ -226,5 +234,6 @@ OPERATIONS: tuple[Operation, ...] = (
         grows=False, word="agent_id",
         example={"chain_key": "project-alpha", "agent_id": "agent-42"},
         destructive=True,
+        tool=Tool(name="mentisdb_disable_agent"),
     ),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from beetle.contracts.chains import (
 )
 from beetle.contracts.common import Report
 from beetle.contracts.fields import NO_CONTROL, Open, Part, Request, Time, budgeted
-from beetle.contracts.operation import CHAIN, Operation
+from beetle.contracts.operation import CHAIN, Operation, Tool
 
 ThoughtContent = Annotated[str, Meta(extra=budgeted("message_content_bytes"), description="what is thought, in words")]
 Importance = Annotated[float, Meta(description="how much it matters; clamped to 0..1")]
@@ -193,6 +193,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "create a chain if needed, and write its first thought only when it is empty",
         word="content",
         example={"chain_key": "project-alpha", "content": "Memory for Project Alpha.", "tags": ["bootstrap"]},
+        tool=Tool(name="mentisdb_bootstrap"),
     ),
     Operation(
         "chain.append", "append_thought", ChainAppendRequest, ChainAppendReport, "write", "chain", CHAIN,
@@ -204,6 +205,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "content": "Use a staged deployment with a canary instance.",
         },
         idempotent=False,
+        tool=Tool(name="mentisdb_append"),
     ),
     Operation(
         "chain.append_retrospective", "append_retrospective", ChainAppendRetrospectiveRequest, ChainAppendReport,
@@ -212,6 +214,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="content",
         example={"chain_key": "project-alpha", "refs": [17], "content": "Verify migrations before a deployment."},
         idempotent=False,
+        tool=Tool(name="mentisdb_append_retrospective"),
     ),
     Operation(
         "chain.branch", "branch_chain", ChainBranchRequest, ChainBranchReport, "write", "chain", CHAIN,

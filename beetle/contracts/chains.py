@@ -19,7 +19,7 @@ from beetle.contracts.fields import (
     budgeted,
     clipped,
 )
-from beetle.contracts.operation import CHAIN, Operation
+from beetle.contracts.operation import CHAIN, Operation, Tool
 
 DEFAULT_CHAIN = "default"
 """The chain that a request without a `chain_key` means."""
@@ -358,16 +358,19 @@ OPERATIONS: tuple[Operation, ...] = (
         "find the thoughts of a chain that fit all filters, in append order; limit keeps the newest",
         word="text",
         example={"text": "deployment", "thought_types": ["Constraint", "Decision"], "limit": 10},
+        tool=Tool(name="mentisdb_search"),
     ),
     Operation(
         "chain.list", "list_chains", ChainListRequest, ChainListReport, "read", "chain", CHAIN, ("chain", "list"),
         "list the chains of the space by their keys",
+        tool=Tool(name="mentisdb_list_chains"),
     ),
     Operation(
         "chain.head", "chain_head", ChainHeadRequest, ChainHeadReport, "read", "chain", CHAIN, ("chain", "head"),
         "show the newest thought of a chain, and whether the chain is whole",
         word="chain_key",
         example={"chain_key": "project-alpha"},
+        tool=Tool(name="mentisdb_head"),
     ),
     Operation(
         "chain.genesis", "genesis_thought", ChainGenesisRequest, ChainThoughtReport, "read", "chain", CHAIN,
@@ -375,18 +378,21 @@ OPERATIONS: tuple[Operation, ...] = (
         "show the first thought of a chain",
         word="chain_key",
         example={"chain_key": "project-alpha"},
+        tool=Tool(name="mentisdb_get_genesis_thought"),
     ),
     Operation(
         "chain.get_thought", "get_thought", ChainGetThoughtRequest, ChainThoughtReport, "read", "chain", CHAIN,
         ("chain", "thought"),
         "show one thought by exactly one of its id, its hash and its index",
         example={"chain_key": "project-alpha", "thought_index": 17},
+        tool=Tool(name="mentisdb_get_thought"),
     ),
     Operation(
         "chain.traverse", "traverse_thoughts", ChainTraverseRequest, ChainTraverseReport, "read", "chain", CHAIN,
         ("chain", "traverse"),
         "walk a chain in append order, forward or backward, in chunks",
         example={"chain_key": "project-alpha", "anchor_boundary": "head", "direction": "backward", "chunk_size": 5},
+        tool=Tool(name="mentisdb_traverse_thoughts"),
     ),
     Operation(
         "chain.recent_context", "recent_context", ChainRecentContextRequest, ChainRecentContextReport, "read", "chain",
@@ -394,6 +400,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "render the latest thoughts of a chain as a prompt to go on from",
         view="model", word="chain_key",
         example={"chain_key": "project-alpha", "last_n": 12},
+        tool=Tool(name="mentisdb_recent_context"),
     ),
     Operation(
         "chain.memory_markdown", "memory_markdown", ChainMemoryMarkdownRequest, ChainMemoryMarkdownReport, "read",
@@ -401,6 +408,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "render a chain, or the thoughts of it that fit all filters, as Markdown by sections",
         view="model",
         example={"chain_key": "project-alpha"},
+        tool=Tool(name="mentisdb_memory_markdown"),
     ),
     Operation(
         "chain.export", "export_chain", ChainExportRequest, ChainExportReport, "read", "chain", CHAIN,
@@ -408,6 +416,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "export a chain in append order with all that its hashes are over",
         word="chain_key",
         example={"chain_key": "project-alpha"},
+        tool=Tool(none="for whoever verifies a chain: a model reads with mentisdb_traverse_thoughts"),
     ),
     Operation(
         "chain.merge_report", "chain_merge_report", ChainMergeReportRequest, ChainMergeReport, "read", "chain", CHAIN,

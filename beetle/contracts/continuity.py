@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Cursor, DerivedMemoryRef, Report, TurnPageLimit
 from beetle.contracts.fields import Content, Id, Open, Piece, Request, Secret, budgeted
-from beetle.contracts.operation import MEMORY, Operation
+from beetle.contracts.operation import MEMORY, Operation, Tool
 from beetle.contracts.transcript import StoredRole
 from beetle.contracts.transfer import ExportView, TransferHandle, TransferId
 
@@ -198,6 +198,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory export --chat-id chat-1 --include-private --passphrase-file words --out chat-1.beetle",
         ),
         progress=True,
+        tool=Tool(none="bytes, which are for files"),
     ),
     Operation(
         "memory.import", "import_snapshot", MemoryImportRequest, MemoryImportReport, "write", "import", MEMORY,
@@ -207,6 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
         example={"snapshot": b"the bytes of an export", "target_chat_id": "chat-1", "mode": "bootstrap_import"},
         shell=("beetle memory import chat-1.beetle --target-chat-id chat-1 --mode bootstrap_import",),
         progress=True, destructive=True, idempotent=False,
+        tool=Tool(none="bytes, which are for files"),
     ),
     Operation(
         "memory.export_space", "export_space", MemorySpaceExportRequest, MemorySpaceExportReport, "read", "export",
@@ -215,6 +217,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, heavy=True, carries="archive",
         shell=("beetle memory export-space --include-private --out everything.beetle",),
         progress=True,
+        tool=Tool(none="bytes, which are for files"),
     ),
     Operation(
         "memory.import_space", "import_space", MemorySpaceImportRequest, MemoryImportReport, "write", "import", MEMORY,
@@ -224,5 +227,6 @@ OPERATIONS: tuple[Operation, ...] = (
         example={"archive": b"the bytes of an export", "mode": "bootstrap_import"},
         shell=("beetle memory import-space everything.beetle --mode bootstrap_import",),
         progress=True, destructive=True, idempotent=False,
+        tool=Tool(none="bytes, which are for files"),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, field
 from beetle.contracts.common import Report
 from beetle.contracts.fields import Id, Open, OperatorOnly, Part, Piece, Request, budgeted
 from beetle.contracts.names import TOPIC_NAMES, TopicName
-from beetle.contracts.operation import ANY, CARE, SOCKET, Operation
+from beetle.contracts.operation import ANY, CARE, SOCKET, Operation, Tool
 
 TOPIC_CAPABILITIES: dict[TopicName, str] = {
     "lifecycle": "inspect",
@@ -160,6 +160,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "hello", "hello", HelloRequest, HelloReport, "read", "", ANY, ("hello",),
         "report the server, the caller and the available operations",
         batch=False,
+        tool=Tool(none="for programs: a model has memory_capabilities"),
     ),
     Operation(
         "batch", "batch", BatchRequest, BatchReport, "write", "", ANY, (),
@@ -167,6 +168,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False,
         example={"requests": [{"op": "hello", "args": {}}]},
         destructive=True, idempotent=False,
+        tool=Tool(none="for programs: a model makes one call a step"),
     ),
     Operation(
         "subscribe", "subscribe", SubscribeRequest, SubscribeReport, "stream", "", ANY, (),

@@ -9,7 +9,7 @@ from msgspec import Meta
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, Id, Open, OperatorOnly, Piece, Request, Secret
 from beetle.contracts.names import TransportName
-from beetle.contracts.operation import DEVICE, TRANSPORT, Operation
+from beetle.contracts.operation import DEVICE, TRANSPORT, Operation, Tool
 
 DeviceState = Literal["active", "suspended", "revoked"]
 
@@ -183,6 +183,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle --auth-file kitchen.json memory recall 'when is dinner'",
         ),
         idempotent=False,
+        tool=Tool(none="its answer is a key, which no model is to hold"),
     ),
     Operation(
         "device.update", "update_device", DeviceUpdateRequest, DeviceReport, "admin", "device", DEVICE,
@@ -200,6 +201,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False, word="device_id",
         example={"device_id": "d-1"},
         destructive=True, idempotent=False,
+        tool=Tool(none="its answer is a key, which no model is to hold"),
     ),
     Operation(
         "device.remove", "remove_device", DeviceRemoveRequest, DeviceRemovedReport, "admin", "device", DEVICE,

@@ -9,7 +9,7 @@ from msgspec import Meta
 from beetle.contracts.common import Conversation, Report
 from beetle.contracts.fields import Id, Open, Piece, Request
 from beetle.contracts.long_term import FactWords
-from beetle.contracts.operation import MEMORY, Operation
+from beetle.contracts.operation import MEMORY, Operation, Tool
 
 ForgetReason = Literal["cited_elsewhere", "weaker_authority", "policy", "unreadable"]
 """Why something stays: it rests on other evidence too; it is the word of a stronger authority; it is a policy; it is
@@ -78,5 +78,6 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         progress=True,
         destructive=True,
+        tool=Tool(place=5),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, field
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.fields import Content, Id, Open, Part, Piece, Request, Time
 from beetle.contracts.names import BACKEND_NAMES, BackendName, PlaneName
-from beetle.contracts.operation import HARNESS, Operation
+from beetle.contracts.operation import HARNESS, Operation, Tool
 
 Suite = Literal["all", "memory", "replay", "benchmark"]
 GateName = Literal["memory_harness", "replay", "benchmark"]
@@ -310,5 +310,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle harness run",
             "beetle harness run --suite memory --folder tests/data/fixtures --fixtures privacy-by-view",
         ),
+        tool=Tool(none="for whoever develops"),
     ),
 )  # fmt: skip

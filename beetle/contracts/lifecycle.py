@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import ModeArg, ModeInput, Report
 from beetle.contracts.fields import NO_CONTROL, Open, Piece, Request
-from beetle.contracts.operation import MEMORY, Operation
+from beetle.contracts.operation import MEMORY, Operation, Tool
 
 Mode = Literal["normal", "maintenance", "read_only", "safe", "closing"]
 """How a runtime works now, from what refuses nothing to what refuses most."""
@@ -91,5 +91,6 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=False, grows=False,
         example={"reason": "the box is being moved"},
         shell=("beetle memory close --reason 'the box is being moved'",),
+        tool=Tool(none="it would end the daemon under everybody else"),
     ),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from beetle.contracts.governance import (
 from beetle.contracts.lifecycle import Mode
 from beetle.contracts.maintain import DeferredGovernance
 from beetle.contracts.names import PLANE_NAMES, PlaneName
-from beetle.contracts.operation import MEMORY, RPC, Operation
+from beetle.contracts.operation import MEMORY, RPC, Operation, Tool
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.contracts.transcript import Query
 
@@ -438,6 +438,10 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory recall --query key --planes evidence --conversation telegram/42 --limit 3",
         ),
         exposed=RPC,
+        tool=Tool(
+            place=1,
+            leaves_out=("runtime_skills", "agent_skills", "long_term", "evidence", "thoughts", "chunks", "timings_ms"),
+        ),
     ),
     Operation(
         "memory.project", "project", MemoryProjectionRequest, MemoryProjectionReport, "read", "project", MEMORY,
@@ -446,6 +450,7 @@ OPERATIONS: tuple[Operation, ...] = (
         view="model", word="user_query",
         example={"user_query": "what do I need today"},
         shell=('beetle memory project "what do I need today" --system-max-len 2000',),
+        tool=Tool(place=2),
     ),
     Operation(
         "memory.write", "write", MemoryWriteRequest, MemoryWriteReport, "write", "write", MEMORY,
@@ -464,5 +469,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "      --summary 'When the nightly backup fails' --content-file steps.md",
             "beetle memory write-procedural --file skills.json",
         ),
+        tool=Tool(kinds={"candidates": "memory_write_candidate"}, place=4),
     ),
 )  # fmt: skip

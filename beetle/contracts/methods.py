@@ -274,7 +274,6 @@ if TYPE_CHECKING:
         ToolRegistryUpsertRequest,
     )
     from beetle.contracts.transcript import (
-        CanonicalTurnDelta,
         MemoryTranscriptCommitReport,
         MemoryTranscriptCommitRequest,
         MemoryTranscriptConversationsReport,
@@ -306,6 +305,7 @@ if TYPE_CHECKING:
         TransferPutReport,
         TransferPutRequest,
     )
+    from beetle.contracts.turns import CanonicalTurnDelta
     from beetle.contracts.waiting import (
         GovernanceDecideReport,
         GovernanceDecideRequest,

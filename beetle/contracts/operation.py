@@ -59,6 +59,22 @@ SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, r
 SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 
+class Tool(NamedTuple):
+    """An operation as a tool of MCP.
+
+    `name` is the tool's, where it is not the operation's with underscores; `kinds` are the names of the kinds that its
+    request may be. `place`: those that have one are the toolset `memory`, in this order. `leaves_out`: fields of the
+    report that a model need not pay for: what stands in others too, or figures of the machine. `none`: why it is no
+    tool.
+    """
+
+    name: str = ""
+    kinds: Mapping[str, str] = NO_FIELDS
+    place: int = 0
+    leaves_out: tuple[str, ...] = ()
+    none: str = ""
+
+
 class Operation(NamedTuple):
     """One row.
 
@@ -69,7 +85,7 @@ class Operation(NamedTuple):
 
     `destructive`: it may take something away, where others add, or add a revision. `idempotent`: asked again with
     the same arguments it changes nothing more. `open_world`: it reaches beyond the store, as a call of a model
-    does. MCP shows the three as hints of the tool.
+    does. MCP shows the three as hints of the `tool`.
 
     `cli` is the command's words, none where it has no command; `word` the request's field that may stand without its
     flag, `shell` examples of the command. `help` is what the request's docstring begins with, for people: a frozen
@@ -101,6 +117,7 @@ class Operation(NamedTuple):
     destructive: bool = False
     idempotent: bool = True
     open_world: bool = False
+    tool: Tool = Tool()
 
     @property
     def kinds(self) -> tuple[type[Request], ...]:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from beetle.contracts.common import Conversation, ConversationRef, Report
 from beetle.contracts.fields import NONBLANK, Label, Open, Request, budgeted
 from beetle.contracts.governance import Authority, FactText, KindArg, Reason, Topic
-from beetle.contracts.operation import MEMORY, Operation
+from beetle.contracts.operation import MEMORY, Operation, Tool
 
 Remembered = Literal["accepted", "waiting", "refused"]
 Words = Annotated[str, Meta(pattern=NONBLANK, extra=budgeted("message_content_bytes"))]
@@ -93,5 +93,6 @@ OPERATIONS: tuple[Operation, ...] = (
             "beetle memory remember 'Mara prefers tea.' --said 'I prefer tea.' --speaker Mara --topic drink",
         ),
         idempotent=False,
+        tool=Tool(place=3),
     ),
 )  # fmt: skip

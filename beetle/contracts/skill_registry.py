@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, NONBLANK, Content, Id, Label, Open, Part, Piece, Request, Time, budgeted
-from beetle.contracts.operation import REGISTRY, Operation
+from beetle.contracts.operation import REGISTRY, Operation, Tool
 
 SkillFormat = Literal["markdown", "json"]
 SkillStatus = Literal["active", "deprecated", "revoked"]
@@ -273,16 +273,19 @@ OPERATIONS: tuple[Operation, ...] = (
         "skill_registry.md", "read_skill_md", SkillRegistryMdRequest, SkillRegistryMdReport, "read",
         "skill_registry", REGISTRY, ("registry", "md"),
         "read how a model uses Beetle: memory, chains and the skill registry on one page",
+        tool=Tool(name="mentisdb_skill_md"),
     ),
     Operation(
         "skill_registry.list", "list_uploaded_skills", SkillRegistryListRequest, SkillRegistryListReport, "read",
         "skill_registry", REGISTRY, ("registry", "list"),
         "list the uploaded skills of the owner, the last changed first",
+        tool=Tool(name="mentisdb_list_skills"),
     ),
     Operation(
         "skill_registry.manifest", "read_skill_manifest", SkillRegistryManifestRequest, SkillRegistryManifestReport,
         "read", "skill_registry", REGISTRY, ("registry", "manifest"),
         "read which formats the skill registry takes, and by what it can be searched",
+        tool=Tool(name="mentisdb_skill_manifest"),
     ),
     Operation(
         "skill_registry.search", "search_uploaded_skills", SkillRegistrySearchRequest, SkillRegistrySearchReport,
@@ -291,6 +294,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="text",
         example={"text": "backup", "tags_any": ["ops"], "statuses": ["active"]},
         shell=("beetle registry search backup", "beetle registry search --tags-any ops --statuses active"),
+        tool=Tool(name="mentisdb_search_skill"),
     ),
     Operation(
         "skill_registry.read", "read_uploaded_skill", SkillRegistryReadRequest, SkillRegistryReadReport, "read",
@@ -299,6 +303,7 @@ OPERATIONS: tuple[Operation, ...] = (
         word="skill_id",
         example={"skill_id": "nightly-backup"},
         shell=("beetle registry read nightly-backup", "beetle registry read nightly-backup > SKILL.md"),
+        tool=Tool(name="mentisdb_read_skill"),
     ),
     Operation(
         "skill_registry.versions", "list_skill_versions", SkillRegistryVersionsRequest, SkillRegistryVersionsReport,
@@ -306,6 +311,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "list the versions of an uploaded skill, the oldest first",
         word="skill_id",
         example={"skill_id": "nightly-backup"},
+        tool=Tool(name="mentisdb_skill_versions"),
     ),
     Operation(
         "skill_registry.upload", "upload_skill", SkillRegistryUploadRequest, SkillRegistryMutationReport, "write",
@@ -317,6 +323,7 @@ OPERATIONS: tuple[Operation, ...] = (
         },
         shell=("beetle registry upload SKILL.md", "beetle registry upload skill.json --agent-id planner"),
         idempotent=False,
+        tool=Tool(name="mentisdb_upload_skill"),
     ),
     Operation(
         "skill_registry.deprecate", "deprecate_skill", SkillRegistryDeprecateRequest, SkillRegistryMutationReport,
@@ -324,6 +331,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "mark an uploaded skill as deprecated; its versions stay, and a new one makes it active again",
         word="skill_id",
         example={"skill_id": "nightly-backup", "reason": "the store is replicated now"},
+        tool=Tool(name="mentisdb_deprecate_skill"),
     ),
     Operation(
         "skill_registry.revoke", "revoke_skill", SkillRegistryRevokeRequest, SkillRegistryMutationReport, "write",
@@ -332,5 +340,6 @@ OPERATIONS: tuple[Operation, ...] = (
         word="skill_id",
         example={"skill_id": "nightly-backup", "reason": "it deletes the wrong folder"},
         destructive=True,
+        tool=Tool(name="mentisdb_revoke_skill"),
     ),
 )  # fmt: skip

@@ -18,20 +18,20 @@ from beetle.contracts.transcript import ToolCall, ToolResult, ToolResultView, Tr
 Parts = tuple[tuple[ToolCall, ...], ToolResult | None]
 
 
-class _Line(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class _StoredPart(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     tool_call: ToolCall | None = None
     tool_result: ToolResult | None = None
 
 
 _encoder = msgspec.json.Encoder(order="sorted")
-_decoder = msgspec.json.Decoder(_Line)
+_decoder = msgspec.json.Decoder(_StoredPart)
 
 
 def tail_of(calls: tuple[ToolCall, ...], result: ToolResult | None) -> str:
     """What stands behind the content; empty without calls and result. Equal parts give equal text."""
-    lines = [_Line(tool_call=each) for each in calls]
+    lines = [_StoredPart(tool_call=each) for each in calls]
     if result is not None:
-        lines.append(_Line(tool_result=result))
+        lines.append(_StoredPart(tool_result=result))
     return "".join(f"\n{_encoder.encode(each).decode()}" for each in lines)
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import Report
 from beetle.contracts.fields import Content, Id, Open, Piece, Request, budgeted
-from beetle.contracts.operation import ANY, Operation
+from beetle.contracts.operation import ANY, Operation, Tool
 
 TransferId = Annotated[Id, Meta(description="handle of a transfer, as `transfer.begin` or an export answered it")]
 ExportView = Annotated[Literal["export"], Meta(description="view that filters the exported content")]
@@ -78,17 +78,20 @@ OPERATIONS: tuple[Operation, ...] = (
         "begin to send the bytes of an import in pieces",
         batch=False,
         example={"total_bytes": 2_000_000},
+        tool=Tool(none="pieces of bytes, which are for files"),
     ),
     Operation(
         "transfer.put", "put_piece", TransferPutRequest, TransferPutReport, "read", "import", ANY, (),
         "send the next piece of an import; the last one completes it",
         batch=False,
         example={"transfer_id": "t-0123456789abcdef", "offset": 0, "data": b"the first bytes of an export"},
+        tool=Tool(none="pieces of bytes, which are for files"),
     ),
     Operation(
         "transfer.get", "get_piece", TransferGetRequest, TransferGetReport, "read", "export", ANY, (),
         "fetch a piece of an export; the one that ends the export ends the transfer",
         batch=False,
         example={"transfer_id": "t-0123456789abcdef", "offset": 0},
+        tool=Tool(none="pieces of bytes, which are for files"),
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from beetle.importing.items import Fact, Items, Place, Problem, Source
+from beetle.importing.items import Fact, Items, Problem, Source, SourceLocation
 from beetle.importing.markdown import Block, blocks, page
 from beetle.importing.times import moment
 
@@ -55,7 +55,7 @@ class _Note:
 
     def fact(self, block: Block) -> Fact:
         """What one block states."""
-        place = Place("line", block.number)
+        place = SourceLocation("line", block.number)
         if block.kind == "item":
             observed = OBSERVATION.match(block.text)
             if observed is not None and observed[1] not in TASKS:
@@ -67,7 +67,7 @@ class _Note:
                 return self._made(place, statement, "relationship", {"context": related[3] or ""})
         return self._made(place, block.text, "prose", {"section": block.heading})
 
-    def _observation(self, place: Place, category: str, text: str) -> Fact:
+    def _observation(self, place: SourceLocation, category: str, text: str) -> Fact:
         context = CONTEXT.search(text)
         text = text[: context.start()] if context is not None else text
         tags = TAG.findall(text)
@@ -76,7 +76,7 @@ class _Note:
         words = {"category": category, "tags": " ".join(tags), "context": context[1] if context is not None else ""}
         return self._made(place, statement if named else f"{self._title}: {statement}", "fact", words)
 
-    def _made(self, place: Place, text: str, kind: str, words: dict[str, str]) -> Fact:
+    def _made(self, place: SourceLocation, text: str, kind: str, words: dict[str, str]) -> Fact:
         tags = " ".join(each for each in (words.get("tags", ""), self._tags) if each)
         attrs = tuple((key, value) for key, value in ({**words, "tags": tags, "note": self._title}).items() if value)
         claim = kind != "prose"

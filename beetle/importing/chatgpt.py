@@ -14,7 +14,18 @@ from collections.abc import Iterator
 
 import msgspec
 
-from beetle.importing.items import Item, Items, LeftOut, Place, Role, Source, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import (
+    Item,
+    Items,
+    LeftOut,
+    Role,
+    Source,
+    SourceLocation,
+    Spoken,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from beetle.importing.lines import records
 from beetle.importing.times import moment
 
@@ -75,7 +86,7 @@ def read(source: Source) -> Items:
     return records(source, CONVERSATION, _conversation)
 
 
-def _conversation(place: Place, found: _Conversation) -> Iterator[Item]:
+def _conversation(place: SourceLocation, found: _Conversation) -> Iterator[Item]:
     name = found.conversation_id or found.id
     if not name:
         raise msgspec.ValidationError("a conversation needs conversation_id or id")

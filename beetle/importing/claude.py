@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from beetle.importing.blocks import Block, spoken_of
-from beetle.importing.items import Item, Items, LeftOut, Place, Role, Source, Spoken, ToolResult, Turn
+from beetle.importing.items import Item, Items, LeftOut, Role, Source, SourceLocation, Spoken, ToolResult, Turn
 from beetle.importing.lines import records
 from beetle.importing.times import moment
 
@@ -48,7 +48,7 @@ def read(source: Source) -> Items:
     return records(source, CONVERSATION, _conversation)
 
 
-def _conversation(place: Place, found: _Conversation) -> Iterator[Item]:
+def _conversation(place: SourceLocation, found: _Conversation) -> Iterator[Item]:
     latest = found.created_at
     for position, message in enumerate(found.chat_messages):
         latest = message.created_at or latest

@@ -15,7 +15,7 @@ from datetime import datetime
 import msgspec
 
 from beetle.importing.blocks import Block, spoken_of
-from beetle.importing.items import Item, Items, LeftOut, Place, Role, Source, Spoken, Turn
+from beetle.importing.items import Item, Items, LeftOut, Role, Source, SourceLocation, Spoken, Turn
 from beetle.importing.lines import records
 from beetle.importing.times import moment
 
@@ -47,7 +47,7 @@ def read(source: Source) -> Items:
     return records(source, RECORD, _record)
 
 
-def _record(place: Place, found: _Record) -> Iterator[Item]:
+def _record(place: SourceLocation, found: _Record) -> Iterator[Item]:
     role = ROLES.get(found.type)
     if role is None or found.message is None:
         yield LeftOut(found.type or "record without a type")

@@ -14,7 +14,18 @@ from datetime import datetime
 
 import msgspec
 
-from beetle.importing.items import Item, Items, LeftOut, Place, Role, Source, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import (
+    Item,
+    Items,
+    LeftOut,
+    Role,
+    Source,
+    SourceLocation,
+    Spoken,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from beetle.importing.lines import UNREADABLE, records
 from beetle.importing.times import moment
 
@@ -73,7 +84,7 @@ class _Reader:
     def __init__(self) -> None:
         self._session: str | None = None
 
-    def record(self, place: Place, found: _Record) -> Iterator[Item]:
+    def record(self, place: SourceLocation, found: _Record) -> Iterator[Item]:
         """One line."""
         if found.type == "session_meta" and found.payload is not None:
             # A fork begins with the records of its origin, that one's meta among them: the first is its own.
@@ -87,7 +98,7 @@ class _Reader:
         else:
             yield LeftOut(found.type or found.record_type or "record without a type")
 
-    def _item(self, place: Place, record: _Record, item: _Item) -> Iterator[Item]:
+    def _item(self, place: SourceLocation, record: _Record, item: _Item) -> Iterator[Item]:
         said: Spoken | None = None
         if item.type in CALLS:
             arguments = item.arguments or item.input or bytes(item.action).decode()

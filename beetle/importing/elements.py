@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from beetle.importing.items import Place, Problem, Source
+from beetle.importing.items import Problem, Source, SourceLocation
 
 ITEM_BYTES = 64 * 2**20
 """Largest item that is read: a conversation of years has some megabytes."""
@@ -28,7 +28,7 @@ class Element(NamedTuple):
     """One item. `key` names the member of the outermost object that it is, or is in; None in an outermost list."""
 
     key: str | None
-    place: Place
+    place: SourceLocation
     data: bytes
 
 
@@ -46,7 +46,7 @@ def elements(source: Source, within: Collection[str] = ()) -> Iterator[Element |
     try:
         yield from scanner.run(within)
     except _Broken as broken:
-        yield Problem(Place("item", max(1, scanner.count)), str(broken))
+        yield Problem(SourceLocation("item", max(1, scanner.count)), str(broken))
 
 
 class _Scanner:
@@ -111,7 +111,7 @@ class _Scanner:
 
     def _value(self, key: str | None) -> Element | Problem:
         self.count += 1
-        place = Place("item", self.count)
+        place = SourceLocation("item", self.count)
         self._peek()
         data = self._bytes()
         if data is None:

@@ -26,7 +26,7 @@ class NoFile(InvalidRequest):
     hint_template = "give a regular file, or a folder; copy what stands behind a link or a pipe"
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """One file to be read. `named` says that it was given itself, and is not out of a folder.
 
     `format` and `guessed` are of a data folder's file: whether its chain's key is what its name tells.
@@ -51,7 +51,7 @@ class Opened(NamedTuple):
     guessed: bool
 
 
-def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[Found | Problem]:
+def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[SourceFile | Problem]:
     """The files that paths name, those of a folder in the order of their names. Links in a folder are passed over.
 
     Raises:
@@ -65,7 +65,7 @@ def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[Found |
             top = os.path.basename(os.path.abspath(path))
             yield from _walk(path, top, ENDINGS[forced is None or forced in MARKDOWN], 0)
         elif stat.S_ISREG(mode):
-            yield Found(path, _stem(path), True)
+            yield SourceFile(path, _stem(path), True)
         else:
             raise NoFile(path=path, reason=_sort(mode))
 
@@ -94,7 +94,7 @@ def _stem(path: str) -> str:
     return f"{os.path.basename(folder)}/{name}" if name.endswith(ENDINGS[True]) else os.path.splitext(name)[0]
 
 
-def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Iterator[Found | Problem]:
+def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Iterator[SourceFile | Problem]:
     if depth > MOST_DEPTH:
         yield Problem(None, f"{folder}: folders are nested deeper than {MOST_DEPTH}")
         return
@@ -111,7 +111,7 @@ def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Itera
             yield from _walk(entry.path, f"{name}/{entry.name}", endings, depth + 1)
         elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(endings):
             stem = f"{name}/{entry.name}" if endings == ENDINGS[True] else os.path.splitext(entry.name)[0]
-            yield Found(entry.path, stem, False)
+            yield SourceFile(entry.path, stem, False)
 
 
 def _files_of(folder: str, forced: Format | None) -> list[str]:
@@ -124,7 +124,7 @@ def _files_of(folder: str, forced: Format | None) -> list[str]:
     return names if forced is not None or mentisdb_folder.is_data_folder(names) else []
 
 
-def _data_folder(folder: str, names: list[str]) -> Iterator[Found | Problem]:
+def _data_folder(folder: str, names: list[str]) -> Iterator[SourceFile | Problem]:
     registry: bytes | None = None
     if mentisdb_folder.REGISTRY_NAME in names:
         place = os.path.join(folder, mentisdb_folder.REGISTRY_NAME)
@@ -134,11 +134,11 @@ def _data_folder(folder: str, names: list[str]) -> Iterator[Found | Problem]:
         except NoFile as error:
             yield Problem(None, error.message)
     for each in mentisdb_folder.members(names, registry):
-        yield Found(os.path.join(folder, each.name), each.chain, False, "mentisdb", each.guessed)
+        yield SourceFile(os.path.join(folder, each.name), each.chain, False, "mentisdb", each.guessed)
 
 
 @contextmanager
-def opened(found: Found, forced: Format | None) -> Iterator[Opened]:
+def opened(found: SourceFile, forced: Format | None) -> Iterator[Opened]:
     """A file from its start.
 
     Raises:
@@ -156,7 +156,7 @@ def opened(found: Found, forced: Format | None) -> Iterator[Opened]:
         yield Opened(source, head.format, status.st_size, changed, guessed)
 
 
-def check(found: Found, forced: Format | None) -> None:
+def check(found: SourceFile, forced: Format | None) -> None:
     """Raises NoFile or UnknownFormat, before anything of any file is taken in, for a file that was named itself."""
     with opened(found, forced):
         pass

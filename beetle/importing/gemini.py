@@ -18,10 +18,10 @@ from beetle.importing.items import (
     Item,
     Items,
     LeftOut,
-    Place,
     Problem,
     Role,
     Source,
+    SourceLocation,
     Spoken,
     ToolCall,
     ToolResult,
@@ -118,7 +118,7 @@ class _Reader:
         self._position = 0
         self._read: set[int] = set()
 
-    def record(self, place: Place, found: _Record) -> Iterator[Item]:
+    def record(self, place: SourceLocation, found: _Record) -> Iterator[Item]:
         """One message, one content of a checkpoint, or a line about the session."""
         if found.parts is not None:
             yield from self._content(place, found)
@@ -141,7 +141,7 @@ class _Reader:
         else:
             yield LeftOut(found.type or "record without a type")
 
-    def _message(self, place: Place, found: _Record) -> Iterator[Item]:
+    def _message(self, place: SourceLocation, found: _Record) -> Iterator[Item]:
         role = ROLES[found.type]
         at = moment(found.timestamp)
         for _ in found.thoughts or ():
@@ -164,7 +164,7 @@ class _Reader:
                 result_id = f"{found.id}:{call.id}:result"
                 yield Turn(place, self.session, result_id, moment(call.timestamp) or at, (answered,))
 
-    def _content(self, place: Place, found: _Record) -> Iterator[Item]:
+    def _content(self, place: SourceLocation, found: _Record) -> Iterator[Item]:
         role = ROLES.get(found.role)
         if role is None:
             raise msgspec.ValidationError("the role is neither user nor model")

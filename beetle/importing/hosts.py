@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from beetle.importing.files import Found, NoFile, Opened, opened
+from beetle.importing.files import NoFile, Opened, SourceFile, opened
 from beetle.importing.formats import READERS
-from beetle.importing.items import HOSTS, Items, LeftOut, Place, Problem, Spoken, ToolCall, ToolResult, Turn
+from beetle.importing.items import HOSTS, Items, LeftOut, Problem, SourceLocation, Spoken, ToolCall, ToolResult, Turn
 
 BRIEF_CHARS = 200
 BRIEFS = ("description", "command", "cmd", "file_path", "path", "query")
@@ -28,7 +28,7 @@ HEAD_BYTES = 64 * 1024
 class HostTurn(NamedTuple):
     """One turn as turn.capture takes it, and where it stands."""
 
-    place: Place
+    place: SourceLocation
     request: dict[str, Any]
 
 
@@ -158,7 +158,7 @@ def followed(path: str, host: str, waits: Callable[[], None] = lambda: time.slee
         NoFile: there is no regular file of that name.
     """
     while True:
-        with opened(Found(path, _stem(path), True), HOSTS[host]) as file:
+        with opened(SourceFile(path, _stem(path), True), HOSTS[host]) as file:
             if file.source.layout == "lines":
                 growing = Growing(path, file.source.stream, waits)
                 version = version_of(host, file.source.stream)

@@ -21,7 +21,7 @@ Visible = Literal["shared", "private"]
 VISIBLE: tuple[Visible, ...] = get_args(Visible)
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where in its file something stands: a line, or an item of the file's outermost list, from 1; a byte, from 0."""
 
     unit: Literal["line", "item", "byte"]
@@ -69,7 +69,7 @@ class Turn(NamedTuple):
         title: what the source calls the conversation.
     """
 
-    place: Place
+    place: SourceLocation
     conversation: str | None
     turn_id: str | None
     at: datetime | None
@@ -86,7 +86,7 @@ class Committed(NamedTuple):
         channel: the conversation's channel, or None where the source names none.
     """
 
-    place: Place
+    place: SourceLocation
     channel: str | None
     conversation: str | None
     turn: dict[str, object]
@@ -103,7 +103,7 @@ class Fact(NamedTuple):
         claim: False keeps it as evidence alone, such as a note's prose.
     """
 
-    place: Place
+    place: SourceLocation
     conversation: str | None
     content: str
     kind: Literal["fact", "relationship", "preference"] = "fact"
@@ -132,7 +132,7 @@ class Thought(NamedTuple):
         kept: what else the source says of it, by name, that has no field here.
     """
 
-    place: Place
+    place: SourceLocation
     chain: str
     source_id: str
     position: int
@@ -164,7 +164,7 @@ class AgentKey(NamedTuple):
 class Agent(NamedTuple):
     """An agent of another store's chain."""
 
-    place: Place | None
+    place: SourceLocation | None
     chain: str
     agent_id: str
     name: str
@@ -178,7 +178,7 @@ class Agent(NamedTuple):
 class SkillVersion(NamedTuple):
     """One version of a skill; those of a skill follow each other, the oldest first. `digest` is the SHA-256 (hex)."""
 
-    place: Place
+    place: SourceLocation
     skill_id: str
     agent_id: str
     format: str
@@ -189,7 +189,7 @@ class SkillVersion(NamedTuple):
 class SkillStanding(NamedTuple):
     """What a skill is behind its last version: active, deprecated or revoked, and why."""
 
-    place: Place
+    place: SourceLocation
     skill_id: str
     status: str
     reason: str | None
@@ -209,7 +209,7 @@ class LeftOut(NamedTuple):
 class Problem(NamedTuple):
     """Something that cannot be taken in, and why; what follows it is read all the same."""
 
-    place: Place | None
+    place: SourceLocation | None
     reason: str
 
 

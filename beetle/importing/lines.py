@@ -9,7 +9,7 @@ import msgspec
 
 from beetle.contracts.codec import in_words
 from beetle.importing.elements import Element, elements
-from beetle.importing.items import Item, Place, Problem, Source
+from beetle.importing.items import Item, Problem, Source, SourceLocation
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def lines(source: Source) -> Iterator[Element | Problem]:
     number = 0
     while line := source.stream.readline(LINE_BYTES + 1):
         number += 1
-        place = Place("line", number)
+        place = SourceLocation("line", number)
         if len(line) > LINE_BYTES and not line.endswith(b"\n"):
             yield Problem(place, f"the line is longer than {LINE_BYTES:,} bytes")
             while line and not line.endswith(b"\n"):
@@ -43,7 +43,7 @@ def lines(source: Source) -> Iterator[Element | Problem]:
 
 
 def records(
-    source: Source, decoder: msgspec.json.Decoder[T], read: Callable[[Place, T], Iterator[Item]]
+    source: Source, decoder: msgspec.json.Decoder[T], read: Callable[[SourceLocation, T], Iterator[Item]]
 ) -> Iterator[Item]:
     """What `read` makes of each value; one that cannot be decoded is a problem, and the next one is read."""
     for found in values(source):
@@ -54,7 +54,10 @@ def records(
 
 
 def decoded(
-    place: Place, data: bytes, decoder: msgspec.json.Decoder[T], read: Callable[[Place, T], Iterator[Item]]
+    place: SourceLocation,
+    data: bytes,
+    decoder: msgspec.json.Decoder[T],
+    read: Callable[[SourceLocation, T], Iterator[Item]],
 ) -> list[Item]:
     """What `read` makes of one value, or the problem with it: all of its items or none."""
     try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from beetle.importing.items import Place, Problem, Source
+from beetle.importing.items import Problem, Source, SourceLocation
 
 PAGE_BYTES = 4 * 2**20
 """Largest page that is read; notes have some kilobytes."""
@@ -39,11 +39,11 @@ def page(source: Source) -> Page | Problem:
     """The page, or why it cannot be read."""
     data = source.stream.read(PAGE_BYTES + 1)
     if len(data) > PAGE_BYTES:
-        return Problem(Place("line", 1), f"the page is larger than {PAGE_BYTES:,} bytes")
+        return Problem(SourceLocation("line", 1), f"the page is larger than {PAGE_BYTES:,} bytes")
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
-        return Problem(Place("line", data.count(b"\n", 0, error.start) + 1), "not UTF-8")
+        return Problem(SourceLocation("line", data.count(b"\n", 0, error.start) + 1), "not UTF-8")
     numbered = list(enumerate(text.split("\n"), start=1))
     numbered = [(number, line.rstrip("\r")) for number, line in numbered]
     if numbered[0][1].rstrip() != "---":

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from beetle.importing.items import Fact, Item, Items, LeftOut, Place, Problem, Source
+from beetle.importing.items import Fact, Item, Items, LeftOut, Problem, Source, SourceLocation
 from beetle.importing.lines import decoded, values
 
 
@@ -38,7 +38,7 @@ def read(source: Source) -> Items:
             yield from decoded(found.place, found.data, RECORD, _record)
 
 
-def _record(place: Place, found: _Record) -> Iterator[Item]:
+def _record(place: SourceLocation, found: _Record) -> Iterator[Item]:
     if found.name is not None:
         name = _words(found.name)
         attrs = (("entity type", found.entity_type),) if found.entity_type else ()

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from beetle.importing.items import Fact, Item, Items, LeftOut, Place, Problem, Source
+from beetle.importing.items import Fact, Item, Items, LeftOut, Problem, Source, SourceLocation
 from beetle.importing.lines import decoded, values
 from beetle.importing.times import moment
 
@@ -49,7 +49,7 @@ def read(source: Source) -> Items:
             yield from decoded(found.place, found.data, MEMORY, _memory)
 
 
-def _memory(place: Place, found: _Memory) -> Iterator[Item]:
+def _memory(place: SourceLocation, found: _Memory) -> Iterator[Item]:
     relation = found.relationship or found.relation
     target = found.target or found.destination
     if found.source and relation and target:

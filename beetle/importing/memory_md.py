@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from beetle.importing.items import Fact, Items, LeftOut, Place, Problem, Source
+from beetle.importing.items import Fact, Items, LeftOut, Problem, Source, SourceLocation
 from beetle.importing.markdown import blocks, page
 
 MARKS = re.compile(r"\*\*(.+?)\*\*|__(.+?)__|^\[[ xX]\]\s+")
@@ -23,7 +23,7 @@ def read(source: Source) -> Items:
         yield found
         return
     for block in blocks(found.lines):
-        place = Place("line", block.number)
+        place = SourceLocation("line", block.number)
         if COMMENT.fullmatch(block.text):
             yield LeftOut("comment")
             continue

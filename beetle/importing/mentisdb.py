@@ -23,9 +23,9 @@ from beetle.importing.items import (
     Item,
     Items,
     LeftOut,
-    Place,
     Problem,
     Source,
+    SourceLocation,
     Thought,
     ThoughtLink,
 )
@@ -145,7 +145,7 @@ class _Links:
         self._index = 0
         self._hash = ""
 
-    def items(self, place: Place, record: _Record) -> Iterator[Item]:
+    def items(self, place: SourceLocation, record: _Record) -> Iterator[Item]:
         """The thought, and what is wrong with its place in the chain."""
         if (record.index, record.prev_hash) != (self._index, self._hash):
             wrong = "its prev_hash is not the hash" if record.index == self._index else "its index is not the next one"
@@ -160,7 +160,7 @@ def _binary(source: Source, links: _Links) -> Items:
     number, begin = 0, 0
     while head := source.stream.read(LENGTH_BYTES):
         number += 1
-        place = Place("byte", begin)
+        place = SourceLocation("byte", begin)
         length = int.from_bytes(head, "little")
         if len(head) < LENGTH_BYTES or length > MOST_RECORD:
             size = f"{length:,} bytes are announced" if len(head) == LENGTH_BYTES else "its length is cut off"
@@ -174,7 +174,7 @@ def _binary(source: Source, links: _Links) -> Items:
         try:
             record = _record(data, begin)
         except Malformed as error:
-            yield Problem(Place("byte", error.position), f"record {number}: {error.reason}")
+            yield Problem(SourceLocation("byte", error.position), f"record {number}: {error.reason}")
         else:
             yield from links.items(place, record)
         begin += length
@@ -244,7 +244,7 @@ def _fields(found: Decoder, version: int, *, ends: bool) -> _Record:
     return record
 
 
-def _thought(place: Place, chain: str, record: _Record) -> Thought:
+def _thought(place: SourceLocation, chain: str, record: _Record) -> Thought:
     said = (
         ("entity_type", record.entity_type),
         ("source_episode", record.source_episode),
@@ -286,14 +286,14 @@ def _agents(source: Source) -> Items:
         yield Problem(None, why(error))
         return
     for number, raw in enumerate(registry.agents.values(), start=1):
-        place = Place("item", number)
+        place = SourceLocation("item", number)
         try:
             yield _agent(place, source.stem, AGENT.decode(raw))
         except UNREADABLE as error:
             yield Problem(place, why(error))
 
 
-def _agent(place: Place, chain: str, found: _Agent) -> Agent:
+def _agent(place: SourceLocation, chain: str, found: _Agent) -> Agent:
     keys = (
         AgentKey(each.key_id, each.algorithm, each.public_key_bytes, each.revoked_at is not None)
         for each in found.public_keys

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from beetle.importing.bincode import Decoder, Malformed
-from beetle.importing.items import Item, Items, Place, Problem, SkillStanding, SkillVersion, Source
+from beetle.importing.items import Item, Items, Problem, SkillStanding, SkillVersion, Source, SourceLocation
 from beetle.importing.patches import BadPatch, patched
 
 REGISTRY_VERSION: Final = 2
@@ -28,7 +28,7 @@ MOST_MADE: Final = 2**28
 
 
 class _Version(NamedTuple):
-    place: Place
+    place: SourceLocation
     number: int
     agent_id: str
     format: str
@@ -52,7 +52,7 @@ def read(source: Source) -> Items:
         if found.left:
             raise Malformed(found.position, f"{found.left:,} bytes stand behind the registry's end")
     except Malformed as error:
-        yield Problem(Place("byte", error.position), f"{error.reason}; nothing behind it can be read")
+        yield Problem(SourceLocation("byte", error.position), f"{error.reason}; nothing behind it can be read")
 
 
 def _skills(found: Decoder) -> Iterator[Item]:
@@ -75,7 +75,7 @@ class _Budget:
 
 
 def _skill(found: Decoder, budget: _Budget) -> Iterator[Item]:
-    begin = Place("byte", found.position)
+    begin = SourceLocation("byte", found.position)
     found.text()
     skill_id = found.text()
     found.text()
@@ -100,7 +100,7 @@ def _skill(found: Decoder, budget: _Budget) -> Iterator[Item]:
 
 
 def _version(found: Decoder) -> _Version:
-    place = Place("byte", found.position)
+    place = SourceLocation("byte", found.position)
     found.uuid()
     number = found.number(32)
     found.text()

@@ -19,10 +19,10 @@ from beetle.importing.items import (
     Item,
     Items,
     LeftOut,
-    Place,
     Problem,
     Role,
     Source,
+    SourceLocation,
     Spoken,
     ToolCall,
     ToolResult,
@@ -109,7 +109,7 @@ class _Reader:
         self._stem = stem
         self._counts: Counter[str] = Counter()
 
-    def either(self, place: Place, found: _Either, data: bytes) -> Iterator[Item]:
+    def either(self, place: SourceLocation, found: _Either, data: bytes) -> Iterator[Item]:
         """A message, or a whole conversation."""
         if not bytes(found.messages):
             yield from self.message(place, MESSAGE.decode(data))
@@ -119,13 +119,13 @@ class _Reader:
         for index, message in enumerate(conversation.messages):
             yield from _turn(place, message, name, index)
 
-    def message(self, place: Place, message: _Message) -> Iterator[Item]:
+    def message(self, place: SourceLocation, message: _Message) -> Iterator[Item]:
         """One message of the file's only conversation."""
         self._counts[""] += 1
         return _turn(place, message, None, self._counts[""] - 1)
 
 
-def _turn(place: Place, message: _Message, conversation: str | None, position: int) -> Iterator[Item]:
+def _turn(place: SourceLocation, message: _Message, conversation: str | None, position: int) -> Iterator[Item]:
     role = ROLES.get(message.role)
     if role is None:
         raise msgspec.ValidationError(f"the role is none of {', '.join(ROLES)}")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from beetle.importing.items import Committed, Item, Items, LeftOut, Place, Source
+from beetle.importing.items import Committed, Item, Items, LeftOut, Source, SourceLocation
 from beetle.importing.lines import records
 
 
@@ -21,7 +21,7 @@ class _Conversation(msgspec.Struct):
     channel_id: str | None = None
 
 
-class _Line(msgspec.Struct):
+class _JsonLine(msgspec.Struct):
     """A turn with `messages`, a request with `turns`, or a message with `role` and `content`."""
 
     conversation: _Conversation | str | None = None
@@ -39,7 +39,7 @@ class _Line(msgspec.Struct):
     actor: dict[str, Any] | None = None
 
 
-LINE = msgspec.json.Decoder(_Line)
+LINE = msgspec.json.Decoder(_JsonLine)
 ROLES = {"tool_use": "tool", "tool_result": "tool", "other": "system", "developer": "system", "function": "tool"}
 """Roles that a store may show and transcript.commit does not take."""
 
@@ -48,7 +48,7 @@ def read(source: Source) -> Items:
     """Each turn as it stands; what an export's view had redacted is left out."""
     counts: Counter[str] = Counter()
 
-    def each(place: Place, line: _Line) -> Iterator[Item]:
+    def each(place: SourceLocation, line: _JsonLine) -> Iterator[Item]:
         where = line.conversation
         if isinstance(where, str):
             where = _Conversation(where)
@@ -66,7 +66,7 @@ def read(source: Source) -> Items:
     return records(source, LINE, each)
 
 
-def _turns(line: _Line) -> list[dict[str, Any]]:
+def _turns(line: _JsonLine) -> list[dict[str, Any]]:
     if line.turns is not None:
         if not all(isinstance(turn.get("messages"), list) for turn in line.turns):
             raise msgspec.ValidationError("a turn needs messages")

@@ -15,7 +15,7 @@ from beetle.contracts.fields import Id, Label, Request, Time
 from beetle.contracts.governance import Authority
 from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.transcript import CanonicalTurnDelta
-from beetle.importing.items import Committed, Fact, Place, Role, Spoken, ToolCall, ToolResult, Turn, Visible
+from beetle.importing.items import Committed, Fact, Role, SourceLocation, Spoken, ToolCall, ToolResult, Turn, Visible
 
 ID_CHARS = 256
 CLAIMED: dict[Authority, Role] = {
@@ -48,7 +48,7 @@ class Prepared(NamedTuple):
     `claim` is the candidate that rests on it.
     """
 
-    place: Place
+    place: SourceLocation
     conversation: Conversation
     turn: dict[str, Any]
     size: int
@@ -173,7 +173,7 @@ class Preparer:
         self._derived("time", self._time_words)
         return self._time
 
-    def _checked(self, place: Place, where: Conversation, turn: dict[str, Any], made_id: bool) -> Prepared:
+    def _checked(self, place: SourceLocation, where: Conversation, turn: dict[str, Any], made_id: bool) -> Prepared:
         checked = convert_request(turn, CanonicalTurnDelta, "$")
         size = 256
         for message in checked.messages:

@@ -9,9 +9,9 @@ from beetle.asking import Ask, Asking, run
 from beetle.contracts.common import Report
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
-from beetle.importing.files import Found, NoFile, Opened, check, found_files, opened
+from beetle.importing.files import NoFile, Opened, SourceFile, check, found_files, opened
 from beetle.importing.formats import READERS, UnknownFormat
-from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Place, Problem
+from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
 from beetle.importing.prepare import Options, Prepared, Preparer
 from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
 from beetle.importing.sending import Sender, new_sender
@@ -54,7 +54,7 @@ def importing(
     """
     files = list(found_files(paths, forced))
     for each in files:
-        if isinstance(each, Found) and each.named:
+        if isinstance(each, SourceFile) and each.named:
             check(each, forced)
     sender: Sender | None = None
     taken = _Import(sends, options, watch, len(files))
@@ -76,9 +76,9 @@ class _Import:
         self._chains = ChainSender(sends, self.failed)
         self._named: set[tuple[str, str]] = set()
 
-    def file(self, found: Found | Problem, forced: Format | None, sender: Sender | None) -> Asking[None]:
+    def file(self, found: SourceFile | Problem, forced: Format | None, sender: Sender | None) -> Asking[None]:
         """Take in one file, or tell why a folder's is passed over."""
-        self._now = FileReport(path=found.path if isinstance(found, Found) else "", format=forced or "")
+        self._now = FileReport(path=found.path if isinstance(found, SourceFile) else "", format=forced or "")
         self.report.files.append(self._now)
         if isinstance(found, Problem):
             self.failed(None, found.reason)
@@ -147,7 +147,7 @@ class _Import:
     def _derived(self, what: str, source: str) -> None:
         self._now.derived.setdefault(what, source)
 
-    def failed(self, place: Place | None, reason: str) -> None:
+    def failed(self, place: SourceLocation | None, reason: str) -> None:
         """Note what is not taken in, and tell the watch."""
         self._now.failed += 1
         failed = Failed(path=self._now.path, place=None if place is None else str(place), reason=reason)

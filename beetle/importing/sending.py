@@ -12,7 +12,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError, Conflict, InvalidRequest, PayloadTooLarge, PrivacyDenied
 from beetle.contracts.memory import MemoryCapabilityCatalog, MemoryWriteReport
 from beetle.contracts.transcript import MemoryTranscriptCommitReport, MemoryTranscriptTimelineReport
-from beetle.importing.items import Place
+from beetle.importing.items import SourceLocation
 from beetle.importing.prepare import Prepared
 from beetle.importing.report import FileReport
 
@@ -29,7 +29,7 @@ OF_CLAIM = re.compile(r"\$\.args\.candidates\[(\d+)\]")
 Where = tuple[str, str]
 
 
-Told = Callable[[Place | None, str], None]
+Told = Callable[[SourceLocation | None, str], None]
 
 
 def new_sender(told: Told) -> Asking[Sender]:

@@ -23,7 +23,7 @@ from beetle.contracts.errors import (
     PayloadTooLarge,
     PrivacyDenied,
 )
-from beetle.importing.items import Agent, ChainItem, Place, SkillVersion, Thought
+from beetle.importing.items import Agent, ChainItem, SkillVersion, SourceLocation, Thought
 from beetle.importing.report import FileReport
 from beetle.importing.sending import Told
 from beetle.importing.sending_skills import SkillSender
@@ -101,7 +101,7 @@ class ChainSender:
                 yield from self._try(agent.place, "chain.disable_agent", named)
         self._revoked.clear()
 
-    def _try(self, place: Place | None, operation: str, arguments: Arguments) -> Asking[None]:
+    def _try(self, place: SourceLocation | None, operation: str, arguments: Arguments) -> Asking[None]:
         try:
             yield Asked(operation, arguments)
         except REFUSED as error:

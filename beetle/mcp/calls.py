@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.1
 IDLE_MOST = 8
 
 
-class Ways(NamedTuple):
+class MemoryAccess(NamedTuple):
     """How the memory is reached. `find` takes seconds for one call and answers a connected client, or None when the
     store is free; `start` starts a daemon where that is wanted.
     """
@@ -47,11 +47,11 @@ class NoAnswer(DeadlineExceeded):
 
 
 class Calls:
-    """Runs operations; `tell` is told in a level and words of what the host's log should have."""
+    """Runs operations; `log` is given a level and words for the host's log."""
 
-    def __init__(self, ways: Ways, tell: Callable[[str, str], None]) -> None:
-        self._ways = ways
-        self._tell = tell
+    def __init__(self, access: MemoryAccess, log: Callable[[str, str], None]) -> None:
+        self._access = access
+        self._log = log
         self._guard = threading.Lock()
         self._idle: list[Client] = []
         self._embedded: Embedded | None = None
@@ -70,7 +70,7 @@ class Calls:
         gone_at: float | None = None
         while True:
             try:
-                if self._ways.start is not None or gone_at is None or time.monotonic() > gone_at + AWAY_SECONDS:
+                if self._access.start is not None or gone_at is None or time.monotonic() > gone_at + AWAY_SECONDS:
                     return self._once(row, arguments, running, on_progress, key)
                 if (client := self._connected(row)) is not None:
                     return self._ask(client, row, arguments, running, on_progress, key)
@@ -78,7 +78,7 @@ class Calls:
                 if running.cancelled:
                     raise Cancelled from None
                 if gone_at is None and self._had_daemon and isinstance(error, ConnectionError):
-                    self._tell("warning", "the daemon went away; looking for it")
+                    self._log("warning", "the daemon went away; looking for it")
                     self._forget_clients()
                     gone_at, end = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
                 if not self._worth_waiting(error) or time.monotonic() > end:
@@ -105,9 +105,9 @@ class Calls:
         self, row: Operation, arguments: Any, running: Running, on_progress: OnProgress | None, key: str | None
     ) -> Report:
         client = self._connected(row)
-        if client is None and self._ways.start is not None:
-            self._tell("info", "no daemon answers; starting one")
-            self._ways.start()
+        if client is None and self._access.start is not None:
+            self._log("info", "no daemon answers; starting one")
+            self._access.start()
             client = self._connected(row)
         if client is not None:
             return self._ask(client, row, arguments, running, on_progress, key)
@@ -124,11 +124,11 @@ class Calls:
     def _connected(self, row: Operation) -> Client | None:
         if row.deadline_ms is not None:
             # One of its own: its patience is another.
-            return self._ways.find(WALK_SECONDS)
+            return self._access.find(WALK_SECONDS)
         with self._guard:
             if self._idle:
                 return self._idle.pop()
-        return self._ways.find(CALL_SECONDS)
+        return self._access.find(CALL_SECONDS)
 
     def _ask(
         self,
@@ -173,7 +173,7 @@ class Calls:
         """The store, which is freed when the last call that uses it has ended."""
         with self._guard:
             if self._embedded is None:
-                self._embedded = self._ways.open_here()
+                self._embedded = self._access.open_here()
             embedded = self._embedded
             self._users += 1
         try:

@@ -26,7 +26,7 @@ RESUME = "resume"
 LONGEST_URI = 4096
 
 
-class Place(NamedTuple):
+class Resource(NamedTuple):
     """A resource, or a template of some, as it is listed."""
 
     uri: str
@@ -41,22 +41,24 @@ class Place(NamedTuple):
 
 
 RESOURCES = (
-    Place(GUIDE, "guide", "Using Beetle", "How a model uses this memory rightly, on one page.", MARKDOWN),
-    Place(
+    Resource(GUIDE, "guide", "Using Beetle", "How a model uses this memory rightly, on one page.", MARKDOWN),
+    Resource(
         SKILL,
         "skill-core",
         "Using Beetle's chains and skills",
         "Memory, thought chains and skills on a page.",
         MARKDOWN,
     ),
-    Place(PROJECTION, "projection", "Memory block", "What memory holds that matters now, as one bounded block.", PLAIN),
+    Resource(
+        PROJECTION, "projection", "Memory block", "What memory holds that matters now, as one bounded block.", PLAIN
+    ),
 )
 TEMPLATES = (
-    Place(
+    Resource(
         "beetle://projection{?query}", "projection-for", "Memory block for a message",
         "What memory holds for a message of the user, as one bounded block.", PLAIN,
     ),
-    Place(
+    Resource(
         "beetle://conversation/{channel}/{conversation}", "conversation", "Conversation",
         f"The last {TURNS} turns of a conversation, as a model may see them.", PLAIN,
     ),

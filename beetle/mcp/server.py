@@ -14,7 +14,7 @@ from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
 from beetle.mcp import envelope, messages
-from beetle.mcp.calls import Calls, Ways
+from beetle.mcp.calls import Calls, MemoryAccess
 from beetle.mcp.lines import bounded_lines
 from beetle.mcp.messages import Incoming, RpcError, RpcId, Wrong, text_of
 from beetle.mcp.revisions import LATEST, negotiated
@@ -77,9 +77,9 @@ class Batch:
 class Server:
     """One host's session."""
 
-    def __init__(self, output: Output, ways: Ways, toolset: Toolset) -> None:
+    def __init__(self, output: Output, access: MemoryAccess, toolset: Toolset) -> None:
         self._output = output
-        self._calls = Calls(ways, self._log)
+        self._calls = Calls(access, self._log)
         self._toolset: Toolset = toolset
         self._made: Tools | None = None
         self._revision = LATEST
@@ -366,7 +366,7 @@ class Server:
         return get_prompt(text_of(params, "name"), arguments, partial(self._ask, running))
 
 
-def serve(ways: Ways, toolset: Toolset) -> int:
+def serve(access: MemoryAccess, toolset: Toolset) -> int:
     """Serve the host at stdin and stdout until it closes stdin; the process's exit code."""
     output = os.dup(1)
     # A host may have given pipes of its event loop: here a read waits, and a write is whole.
@@ -375,7 +375,7 @@ def serve(ways: Ways, toolset: Toolset) -> int:
     # Whatever else writes to stdout, here or in a process that is started from here, is no protocol.
     os.dup2(2, 1)
     try:
-        Server(Output(output), ways, toolset).run(0)
+        Server(Output(output), access, toolset).run(0)
     finally:
         os.close(output)
     return 0

@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from beetle.contracts.errors import nearest
 from beetle.contracts.fields import Request
+from beetle.contracts.operation import CHAIN, REGISTRY
 from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.contracts.schema import inlined, report_schema, request_schema
 from beetle.mcp.messages import INVALID_PARAMS, RpcError
@@ -22,64 +23,8 @@ VIEW = "view"
 MODEL_VIEW = "model_context"
 """What a model is: the wire has no default, so the choice is this transport's."""
 
-NAMES: Mapping[tuple[str, str], str] = {
-    ("memory.write", "candidates"): "memory_write_candidate",
-    ("turn.capture", ""): "memory_capture_turn",
-    ("chain.bootstrap", ""): "mentisdb_bootstrap",
-    ("chain.append", ""): "mentisdb_append",
-    ("chain.append_retrospective", ""): "mentisdb_append_retrospective",
-    ("chain.search", ""): "mentisdb_search",
-    ("chain.list", ""): "mentisdb_list_chains",
-    ("chain.agents", ""): "mentisdb_list_agents",
-    ("chain.get_agent", ""): "mentisdb_get_agent",
-    ("chain.agent_registry", ""): "mentisdb_list_agent_registry",
-    ("chain.upsert_agent", ""): "mentisdb_upsert_agent",
-    ("chain.set_agent_description", ""): "mentisdb_set_agent_description",
-    ("chain.add_agent_alias", ""): "mentisdb_add_agent_alias",
-    ("chain.add_agent_key", ""): "mentisdb_add_agent_key",
-    ("chain.revoke_agent_key", ""): "mentisdb_revoke_agent_key",
-    ("chain.disable_agent", ""): "mentisdb_disable_agent",
-    ("chain.recent_context", ""): "mentisdb_recent_context",
-    ("chain.memory_markdown", ""): "mentisdb_memory_markdown",
-    ("chain.get_thought", ""): "mentisdb_get_thought",
-    ("chain.genesis", ""): "mentisdb_get_genesis_thought",
-    ("chain.traverse", ""): "mentisdb_traverse_thoughts",
-    ("chain.head", ""): "mentisdb_head",
-    ("skill_registry.md", ""): "mentisdb_skill_md",
-    ("skill_registry.list", ""): "mentisdb_list_skills",
-    ("skill_registry.manifest", ""): "mentisdb_skill_manifest",
-    ("skill_registry.upload", ""): "mentisdb_upload_skill",
-    ("skill_registry.search", ""): "mentisdb_search_skill",
-    ("skill_registry.read", ""): "mentisdb_read_skill",
-    ("skill_registry.versions", ""): "mentisdb_skill_versions",
-    ("skill_registry.deprecate", ""): "mentisdb_deprecate_skill",
-    ("skill_registry.revoke", ""): "mentisdb_revoke_skill",
-}
-"""Tools that are not called after their operation (and the kind of its request)."""
-
-IN_MEMORY: tuple[str, ...] = (
-    "memory_recall", "memory_project", "memory_remember", "memory_write_candidate", "memory_forget",
-    "memory_capture_turn",
-)  # fmt: skip
-"""The tools of the toolset `memory`, as far as this build has them."""
-OF_CHAINS = ("chain.", "skill_registry.")
-"""How the operations begin whose tools make the toolset `chain`."""
-
-NO_TOOLS: frozenset[str] = frozenset({
-    "hello", "batch",  # for programs: a model has memory_capabilities, and one call a step
-    "memory.close",  # it would end the daemon under everybody else
-    "memory.export", "memory.import", "memory.export_space", "memory.import_space",  # bytes, which are for files,
-    "transfer.begin", "transfer.put", "transfer.get",  # and the pieces in which they come
-    "chain.export",  # for whoever verifies a chain: a model reads with mentisdb_traverse_thoughts
-    "device.add", "device.rotate_key",  # their answer is a key, which no model is to hold
-    "host_key.enroll", "host_key.revoke",  # whose signatures count is for people to say
-    "harness.run",  # for whoever develops
-})  # fmt: skip
-
-SAID_TWICE: Mapping[str, tuple[str, ...]] = {
-    "memory.recall": ("runtime_skills", "agent_skills", "long_term", "evidence", "thoughts", "chunks", "timings_ms"),
-}
-"""Fields of a report that a model need not pay for: what stands in others too, or figures of the machine."""
+OF_CHAINS = (CHAIN, REGISTRY)
+"""The groups whose tools make the toolset `chain`."""
 
 DESCRIPTIONS: Mapping[str, str] = {
     "memory_recall": (
@@ -162,6 +107,12 @@ class Tool(NamedTuple):
     kind: str
 
     @property
+    def place(self) -> int:
+        """Its place in the toolset `memory`, 0 where it is not in it."""
+        named = self.kind == "" or self.kind in self.row.tool.kinds
+        return self.row.tool.place if named else 0
+
+    @property
     def asks_for_a_view(self) -> bool:
         """Whether a caller may choose the view: one that is the request's own default is the only one."""
         return any(each.name == VIEW and each.default in (NODEFAULT, None) for each in fields(self.request))
@@ -192,13 +143,13 @@ class Tool(NamedTuple):
     def output_schema(self) -> dict[str, Any]:
         """What its structured result is."""
         schema = report_schema(self.row.report)
-        for each in SAID_TWICE.get(self.row.name, ()):
+        for each in self.row.tool.leaves_out:
             del schema["properties"][each]
         return schema
 
     def structured(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """A report in plain values as the structured result."""
-        twice = SAID_TWICE.get(self.row.name, ())
+        twice = self.row.tool.leaves_out
         return {key: each for key, each in report.items() if key not in twice}
 
     def hints(self) -> dict[str, Any]:
@@ -235,11 +186,9 @@ class Tools:
     def __init__(self, toolset: Toolset) -> None:
         every = [each for row in OPERATIONS if _is_tool(row) for each in _tools_of(row)]
         if toolset == "memory":
-            every = sorted(
-                (each for each in every if each.name in IN_MEMORY), key=lambda each: IN_MEMORY.index(each.name)
-            )
+            every = sorted((each for each in every if each.place), key=lambda each: each.place)
         elif toolset == "chain":
-            every = [each for each in every if each.row.name.startswith(OF_CHAINS)]
+            every = [each for each in every if each.row.group in OF_CHAINS]
         self._by_name = {each.name: each for each in every}
 
     def names(self) -> tuple[str, ...]:
@@ -262,7 +211,7 @@ class Tools:
 
 
 def _is_tool(row: Operation) -> bool:
-    return row.effect != "stream" and "unix_socket" in row.exposed and row.name not in NO_TOOLS
+    return row.effect != "stream" and "unix_socket" in row.exposed and not row.tool.none
 
 
 def _tools_of(row: Operation) -> list[Tool]:
@@ -270,8 +219,9 @@ def _tools_of(row: Operation) -> list[Tool]:
     kinds = [(kind, str(kind.__struct_config__.tag or "")) for kind in row.kinds]
     if len(kinds) == 1:
         ((kind, tag),) = kinds
-        return [Tool(NAMES.get((row.name, ""), _usual(row.name)), row, kind, tag)]
-    return [Tool(NAMES.get((row.name, tag), f"{_usual(row.name)}_{tag}"), row, kind, tag) for kind, tag in kinds]
+        return [Tool(row.tool.name or _usual(row.name), row, kind, tag)]
+    names = row.tool.kinds
+    return [Tool(names.get(tag, f"{_usual(row.name)}_{tag}"), row, kind, tag) for kind, tag in kinds]
 
 
 def _usual(operation: str) -> str:

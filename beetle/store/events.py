@@ -26,7 +26,7 @@ ORDER BY e.at_ms, e.event_id, e.message LIMIT ?
 """
 
 
-class Place(NamedTuple):
+class EventPosition(NamedTuple):
     """Where a message stands in the order of time; between places of one millisecond their ids decide."""
 
     at_ms: int
@@ -48,8 +48,8 @@ class Timed(NamedTuple):
     conversation_id: str
 
     @property
-    def place(self) -> Place:
-        return Place(self.at_ms, self.event_id, self.message)
+    def place(self) -> EventPosition:
+        return EventPosition(self.at_ms, self.event_id, self.message)
 
 
 def add(tx: Writing, conversation: int, message: int, at: int, event_id: str) -> None:
@@ -68,6 +68,6 @@ def named(tx: Reading, space: int, event_id: str) -> int | None:
     return found
 
 
-def between(tx: Reading, space: int, after: Place, until_ms: int, limit: int) -> list[Timed]:
+def between(tx: Reading, space: int, after: EventPosition, until_ms: int, limit: int) -> list[Timed]:
     """Messages of a space behind a place, up to a time that is included."""
     return [Timed(*row) for row in tx.rows(RANGE_SQL, space, *after, until_ms, limit)]

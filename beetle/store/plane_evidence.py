@@ -91,6 +91,16 @@ LEFT JOIN message m ON m.message = e.message LEFT JOIN conversation c ON c.conve
 WHERE m.message IS NULL OR c.space IS NOT e.space OR e.at_ms <> {MS_OF_MESSAGE} OR e.event_id NOT IN ('', m.message_id)
 LIMIT 100
 """  # noqa: S608 - our own text
+# A key that another turn has is no damage: an archive may bring a turn that was captured here meanwhile.
+UNTAKEN_SQL = """
+SELECT t.turn FROM turn t
+CROSS JOIN conversation c ON c.conversation = t.conversation
+CROSS JOIN attr a ON a.turn = t.turn AND a.message IS NULL AND a.key = 'capture' AND json_valid(a.value)
+WHERE t.door = 'capture' AND NOT EXISTS (SELECT 1 FROM captured_turn k WHERE k.turn = t.turn) AND NOT EXISTS (
+  SELECT 1 FROM captured_turn k WHERE k.space = c.space AND k.host_session_id = a.value ->> '$.host_session_id'
+    AND k.host_turn_index = a.value ->> '$.host_turn_index')
+LIMIT 100
+"""
 COUNTS_SQL = """
 SELECT json_object(
   'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
@@ -148,6 +158,12 @@ def events(tx: Reading) -> Iterator[Finding]:
     """Messages that lack their place in the order of time, and places without their message."""
     for message, problem in tx.rows(ASTRAY_SQL):
         yield Finding("evidence", f"event of message {message}", problem)
+
+
+def untaken(tx: Reading) -> Iterator[Finding]:
+    """Captured turns whose keys nobody has: host coverage lacks them."""
+    for (turn,) in tx.rows(UNTAKEN_SQL):
+        yield Finding("evidence", f"turn {turn}", "was captured, and its key is not taken")
 
 
 def contents(tx: Reading) -> Iterator[tuple[int, bytes, str]]:

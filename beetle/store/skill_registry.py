@@ -66,14 +66,14 @@ class BodyRow(NamedTuple):
     content_hash: bytes
 
 
-class Place(NamedTuple):
+class SkillPosition(NamedTuple):
     """Where a skill stands among those last changed."""
 
     updated_at: int
     skill: int
 
 
-FIRST = Place(2**63 - 1, 2**63 - 1)
+FIRST = SkillPosition(2**63 - 1, 2**63 - 1)
 """Before the skill that was changed last."""
 SKILL_COLUMNS = """
 SELECT s.registry_skill, s.skill_id, s.status, s.versions, s.created_at, s.updated_at,
@@ -163,7 +163,7 @@ def skill_by_key(tx: Reading, space: int, skill: int) -> RegistrySkillRow | None
     return None if found is None else _skill(found)
 
 
-def list_skills(tx: Reading, space: int | None, after: Place, limit: int) -> list[RegistrySkillRow]:
+def list_skills(tx: Reading, space: int | None, after: SkillPosition, limit: int) -> list[RegistrySkillRow]:
     """Skills behind a place, the last changed first."""
     return [_skill(row) for row in tx.rows(LIST_SQL, space, *after, limit)]
 

@@ -155,7 +155,7 @@ class Waiting(NamedTuple):
     day: int
 
 
-class Place(NamedTuple):
+class ConversationPlace(NamedTuple):
     """Where a conversation belongs."""
 
     space: int
@@ -242,9 +242,9 @@ def settle_waiting(tx: Writing, each: Waiting) -> None:
     tx.run(SETTLE_OUTBOX_SQL, *each)
 
 
-def place_of(tx: Reading, conversation: int) -> Place | None:
+def place_of(tx: Reading, conversation: int) -> ConversationPlace | None:
     """Where a conversation belongs, None where it is gone."""
-    return tx.one(Place, PLACE_SQL, conversation)
+    return tx.one(ConversationPlace, PLACE_SQL, conversation)
 
 
 def members(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -16,13 +15,14 @@ from beetle.contracts.codec import pack
 from beetle.contracts.envelope import WireAnswer, WireRequest
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, InvalidFrame, Overloaded, PayloadTooLarge
 from beetle.contracts.progress import PROGRESS_TOPIC, ProgressStep
-from beetle.runtime.host.principals import Peer, Principals
+from beetle.runtime.host.principals import Principals
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call
 from beetle.runtime.pipeline.subscriptions import NUDGE, Progressed, Subscription
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
 from beetle.transports.messages import answered, decoded, defect_of, event_frame, id_of, refused
+from beetle.transports.peer_socket import credentials, set_timeout
 from beetle.transports.room import FREE_BYTES, RETRY_MS, HeldBytes, Places, Share
 from beetle.transports.turned_away import TurnedAway
 
@@ -33,9 +33,6 @@ CHUNK = 65_536
 SEND_SECONDS = 30
 """A reader that takes nothing for this long is given up."""
 STACK_BYTES = 512 * 1024
-SO_PEERGROUPS = 59
-GROUP_BYTES = 1024
-"""Most that Python lets getsockopt answer: 256 supplementary groups."""
 NOBODY_PAUSE_MS = 50
 """Between two requests of somebody whom nobody knows: each is refused, and that is work too."""
 SUBSCRIPTIONS = 16
@@ -203,12 +200,12 @@ class _Connection:
         self._dispatcher = dispatcher
         self._principals = principals
         self._forget = forget
-        self._peer = _credentials(peer)
+        self._peer = credentials(peer)
         caller = principals.identify(self._peer)
         # As its requests count, so that nobody has two turns for one.
         self._user = caller.name if caller.kind != "unknown" else f"uid:{self._peer.uid}"
         self._proven = caller.kind != "unknown"
-        _timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
+        set_timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
         self._places = places
         places.take(self._peer.uid, operator=caller.is_operator, proven=self._proven)
         self._held = held
@@ -347,7 +344,7 @@ class _Connection:
         if ends and left <= 0:
             return b""
         if ends or self._timed:
-            _timeout(self._socket, socket.SO_RCVTIMEO, left)
+            set_timeout(self._socket, socket.SO_RCVTIMEO, left)
             self._timed = bool(ends)
         try:
             return self._socket.recv(CHUNK)
@@ -442,7 +439,7 @@ class _Connection:
         """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
         for subscription in self._subscriptions.values():
             if PROGRESS_TOPIC in subscription.topics:
-                subscription.tell(Progressed(request.op, request.id, step))
+                subscription.deliver(Progressed(request.op, request.id, step))
 
     def _gone(self) -> bool:
         """Whether the peer has closed, not just said its last word; for this connection's own thread."""
@@ -491,23 +488,7 @@ class _Connection:
             pass  # it does not listen
 
 
-def _credentials(peer: socket.socket) -> Peer:
-    pid, uid, gid = struct.unpack("iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    try:
-        data = peer.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUP_BYTES)
-    except OSError:
-        data = b""  # an old kernel, or more groups than fit: the primary group still counts
-    groups = struct.unpack(f"{len(data) // 4}I", data)
-    return Peer(uid, (gid, *(each for each in groups if each != gid)), pid)
-
-
 def _join(connections: list[_Connection], seconds: float) -> None:
     end = time.monotonic() + seconds
     for connection in connections:
         connection.join(max(0.0, end - time.monotonic()))
-
-
-def _timeout(peer: socket.socket, option: int, seconds: float) -> None:
-    """A timeout for one direction alone; 0 waits for ever."""
-    micros = max(1, int(seconds * 1_000_000)) if seconds else 0
-    peer.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", micros // 1_000_000, micros % 1_000_000))

@@ -52,11 +52,11 @@ def main() -> int:
         (Path(made) / "beetle").symlink_to(ROOT)
         folder = Path(made) / "mine"
         folder.mkdir()
-        surroundings = apart(Path(made), folder)
+        environment = apart(Path(made), folder)
         begun = time.monotonic()
         for command in steps():
-            if not play(command, folder, surroundings, begun):
-                subprocess.run(["beetle", "stop"], cwd=folder, env=surroundings, capture_output=True, check=False)
+            if not play(command, folder, environment, begun):
+                subprocess.run(["beetle", "stop"], cwd=folder, env=environment, capture_output=True, check=False)
                 return 1
         print(f"{time.monotonic() - begun:6.1f} s  in all")
     return 0
@@ -77,11 +77,11 @@ def apart(home: Path, folder: Path) -> dict[str, str]:
     }
 
 
-def play(command: str, folder: Path, surroundings: dict[str, str], begun: float) -> bool:
+def play(command: str, folder: Path, environment: dict[str, str], begun: float) -> bool:
     """Run one step and show it: when it ended, how long it took, what it printed."""
     at = time.monotonic()
     ended = subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=surroundings, text=True, stdin=subprocess.DEVNULL,
+        ["sh", "-c", command], cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     now = time.monotonic()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from beetle.__main__ import main
-from beetle.hook import SPOOL_FILES
+from beetle.spool import SPOOL_FILES
 from tests.running import ROOT, Daemon
 
 Plain = dict[str, Any]

@@ -76,7 +76,7 @@ def test_events_that_hooks_have_spooled_are_told(
     found = findings(beetle)["spool"]
     assert (found["level"], found["exit_code"]) == ("note", 0)
     assert "1 event waits for a daemon, the oldest since 2026-01-01T00:00:00Z" in found["text"] and found["advice"]
-    monkeypatch.setattr("beetle.hook.SPOOL_FILES", 1)
+    monkeypatch.setattr("beetle.spool.SPOOL_FILES", 1)
     assert (findings(beetle)["spool"]["level"], findings(beetle)["spool"]["exit_code"]) == ("warning", 1)
 
 

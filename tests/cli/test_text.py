@@ -8,7 +8,8 @@ import pytest
 
 from beetle.cli import render
 from beetle.cli.text import clip, columns_of, duration, neutral, neutral_json, neutral_lines, size, table, when, wrap
-from beetle.contracts.operations import OPERATIONS
+from beetle.contracts.common import Report
+from beetle.contracts.fields import Piece
 
 from .conftest import CommandLine
 
@@ -55,10 +56,36 @@ def test_stored_escape_sequences_reach_no_terminal_through_any_reading_command(b
         assert "zebra" in said.out or "c" in said.out
 
 
-def test_every_report_of_a_command_has_a_text_of_its_own() -> None:
-    for row in OPERATIONS:
-        if row.cli and row.effect != "stream":
-            assert any(issubclass(row.report, kind) for kind in render.RENDERERS), row.name
+class Jar(Piece, frozen=True, kw_only=True):
+    name: str
+    open: bool
+    labels: tuple[str, ...] = ()
+
+
+class Shelf(Report, frozen=True, kw_only=True):
+    """No renderer knows of it."""
+
+    total: int
+    keeper_name: str | None
+    jars: tuple[Jar, ...]
+    first: Jar
+    empty: tuple[Jar, ...] = ()
+    has_more: bool = False
+    next_cursor: str | None = None
+
+
+def test_a_report_without_a_renderer_is_shown_field_by_field() -> None:
+    jars = (Jar(name=f"plum {HOSTILE}", open=True, labels=("a", "b")), Jar(name="fig", open=False))
+    shelf = Shelf(total=2, keeper_name=None, jars=jars, first=jars[1], has_more=True, next_cursor="c7")
+    shown = render.as_text(shelf, None)
+    assert not DANGEROUS & set(shown)
+    lines = shown.splitlines()
+    first = 'first:       {"name":"fig","open":false,"labels":[]}'
+    assert lines[:6] == ["total:       2", "keeper name: -", first, "empty:       -", "", "jars:"]
+    assert lines[6].split() == ["NAME", "OPEN", "LABELS"]
+    assert lines[7].startswith("plum") and lines[7].endswith("yes   a, b")
+    assert lines[8].split() == ["fig", "no", "-"] and lines[9] == "More: --cursor c7"
+    assert max(map(len, render.as_text(shelf, 40).splitlines()[6:9])) <= 40
 
 
 def test_columns_count_wide_and_combining_characters() -> None:

@@ -146,7 +146,7 @@ class InProcess(Door):
     def __init__(
         self, owner: str, path: Path, profile: str = PROFILE, *, shared: Opened | None = None, **more: Any
     ) -> None:
-        """`more` goes to the opening of the store: surroundings, a backend, a VFS. `shared` is an open store that other
+        """`more` goes to the opening of the store: dependencies, a backend, a VFS. `shared` is an open store that other
         owners use too; this door has one of its own at `path` only once it is opened again."""
         super().__init__(owner)
         self.path = path

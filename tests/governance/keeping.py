@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from beetle import MemoryRuntime
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.host.identity import SUFFIX, Identity
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.store import evidence
 from tests.store.conftest import store_of
 

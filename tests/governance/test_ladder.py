@@ -10,7 +10,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import Conflict, Forbidden
-from beetle.runtime.areas.facts import removed
+from beetle.runtime.planes import removed
 from tests.governance.learned import another, forget, invocation_of, learn, listed, mutate, recalled
 from tests.store.conftest import assert_clean, open_runtime, store_of
 

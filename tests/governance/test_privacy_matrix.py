@@ -140,11 +140,12 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from chain_cells(asker)
     yield from contents_cells(store, asker)
     yield from written_cells()
-    yield from wordless_cells(asker)
+    yield from case_cells(asker)
 
 
-def wordless_cells(asker: Asker) -> Iterator[Cell]:
-    """The cases whose answers hold ids, kinds and counts alone, as the table says who may ask.
+def case_cells(asker: Asker) -> Iterator[Cell]:
+    """The cases whose answers hold ids, kinds and counts alone, or the words that the case names, as the table says who
+    may ask.
 
     What proposals show, which this profile hides: tests/sdk/test_evolve_views.py. What a model is shown:
     tests/sdk/test_maintain_privacy.py.
@@ -155,6 +156,9 @@ def wordless_cells(asker: Asker) -> Iterator[Cell]:
             refused = case.hidden or not may[case.who] or asked.key is not None
             args = asked.args if isinstance(asked.args, dict) and not case.hidden else {}
             yield Cell(case.op, args, None if refused else set())
+        if case.shows:
+            assert isinstance(case.args, dict) and case.who == "everyone" and not case.hidden
+            yield Cell(case.op, case.args, {canary(each) for each in case.shows} if sees_words(asker.view) else set())
 
 
 def transcript_cells(store: Store, asker: Asker) -> Iterator[Cell]:
@@ -247,9 +251,7 @@ def waiting_cells(asker: Asker) -> Iterator[Cell]:
 
 
 def skill_cells(asker: Asker) -> Iterator[Cell]:
-    words = sees_words(asker.view)
-    for name, said in ((WORD, "skill live"), ("off", "skill off")):
-        yield Cell("skill.detail", {"name": name}, {canary(said)} if words else set())
+    yield Cell("skill.detail", {"name": "off"}, {canary("skill off")} if sees_words(asker.view) else set())
     yield Cell("skill.detail", {"name": "gone"}, None)
 
 

@@ -25,10 +25,10 @@ from beetle.contracts.names import ViewName
 from beetle.contracts.private import PrivateGetReport
 from beetle.domain.digest import keyed
 from beetle.open import Embedded
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.config import Principal
 from beetle.runtime.pipeline.views import Viewer, reveal
+from beetle.runtime.planes import sealed_items
 from beetle.sdk import MemoryRuntime as Runtime
 from beetle.store.engine.store import Store
 from beetle.store.private import find_item

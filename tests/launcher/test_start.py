@@ -25,13 +25,13 @@ def test_the_program_has_the_launchers_process_id_and_arguments(one: Packed, env
 
 
 def test_the_program_has_the_environment_umask_and_signals_of_the_start(one: Packed, place: Path) -> None:
-    def surroundings() -> None:
+    def prepare() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
     env = {"BEETLE_CACHE": str(place), "LANG": "C", "EMPTY": ""}
     for _ in ("first", "second"):
-        found = said(start(one.file, env=env, umask=0o37, preexec_fn=surroundings, restore_signals=False).stdout)
+        found = said(start(one.file, env=env, umask=0o37, preexec_fn=prepare, restore_signals=False).stdout)
         assert found.environment == env
         assert found.umask == 0o37
         assert signal.SIGHUP in found.signals

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from beetle.mcp.tools import NO_TOOLS, Tools
+from beetle.mcp.tools import Tools
 from tests.forked import Daemon
 from tests.mcp.host import Host, text_of
 
@@ -22,7 +22,7 @@ def test_the_toolset_of_memory_is_short_and_that_of_all_has_the_table(host: Host
     every = whole.tools()
     assert set(few) < set(every)
     assert {"memory_capabilities", "memory_inspect", "transcript_commit", "memory_write_procedural"} <= set(every)
-    assert not {each.replace(".", "_") for each in NO_TOOLS} & set(every)
+    assert not {row.name.replace(".", "_") for row in OPERATIONS if row.tool.none} & set(every)
     assert "private_get" not in every, "what the caller may not use is no tool"
 
 

@@ -163,7 +163,7 @@ def test_it_speaks_utf_8_without_a_locale(places: Path) -> None:
     assert "甲虫" in json.loads(done.stdout)["hits"][0]["excerpt"]
 
 
-def test_the_surroundings_of_another_python_do_not_reach_it(places: Path) -> None:
+def test_the_environment_of_another_python_do_not_reach_it(places: Path) -> None:
     poison = places / "poison"
     poison.mkdir()
     for name in ("sitecustomize", "usercustomize", "json", "msgspec", "encodings"):

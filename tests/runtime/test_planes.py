@@ -20,6 +20,7 @@ from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import (
     Asked,
@@ -38,6 +39,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import private, recall_index
 from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.recall_index import Entry
 from beetle.store.sight import Sight
@@ -71,6 +73,7 @@ class Toy:
             ),
             named=Named(("chunks",), self.problem, self.resolves),
             erased=Erased(self.holds, self.erase),
+            forgotten=Forgotten(25, self.select, (self.note,)),
             exported=Exported(25, self.gather),
             counts=self.counts,
         )
@@ -161,6 +164,22 @@ class Toy:
         del tx, turn
         self.asked["erase"] += len(list(messages))
 
+    @property
+    def note(self) -> Kind:
+        return Kind("note", "notes", 55, self.erase_note)
+
+    def select(self, asked: Forgetting) -> None:
+        self.asked[f"select {sorted(asked.turns)}"] += 1
+        if asked.request.whole_space or asked.words.are_in(NOTE):
+            asked.found.add(self.note, KEY, "note 7")
+
+    def erase_note(
+        self, context: Invocation, tx: WriteTransaction, space: int, key: int, authority: str
+    ) -> Gone | None:
+        del context, tx
+        self.asked[f"forget {space} {key} {authority}"] += 1
+        return Gone([b"digest of the note"])
+
     def gather(self, gathering: Gathering, space: int) -> dict[str, Any]:
         del space
         gathering.leave_out("notes")
@@ -238,6 +257,15 @@ def test_erasure_and_repair_ask_it(toy: Toy, memory: MemoryRuntime) -> None:
     assert issue.problem == "record_gone" and issue.derived == REF and toy.asked[f"problem {REF}"] == 1
 
 
+def test_forgetting_selects_and_erases_its_records(toy: Toy, memory: MemoryRuntime) -> None:
+    assert "notes" not in memory.forget(query="lamp", dry_run=True).counts and toy.asked["select [1]"] == 1
+    shown = memory.forget(query="okapi", dry_run=True)
+    assert shown.counts == {"notes": 1} and toy.asked["select []"] == 1
+    done = memory.forget(query="okapi", token=shown.token)
+    assert done.counts == {"notes": 1} and done.receipt is not None
+    assert {name: times for name, times in toy.asked.items() if name.startswith("forget")} == {"forget 1 7 operator": 1}
+
+
 def test_without_it_nothing_is_left_of_it(tmp_path: Path) -> None:
     with open_runtime(tmp_path / "b.db") as memory:
         commit(memory, turn("t1", "a lamp in the garden"))
@@ -251,7 +279,10 @@ def test_the_list_holds_each_plane_once_and_names_only_known_ones() -> None:
     assert set(recalled) <= set(PLANE_NAMES)
     codes = [each.code for each in table.indexed_tables()]
     assert sorted(codes) == sorted(INDEX_CODES.values()) and len(set(codes)) == len(codes)
-    for by_place in ([p.projected for p in table.PLANES], [p.exported for p in table.PLANES]):
+    for by_place in (
+        [p.projected for p in table.PLANES], [p.exported for p in table.PLANES], [p.forgotten for p in table.PLANES],
+        [kind for p in table.PLANES if p.forgotten is not None for kind in p.forgotten.kinds],
+    ):  # fmt: skip
         places = [each.place for each in by_place if each is not None]
         assert len(set(places)) == len(places)
 

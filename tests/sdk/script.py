@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beetle.contracts.operations import OPERATIONS
 from tests.building import candidate, candidates
+from tests.cases import CASES, PREPARATIONS, Prepared
 from tests.sdk.recorded import DAY_US, Earlier, Request
 from tests.sdk.reopened import Plain
 
@@ -14,8 +17,38 @@ TALK = {"channel_id": "local", "conversation_id": "talk"}
 ALL_VIEWS = ["host_ui", "model_context", "operator_audit", "export"]
 PASSPHRASE = "a passphrase of a test"
 AT = "2024-05-01T10:00:00Z"
+OF_CASES = "zoe"
+"""Whose space holds what cases need."""
 DAY = "toc:day:2024-05-01"
 SKILL_MD = "---\nname: {name}\ndescription: How to {name}, in short.\n---\nStep by step.\n"
+
+
+NOT_IN_THE_SCRIPT: dict[str, str] = {
+    "memory.close": "it ends the runtime, and in memory the store with it; the machine of stores on disk closes by it",
+    "harness.run": "it runs in stores of its own, on every backend by itself; tests/harness runs it",
+    "snapshot.create": "a store in memory has none; the machine of stores on disk takes them",
+    "snapshot.list": "likewise",
+    "snapshot.verify": "likewise",
+    "snapshot.restore": "likewise",
+    "snapshot.prune": "likewise",
+    "transfer.begin": "a handle of one caller in the daemon's memory, which no backend holds: "
+    "tests/transports/test_transfers.py",
+    "transfer.put": "likewise",
+    "transfer.get": "likewise",
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"
+    ),
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
+    ),
+    **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith(("turn.", "host.", "host_key.", "event.i", "event.r"))),
+        "tests/capture, on stores in memory and on disk",
+    ),
+    "subscribe": "it needs a connection; tests/transports follows events",
+    "unsubscribe": "likewise",
+}
+"""Operations that no step asks. What is neither here nor in a step is asked by its case: see `cases`."""
 
 
 def mount_skills(folder: Path) -> tuple[str, ...]:
@@ -285,3 +318,44 @@ def _looking() -> Iterator[Request]:
     yield Request("long_term.list", {"state": "all", "view": "raw_owner"})
     yield Request("store.verify", {})
     yield Request("memory.recover", {})
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a preparation will have answered at a path of its report."""
+
+    name: str
+    path: str = ""
+
+    def __getitem__(self, part: str | int) -> Any:
+        return Answered(self.name, f"{self.path}.{part}".removeprefix("."))
+
+
+class Foreseen(Prepared):
+    """Preparations that were not asked yet: a step that stands on one is given it when it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda op, args: {})
+
+    def __getitem__(self, name: str) -> Any:
+        return Answered(name)
+
+
+def cases() -> Iterator[Request]:
+    """The operations that no step asks, each by its case, with what the case needs."""
+    asked = {each.op for each in steps()}
+    for case in CASES:
+        if case.op not in asked and case.op not in NOT_IN_THE_SCRIPT:
+            args = case.args(Foreseen()) if callable(case.args) else case.args
+            answered = [each for each in args.values() if isinstance(each, Answered)]
+            for name in dict.fromkeys((*case.needs, *(each.name for each in answered))):
+                yield from _prepared(name, {each.path: each.path for each in answered if each.name == name})
+            given = {name: Earlier(each.path) if isinstance(each, Answered) else each for name, each in args.items()}
+            yield Request(case.op, given, owner=OF_CASES)
+
+
+def _prepared(name: str, keep: Plain) -> Iterator[Request]:
+    made = PREPARATIONS[name]
+    for needed in made.needs:
+        yield from _prepared(needed, {})
+    yield Request(made.op, made.args, owner=OF_CASES, keep=keep)

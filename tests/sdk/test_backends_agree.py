@@ -14,33 +14,8 @@ from beetle.open import state_fingerprint
 from beetle.runtime.host import log_head
 from tests.sdk.recorded import Request
 from tests.sdk.reopened import ReopenedStore, ReopenedStores, comparable
-from tests.sdk.script import TALK, mount_skills, said, steps
+from tests.sdk.script import NOT_IN_THE_SCRIPT, TALK, cases, mount_skills, said, steps
 
-NOT_IN_THE_SCRIPT: dict[str, str] = {
-    "memory.close": "it ends the runtime, and in memory the store with it; the machine of stores on disk closes by it",
-    "harness.run": "it runs in stores of its own, on every backend by itself; tests/harness runs it",
-    "snapshot.create": "a store in memory has none; the machine of stores on disk takes them",
-    "snapshot.list": "likewise",
-    "snapshot.verify": "likewise",
-    "snapshot.restore": "likewise",
-    "snapshot.prune": "likewise",
-    "transfer.begin": "a handle of one caller in the daemon's memory, which no backend holds: "
-    "tests/transports/test_transfers.py",
-    "transfer.put": "likewise",
-    "transfer.get": "likewise",
-    **dict.fromkeys(
-        (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"
-    ),
-    **dict.fromkeys(
-        (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
-    ),
-    **dict.fromkeys(
-        (row.name for row in OPERATIONS if row.name.startswith(("turn.", "host.", "host_key.", "event.i", "event.r"))),
-        "tests/capture, on stores in memory and on disk",
-    ),
-    "subscribe": "it needs a connection; tests/transports follows events",
-    "unsubscribe": "likewise",
-}
 NEVER_ANSWERED = {"memory.maintain": "no model is configured here"}
 OF_THEIR_OWN = ("chain.", "skill_registry.", "turn.", "host.", "host_key.", "event.")
 """How the operations begin whose rules stand in suites of their own."""
@@ -86,12 +61,14 @@ def asked_by_rules() -> frozenset[str]:
 
 @pytest.mark.parametrize("operation", [row.name for row in OPERATIONS])
 def test_an_operation_has_a_rule_or_a_reason(operation: str) -> None:
-    assert (operation in asked_by_rules()) != (operation in NOT_IN_THE_MACHINE)
+    """Or its case in the script, which asks it of every backend too."""
+    ruled, by_case = operation in asked_by_rules(), operation in {each.op for each in cases()}
+    assert not (ruled and operation in NOT_IN_THE_MACHINE) and (ruled or by_case or operation in NOT_IN_THE_MACHINE)
 
 
 @pytest.mark.parametrize("operation", [row.name for row in OPERATIONS])
 def test_an_operation_is_in_the_script_or_has_a_reason(operation: str) -> None:
-    assert (operation in {each.op for each in steps()}) != (operation in NOT_IN_THE_SCRIPT)
+    assert (operation in {each.op for each in (*steps(), *cases())}) != (operation in NOT_IN_THE_SCRIPT)
 
 
 def test_the_same_run_is_told_the_same_by_every_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +76,7 @@ def test_the_same_run_is_told_the_same_by_every_backend(tmp_path: Path, monkeypa
     monkeypatch.setattr(log_head, "SIGN_AFTER_S", 24 * 3600)
     places = ReopenedStores(skill_dirs=mount_skills(tmp_path / "mounted"))
     try:
-        for step in steps():
+        for step in (*steps(), *cases()):
             places.ask(step)
             held = {place.backend: state_fingerprint(place.opened, step.owner) for place in places.all}
             assert len(set(held.values())) == 1, (step, held)

@@ -408,7 +408,8 @@ def test_a_citation_of_what_was_never_said_here_is_no_damage(path: Path) -> None
 
 FOUND_BY = {
     "pending_erasures": "pending_erasures", "leftovers": "leftovers", "recall_index": "recall_index",
-    "transcripts": "evidence", "stuck_jobs": "jobs", "idempotency_keys": "idempotency",
+    "transcripts": "evidence", "events": "evidence", "captured_turns": "evidence", "table_of_contents": "toc",
+    "stuck_jobs": "jobs", "idempotency_keys": "idempotency",
     "remembered_conversations": "remembered_conversations",
 }  # fmt: skip
 """The check that names what a step mends."""
@@ -435,6 +436,9 @@ def damaged(memory: MemoryRuntime, path: Path, name: str) -> Iterator[None]:
     else:
         statement, *given = {
             "transcripts": ("UPDATE conversation SET messages = 7",),
+            "events": ("DELETE FROM event",),
+            "captured_turns": ("DELETE FROM captured_turn",),
+            "table_of_contents": ("DELETE FROM toc_outbox",),
             "stuck_jobs": (NEW_JOB, "j-old", 1),
             "idempotency_keys": (NEW_KEY, "device:gone"),
             "remembered_conversations": (NEW_REMEMBERED, "device:gone"),
@@ -446,6 +450,7 @@ def damaged(memory: MemoryRuntime, path: Path, name: str) -> Iterator[None]:
 @pytest.mark.parametrize("name", [each for each in recovery.STEPS if each not in NO_DAMAGE])
 def test_what_a_step_mends_verify_finds_before(memory: MemoryRuntime, path: Path, name: str) -> None:
     fill(memory)
+    memory.capture_turn(host_session_id="s", host_turn_index=0, role="user", content="the kettle of a host")
     assert_clean(memory)
     with damaged(memory, path, name):
         named = {each.check for each in memory.verify_store().findings}

@@ -32,6 +32,7 @@ WHOLE: dict[str, str] = {
     "plane_evidence.BODY_SQL": "verify compares every message with its body",
     "plane_evidence.CONTENTS_SQL": "verify reads every body",
     "plane_evidence.ASTRAY_SQL": "verify compares every message with its place in time",
+    "plane_evidence.UNTAKEN_SQL": "verify looks at every turn",
     "plane_evidence.LENGTH_SQL": "verify looks at every body",
     "plane_evidence.COUNTERS_SQL": "verify counts every turn",
     "plane_evidence.ROWS_SQL": "verify counts every row",

@@ -39,8 +39,8 @@ class Served:
     def __init__(
         self, folder: Path, principal: str | None = "agents", address: str = "[::1]:0", **settings: Any
     ) -> None:
-        surroundings = settings.pop("dependencies", SYSTEM_DEPENDENCIES)
-        self.opened = open_store(str(folder / "b.db"), "gateway", dependencies=surroundings)
+        dependencies = settings.pop("dependencies", SYSTEM_DEPENDENCIES)
+        self.opened = open_store(str(folder / "b.db"), "gateway", dependencies=dependencies)
         try:
             self.principals = Principals(os.getuid(), PRINCIPALS, self.opened.dispatcher.sessions.devices)
             given = Grpc(principal=principal, **settings)

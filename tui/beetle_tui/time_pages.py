@@ -161,7 +161,8 @@ def node_page(node: TocNode, sources: Mapping[str, GripExpandReport]) -> Iterato
     yield value("Id", node.node_id)
     yield value("Version", str(node.version))
     if node.level != TOC_LEVELS[-1]:
-        yield value("Holds", count(len(node.child_node_ids), TOC_LEVELS[TOC_LEVELS.index(node.level) + 1]))
+        below = count(len(node.child_node_ids), TOC_LEVELS[TOC_LEVELS.index(node.level) + 1])
+        yield value("Holds", f"more than {below}" if node.has_more_children else below)
 
 
 def _source(found: GripExpandReport) -> Iterator[Block]:

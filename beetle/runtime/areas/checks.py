@@ -31,8 +31,8 @@ CHECKS: tuple[Check, ...] = (
     Check("committed_turns", "each conversation holds the turns that the event log tells of", NOTHING),
     Check("seals", "each row is what the runtime wrote, and none is missing", BY_HAND),
     Check(
-        "evidence", "messages, their contents and digests, numbers without gaps, counts, speakers",
-        f"{REPAIR}: counts; nothing mends content",
+        "evidence", "messages, their contents and digests, numbers without gaps, counts, speakers, times, host keys",
+        f"{REPAIR}: counts; {RECOVER}: times, keys; nothing mends content",
     ),
     Check("derived_refs", "each link and citation leads to the record and the turn that it names", REPAIR),
     Check("procedural", "skills have their revisions; columns can be read", NOTHING),
@@ -43,7 +43,8 @@ CHECKS: tuple[Check, ...] = (
         NOTHING,
     ),
     Check(
-        "toc", "nodes follow from the events; each has its grips and what is below it", "admin.rebuild_toc",
+        "toc", "nodes follow from the events; each has its grips and what is below it",
+        f"{RECOVER}, admin.rebuild_toc",
     ),
     Check("candidates", "texts are what was proposed; columns can be read", NOTHING),
     Check("proposals", "columns can be read", NOTHING),

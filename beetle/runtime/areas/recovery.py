@@ -16,10 +16,8 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
-from beetle.runtime.areas.capture import recovering as capture
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.toc import recovering as contents
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
@@ -283,15 +281,21 @@ def _looked(invocation: Invocation, before: int, every: int, step: ProgressStep)
 
 
 def _events(invocation: Invocation) -> Done:
-    return Done(capture.index_by_time(invocation, partial(look, invocation)))
+    from beetle.runtime.areas.capture import recovering  # few daemons ever recover
+
+    return Done(recovering.index_by_time(invocation, partial(look, invocation)))
 
 
 def _captured_turns(invocation: Invocation) -> Done:
-    return Done(capture.captured_turns(invocation, partial(look, invocation)))
+    from beetle.runtime.areas.capture import recovering
+
+    return Done(recovering.captured_turns(invocation, partial(look, invocation)))
 
 
 def _table_of_contents(invocation: Invocation) -> Done:
-    return Done(contents.table_of_contents(invocation, partial(look, invocation)))
+    from beetle.runtime.areas.toc import recovering
+
+    return Done(recovering.table_of_contents(invocation, partial(look, invocation)))
 
 
 def _stuck_jobs(invocation: Invocation) -> Done:

@@ -31,7 +31,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "recall.recall", "recall.inspect", "governance.write", "governance.remember", "daemon", "maintain",
         "continuity.transfer", "erasure.forget",
     ),
-    "private": ("governance.private_records", "sealed_items"),
+    "private": ("governance.private_records", "private_items"),
     "scheduler": ("scheduled",),
     "skill": ("skills.runtime_skills",),
     "skill_registry": ("registry.finding", "registry.uploading"),

@@ -48,7 +48,7 @@ def gauges(store: Store) -> Gauges:
 UNKNOWN = Gauges(None, None, None)
 
 
-class Step(NamedTuple):
+class Interval(NamedTuple):
     """One step. `slowest_ms` is None where nothing was answered."""
 
     writes: int
@@ -67,12 +67,12 @@ class _Counted:
         self.gauges = UNKNOWN
 
     @property
-    def step(self) -> Step:
+    def step(self) -> Interval:
         slowest = None if self.slowest is None else round(self.slowest * 1000, 3)
-        return Step(self.writes, self.recalls, slowest, self.gauges)
+        return Interval(self.writes, self.recalls, slowest, self.gauges)
 
 
-NOTHING = Step(0, 0, None, UNKNOWN)
+NOTHING = Interval(0, 0, None, UNKNOWN)
 
 
 class History:
@@ -103,7 +103,7 @@ class History:
         if first:  # outside the guard: it reads files
             step.gauges = self._look()
 
-    def last(self, most: int) -> tuple[list[Step], float]:
+    def last(self, most: int) -> tuple[list[Interval], float]:
         """The last steps, at most `most`, oldest first; and for how many seconds the last of them has run. There are
         none from before the runtime began."""
         with self._guard:

@@ -131,8 +131,8 @@ class KeyedBatch(KeyedWrite):
 
     def _each(self, tx: WriteTransaction, do: Callable[[BatchStep], dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """What each step answers, within the batch's time."""
-        deadline = self._context.deadline or math.inf
-        left, room = READS_S, _Room(self._context)
+        deadline = self._invocation.deadline or math.inf
+        left, room = READS_S, _Room(self._invocation)
         for step in self._steps:
             began = time.monotonic()
             if began > deadline:

@@ -1,4 +1,4 @@
-"""The four transports which an operation is handled."""
+"""The four ways in which an operation is handled: read, write, plain and staged."""
 
 from __future__ import annotations
 

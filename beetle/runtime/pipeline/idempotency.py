@@ -30,7 +30,7 @@ class KeyedWrite:
 
     def __init__(self, key: str | None, invocation: Invocation, request: Any) -> None:
         self.repeated = False
-        self._context = invocation
+        self._invocation = invocation
         self._store = invocation.shared.store
         self._key = key
         self._digest = b"" if key is None else _digest(invocation, request)
@@ -42,7 +42,7 @@ class KeyedWrite:
         """The report that the key was answered before; None when there is none."""
         if self._key is None:
             return None
-        with self._store.read(self._context.deadline, by=self._by) as tx:
+        with self._store.read(self._invocation.deadline, by=self._by) as tx:
             first = self._find(tx, self._key)
         self.repeated = first is not None
         return first
@@ -51,7 +51,7 @@ class KeyedWrite:
         """Run what opens its own transactions; its report is kept behind them."""
         if (first := self.earlier()) is not None:
             return first
-        report = stamp(self._context, handle(), None)
+        report = stamp(self._invocation, handle(), None)
         if self._key is not None:
             self._store.write(partial(self._keep_first, self._key, report), grows=False, by=self._by)
         return report
@@ -62,7 +62,7 @@ class KeyedWrite:
         `begun` says that the call has done work before, so that its deadline counts no more.
         """
         if self._last is None:
-            deadline = None if begun else self._context.deadline
+            deadline = None if begun else self._invocation.deadline
             write = partial(self._write, apply)
             report, self.repeated = self._store.write(write, deadline=deadline, grows=self._grows, by=self._by)
         else:
@@ -75,16 +75,16 @@ class KeyedWrite:
         if self._key is not None and (first := self._find(tx, self._key)) is not None:
             return self._answer_again(tx, first), True
         before = len(tx.logged)
-        report = stamp(self._context, apply(tx), tx, before)
-        if self._key is not None and is_still(tx, self._context.caller):
+        report = stamp(self._invocation, apply(tx), tx, before)
+        if self._key is not None and is_still(tx, self._invocation.caller):
             self._keep(tx, self._key, report)
         return report, False
 
     def _write_on(self, apply: Callable[[WriteTransaction], R], tx: WriteTransaction) -> R:
         """A later one, whose report takes the place of the first."""
         before = len(tx.logged)
-        report = stamp(self._context, apply(tx), tx, before)
-        if self._key is not None and is_still(tx, self._context.caller):
+        report = stamp(self._invocation, apply(tx), tx, before)
+        if self._key is not None and is_still(tx, self._invocation.caller):
             idempotency.restate(tx, *self._whose, self._key, codec.pack(without_secrets(report)))
         return report
 
@@ -106,7 +106,7 @@ class KeyedWrite:
     @property
     def _whose(self) -> tuple[str, str]:
         """A key is its caller's own, in its space; a device's goes with the device."""
-        return self._context.caller.name, self._context.space_id
+        return self._invocation.caller.name, self._invocation.space_id
 
     def _find(self, tx: Reading, key: str) -> Any:
         """The report that the key was answered first, if it was used before.
@@ -115,7 +115,7 @@ class KeyedWrite:
             Conflict: it was used for another request.
         """
         # A call of a device that was removed meanwhile goes on, but its id may be another's by now.
-        first = idempotency.find(tx, *self._whose, key) if is_still(tx, self._context.caller) else None
+        first = idempotency.find(tx, *self._whose, key) if is_still(tx, self._invocation.caller) else None
         if first is None:
             return None
         if first.request != self._digest:
@@ -123,15 +123,15 @@ class KeyedWrite:
                 reason="this idempotency key was used for another request",
                 hint="use a new key for a new request; the same key only repeats the same request",
             )
-        return codec.unpack(first.report, self._context.operation.report)
+        return codec.unpack(first.report, self._invocation.operation.report)
 
     def _keep_first(self, key: str, report: RawReport, tx: WriteTransaction) -> None:
-        if is_still(tx, self._context.caller) and idempotency.find(tx, *self._whose, key) is None:
+        if is_still(tx, self._invocation.caller) and idempotency.find(tx, *self._whose, key) is None:
             self._keep(tx, key, report)
 
     def _keep(self, tx: WriteTransaction, key: str, report: RawReport) -> None:
         first = idempotency.FirstReport(self._digest, codec.pack(self._kept(report)))
-        idempotency.keep(tx, *self._whose, key, first, tx.now, self._context.shared.profile.budgets.idempotency_keys)
+        idempotency.keep(tx, *self._whose, key, first, tx.now, self._invocation.shared.profile.budgets.idempotency_keys)
 
 
 def _digest(invocation: Invocation, request: Any) -> bytes:

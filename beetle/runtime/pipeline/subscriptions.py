@@ -92,7 +92,7 @@ class Subscription:
                 self._queue.append(logged._replace(seq=number))
             self._ready.notify()
 
-    def tell(self, progressed: Progressed) -> None:
+    def deliver(self, progressed: Progressed) -> None:
         """Say how far a call is; what was said before and not taken yet is worth nothing any more."""
         with self._ready:
             self._progressed = progressed

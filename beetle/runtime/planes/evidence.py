@@ -16,7 +16,7 @@ from beetle.domain.lexical import ParsedQuery, evidence_fields
 from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked, excerpt, neighbours_wanted
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import gather_evidence
+from beetle.runtime.planes import evidence_forgetting, gather_evidence
 from beetle.runtime.planes.plane import (
     Asked,
     Erased,
@@ -236,12 +236,14 @@ PLANE = Plane(
             "counters": plane_evidence.counters,
             "speakers": plane_evidence.speakers,
             "events": plane_evidence.events,
+            "captured_turns": plane_evidence.untaken,
         },
         links=plane_evidence.links,
         opened={"contents": _contents},
     ),
     named=Named((NAME,), resolves=_resolves),
     erased=Erased(evidence.holds_content, evidence.erase_turn),
+    forgotten=evidence_forgetting.FORGOTTEN,
     exported=Exported(10, gather_evidence.conversations),
     counts=plane_evidence.counts,
 )

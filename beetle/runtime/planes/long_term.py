@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import IntegrityViolation
@@ -16,7 +16,9 @@ from beetle.domain.lexical import IndexFields, ParsedQuery, fact_fields
 from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked, excerpt
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import gather_derived
+from beetle.runtime.planes import gather_derived, removed
+from beetle.runtime.planes.fact_search import Eyes, saying
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -30,11 +32,12 @@ from beetle.runtime.planes.plane import (
     Texts,
     Verified,
 )
-from beetle.store import long_term, plane_long_term, repair
+from beetle.store import forgetting, long_term, plane_long_term, recall_index, repair
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.indexed import IndexedText
-from beetle.store.long_term import BodyRow, FactRow, Shown
+from beetle.store.long_term import BodyRow, FactRow, RevisionRow, Shown
 from beetle.store.plane_long_term import FACTS, PAST_TEXTS
 from beetle.store.recall_index import PAST, Entry
 from beetle.store.sight import Sight
@@ -51,6 +54,8 @@ SOURCES = {
     "assistant_claimed": "assistant",
 }
 """Whose word a fact is, as the block says it."""
+
+LIVING = ("current", "stale", "superseded")
 
 IndexRows = set[tuple[Entry, IndexFields]]
 
@@ -246,6 +251,135 @@ def _of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
             yield Finding("long_term", fact_ref(row), problem)
 
 
+# Changes.
+
+
+class Change(NamedTuple):
+    """What a new revision says of itself: its action, who is behind it with what authority, and why in words."""
+
+    action: str
+    authority: str
+    source_chat_id: str | None = None
+    extractor: str | None = None
+    reason: str | None = None
+
+
+def log_change(
+    invocation: Invocation, tx: WriteTransaction, event: str, row: FactRow, *, was: FactRow | None = None, **more: Any
+) -> int:
+    """The event-log row of a change to a fact: ids and numbers alone. Returns its number.
+
+    `was` is the record before it, where whom it may reach has changed: who knew it is told.
+    """
+    matter = "shared" if "shared" in (row.visibility, was and was.visibility) else "private"
+    return tx.log(invocation.event("memory", event, matter, record_id=row.record_id, revision=row.revision, **more))
+
+
+def reindex(tx: WriteTransaction, before: IndexRows, after: IndexRows) -> None:
+    """Bring the recall index from one set of rows to another."""
+    for entry, fields in sorted(before - after):
+        recall_index.remove(tx, entry, fields)
+    for entry, fields in sorted(after - before):
+        recall_index.add(tx, entry, fields)
+
+
+def value_of(row: FactRow, said: BodyRow) -> removed.Value:
+    """What a text of a record has said."""
+    return removed.Value(said.topic, said.content, "private" in (row.visibility, said.visibility))
+
+
+def revision_of(invocation: Invocation, row: FactRow, body: int | None, change: Change) -> RevisionRow:
+    """The row of a new revision, which says a text or none."""
+    return RevisionRow(
+        revision=0,
+        action=change.action,
+        state=row.state,
+        body=body,
+        content_mac=row.content_mac,
+        visibility=row.visibility,
+        authority=change.authority,
+        principal=invocation.caller.name,
+        source_chat_id=change.source_chat_id,
+        extractor=change.extractor,
+        valid_from=0,
+        valid_until=None,
+        reason=change.reason,
+    )
+
+
+# Erasure.
+
+
+def erase(
+    invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow], authority: str
+) -> list[FactRow]:
+    """Erase every text that some records ever had, What stays is a tombstone of each:
+    ids, kinds, times, who; and, apart from it, the digests of what an authority weaker than this does not bring back.
+    """
+    after: list[FactRow] = []
+    for row in rows:
+        before = index_rows(tx, space, row)
+        said = long_term.bodies_of(tx, row.fact)
+        removed.record(invocation, tx, space, (value_of(row, each) for each in said), authority)
+        long_term.erase_texts(tx, row.fact)
+        stands = row._replace(state="deleted", topic_mac=None, content_mac=None, confidence=None)
+        after.append(
+            long_term.revise(tx, stands, revision_of(invocation, stands, None, Change("deleted", row.authority)))
+        )
+        reindex(tx, before, set())
+        log_change(invocation, tx, "fact_deleted", after[-1])
+    if after:
+        tx.expect_erasure()
+    return after
+
+
+def _select(asked: Forgetting) -> None:
+    """The facts that rest on turns that go alone, and those that hold the words, now or once."""
+    tx, request, found = asked.tx, asked.request, asked.found
+    alone, others = ({each.fact for each in rows.values() if each.fact is not None} for rows in asked.resting)
+    keys = set(alone)
+    if request.whole_space:
+        keys.update(forgetting.facts(tx, asked.space))
+    elif request.query is not None:
+        eyes = Eyes(asked.sight.private, audit=False, key=asked.invocation.key)
+        keys.update(row.fact for row in saying(tx, asked.space, request.query, eyes, LIVING, ever=True))
+    for row in sorted(long_term.facts_by_key(tx, keys), key=lambda row: row.record_id):
+        if row.state == "deleted":
+            continue
+        if row.visibility == "private" and not asked.sight.private:
+            found.hide()
+        elif asked.is_stronger(row.authority):
+            found.keep(FACT.counted_as, "weaker_authority", fact_ref(row))
+        else:
+            found.add(FACT, row.fact, row.record_id, row.revision)
+            found.touch("shared" if row.visibility == "shared" else "private")
+            found.refs.append(fact_ref(row))
+            asked.targets.add(fact_ref(row))
+    for row in long_term.facts_by_key(tx, others - keys):
+        if row.state != "deleted" and (row.visibility == "shared" or asked.sight.private):
+            found.keep(FACT.counted_as, "cited_elsewhere", fact_ref(row))
+
+
+def _living(tx: Reading, key: int) -> list[FactRow]:
+    return [row for row in long_term.facts_by_key(tx, [key]) if row.state != "deleted"]
+
+
+def _targets(tx: Reading, space: int, key: int) -> list[str]:
+    del space
+    return [fact_ref(row) for row in _living(tx, key)]
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    rows = _living(tx, key)
+    digests = [digest for row in rows for digest in long_term.digests_of(tx, row.fact)]
+    erase(invocation, tx, space, rows, authority)
+    topics = tuple((row.target, row.kind, row.topic_mac) for row in rows if row.state == "current")
+    return Gone(digests, topics) if rows else None
+
+
+FACT = Kind("fact", "facts", 60, _erase, _targets, refs=NAME)
+
+
 PLANE = Plane(
     NAME,
     recall=Recall("long_term", (FACTS,), _load, _hit, past=(PAST_TEXTS,)),
@@ -265,6 +399,7 @@ PLANE = Plane(
         opened={"fact_texts": _texts},
     ),
     named=Named((NAME,), _problem, _resolves, _matter),
+    forgotten=Forgotten(10, _select, (FACT,)),
     exported=Exported(20, gather_derived.facts),
     counts=plane_long_term.counts,
 )

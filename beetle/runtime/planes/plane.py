@@ -17,6 +17,7 @@ from beetle.domain.projection import Item, Shares
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer
+from beetle.runtime.planes.forgetting import Forgotten
 from beetle.runtime.planes.gathering import Gathering
 from beetle.store import index_terms
 from beetle.store.engine.transaction import Reading, Writing
@@ -220,6 +221,7 @@ class Plane(NamedTuple):
     verified: Verified | None = None
     named: Named | None = None
     erased: Erased | None = None
+    forgotten: Forgotten | None = None
     exported: Exported | None = None
     counts: Callable[[Reading, int | None, Sight], Counts] | None = None
     """What a space holds of it, as far as a caller may know: fields of `PlaneCounts`."""

@@ -6,33 +6,23 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts.continuity_records import Here, PrivateRecord
+from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
+from beetle.contracts.refs import format_ref
 from beetle.contracts.transcript_repair import Problem
 from beetle.runtime.host.identity import Keys, unseal
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Named, Plane, Verified
-from beetle.store import candidates, continuity, private, repair
+from beetle.runtime.planes.sealed_items import content_of, of_item, of_space, of_waiting
+from beetle.store import candidates, continuity, continuity_write, forgetting, private, repair
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.verify import Finding
 
 NAME = "private"
 FINDINGS = 100
-
-
-def of_space(memory_space_id: str) -> bytes:
-    """What a space's key is bound to."""
-    return b"space\0" + memory_space_id.encode()
-
-
-def of_item(memory_space_id: str, record_id: str, plane: str) -> bytes:
-    """What a sealed item is bound to."""
-    return b"\0".join((b"item", memory_space_id.encode(), record_id.encode(), plane.encode()))
-
-
-def of_waiting(memory_space_id: str, waiting_id: str) -> bytes:
-    """What the sealed text of a private fact that waits is bound to."""
-    return b"\0".join((b"waiting", memory_space_id.encode(), waiting_id.encode()))
 
 
 def _items(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
@@ -121,9 +111,49 @@ def _gather(gathering: Gathering, space: int) -> dict[str, Any]:
     return {"private": tuple(found)}
 
 
+# Erasure.
+
+
+def _select(asked: Forgetting) -> None:
+    """The sealed items that go; what they say is read only for who may read it."""
+    found, resting, after = asked.found, asked.resting.alone, 0
+    while rows := private.list_items(asked.tx, asked.space, after, None, 500):
+        after = rows[-1].item
+        for row in rows:
+            ref = format_ref(row.plane, row.record_id)
+            if asked.sight.sealed and asked.request.query is not None and ref not in resting:
+                try:
+                    if not asked.words.are_in(content_of(asked.invocation, asked.tx, asked.space, row)):
+                        continue
+                except (IntegrityViolation, PrivacyDenied):
+                    found.keep(ITEM.counted_as, "unreadable", ref)
+                    continue
+            elif not (asked.request.whole_space or ref in resting):
+                continue
+            if asked.sight.sealed:
+                found.add(ITEM, row.item, row.record_id)
+                found.touch("sealed")
+            else:
+                found.hide()
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del authority
+    item = forgetting.item_by_key(tx, space, key)
+    if item is None:
+        return None
+    record_id, plane, digest = item
+    continuity_write.remove_item(tx, space, record_id, plane)
+    tx.log(invocation.event("memory", "private_forgotten", "sealed", record_id=record_id, target=plane))
+    return Gone([digest])
+
+
+ITEM = Kind("private", "private_items", 80, _erase)
+
 PLANE = Plane(
     NAME,
     verified=Verified(opened={"private_items": _items}),
     named=Named(("private_garden", "soul_candidate"), _record_problem, matter=_matter),
+    forgotten=Forgotten(50, _select, (ITEM,)),
     exported=Exported(40, _gather),
 )

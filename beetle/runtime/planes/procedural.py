@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, pack
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, format_ref, parse_ref
 from beetle.contracts.skills import SKILL_PREFIX
 from beetle.contracts.transcript_repair import Problem
+from beetle.domain.digest import keyed
 from beetle.domain.lexical import ParsedQuery, skill_fields
 from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked, excerpt
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import gather_derived
+from beetle.runtime.planes import gather_derived, removed
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -27,8 +29,9 @@ from beetle.runtime.planes.plane import (
     Recall,
     Verified,
 )
-from beetle.store import plane_procedural, repair, skills
+from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.recall_index import Entry
 from beetle.store.sight import Sight
 from beetle.store.skills import RevisionRow, SkillRow
@@ -107,6 +110,13 @@ def index_row(space: int, skill: SkillRow, revision: RevisionRow) -> IndexRow:
     return Entry(NAME, skill.skill, space, None, "shared"), fields
 
 
+def unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
+    """Take the current revision out of the index, if the skill is in it."""
+    if skill.enabled and not skill.retired:
+        current = skills.revision_of(tx, skill.skill, skill.revision)
+        recall_index.remove(tx, *index_row(space, skill, current))
+
+
 def _rows(key: bytes, tx: Reading, skill: int) -> list[IndexRow] | None:
     del key
     space = plane_procedural.space_of_skill(tx, skill)
@@ -144,6 +154,56 @@ def _of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
         yield Finding(NAME, format_ref(NAME, name), "its current revision is missing")
 
 
+# Erasure.
+
+
+def erase(invocation: Invocation, tx: WriteTransaction, space: int, skill: SkillRow, authority: str) -> int:
+    """Record, revisions, derived refs and index row go; the number of the event that tells."""
+    history = skills.revisions(tx, skill.skill)
+    unindex(tx, space, skill)
+    values = (removed.Value(skill.name, each.content) for each in history)
+    removed.record(invocation, tx, space, values, authority)
+    skills.delete_skill(tx, skill.skill)
+    return tx.log(invocation.event("skill", "deleted", name=skill.name, revision=skill.revision))
+
+
+def digests_of(invocation: Invocation, revisions: Iterable[RevisionRow]) -> list[bytes]:
+    """Keyed digests of what some revisions say."""
+    said = ((each.topic, each.title, each.summary, each.content, each.citations) for each in revisions)
+    return [keyed(invocation.key, "skill revision", pack(each)) for each in said]
+
+
+def _select(asked: Forgetting) -> None:
+    """The skills of which every source goes, or of which any revision holds the words."""
+    alone, others = ({each.skill for each in rows.values() if each.skill is not None} for rows in asked.resting)
+    for skill, name, revision in forgetting.skills(asked.tx, asked.space):
+        ref = format_ref(NAME, name)
+        said = asked.request.whole_space or asked.words.are_in(forgetting.skill_texts(asked.tx, skill))
+        if skill in alone or said:
+            asked.found.add(SKILL, skill, name, revision)
+            asked.found.refs.append(ref)
+            asked.targets.add(name)
+        elif skill in others:
+            asked.found.keep(SKILL.counted_as, "cited_elsewhere", ref)
+
+
+def _targets(tx: Reading, space: int, key: int) -> list[str]:
+    name = forgetting.skill_name(tx, space, key)
+    return [] if name is None else [name]
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    name = forgetting.skill_name(tx, space, key)
+    skill = None if name is None else skills.find_skill(tx, space, name)
+    if skill is None:
+        return None
+    digests = digests_of(invocation, skills.revisions(tx, key))
+    erase(invocation, tx, space, skill, authority)
+    return Gone(digests, skill=skill.name)
+
+
+SKILL = Kind("skill", "skills", 70, _erase, _targets, refs=NAME)
+
 PLANE = Plane(
     NAME,
     recall=Recall("runtime_skills", TABLES, _load, _hit),
@@ -151,6 +211,7 @@ PLANE = Plane(
     indexed=Indexed(TABLES, plane_procedural.missing, _rows),
     verified=Verified(plane_procedural.rows, {"skills": plane_procedural.revisions}, _of_space),
     named=Named((NAME,), _problem, _resolves),
+    forgotten=Forgotten(20, _select, (SKILL,)),
     exported=Exported(30, gather_derived.skills),
     counts=plane_procedural.counts,
 )

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
+from beetle.contracts.codec import pack
 from beetle.contracts.continuity_records import UploadedSkillRecord, UploadedVersionRecord
 from beetle.contracts.errors import IntegrityViolation
+from beetle.domain.digest import keyed
 from beetle.runtime.host import skill_documents
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Plane, Verified
 from beetle.store import skill_registry
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.skill_registry import RegistrySkillRow
 from beetle.store.verify import Finding
 
@@ -66,9 +71,47 @@ def _record(gathering: Gathering, row: RegistrySkillRow) -> UploadedSkillRecord:
     )  # fmt: skip
 
 
+# Erasure.
+
+
+def _texts_of(tx: Reading, row: RegistrySkillRow) -> str:
+    """All that any version of a skill says, and why it has its status; without what is damaged."""
+    found = [row.skill_id, row.text.status_reason or "", row.text.name, row.text.description]
+    for number in range(row.versions):
+        try:
+            found.append(skill_documents.content_bytes(tx, row.skill, number).decode())
+        except IntegrityViolation:
+            continue
+    return "\n".join(found)
+
+
+def _select(asked: Forgetting) -> None:
+    """Uploaded skills rest on no turn: with the space all go, by words each of which any version holds them."""
+    if not asked.request.whole_space and not asked.words.words:
+        return
+    for row in skill_registry.every_skill(asked.tx, asked.space):
+        asked.invocation.check("the uploaded skills were looked through")
+        if asked.request.whole_space or asked.words.are_in(_texts_of(asked.tx, row)):
+            asked.found.add(UPLOADED, row.skill, row.skill_id, row.versions)
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del authority
+    row = skill_registry.skill_by_key(tx, space, key)
+    if row is None:
+        return None
+    gone = skill_registry.versions_of(tx, row.skill)
+    skill_registry.delete_skill(tx, row.skill)
+    tx.log(invocation.event("skill", "registry_forgotten", skill_id=row.skill_id, versions=row.versions))
+    return Gone([keyed(invocation.key, "uploaded skill", pack((row.skill_id, each.content_hash))) for each in gone])
+
+
+UPLOADED = Kind("uploaded", "uploaded_skills", 50, _erase)
+
 PLANE = Plane(
     NAME,
     verified=Verified(skill_registry.rows, {NAME: _contents}),
+    forgotten=Forgotten(80, _select, (UPLOADED,)),
     exported=Exported(60, _gather),
     counts=skill_registry.counts,
 )

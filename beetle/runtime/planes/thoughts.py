@@ -13,6 +13,7 @@ from beetle.domain.ranking import Candidate, Ranked, excerpt
 from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_chains, thought_checks
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -25,9 +26,11 @@ from beetle.runtime.planes.plane import (
     Recall,
     Verified,
 )
+from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
 from beetle.store.sight import Sight
 from beetle.store.thoughts import ThoughtRow
 
@@ -130,6 +133,46 @@ def _counts(tx: Reading, space: int | None, sight: Sight) -> dict[str, int]:
     return plane_thoughts.counts(tx, space)
 
 
+# Erasure.
+
+
+def _select(asked: Forgetting) -> None:
+    """Thoughts that hold the words, whose writer is the subject, or that relate to evidence that goes and to none that
+    stays; with the space what is said of agents too.
+    """
+    request, found, resting = asked.request, asked.found, asked.resting.alone
+    if request.conversation is not None and not any(each.startswith(f"{NAME}:") for each in resting):
+        return
+    for each in plane_thoughts.said(asked.tx, asked.space):
+        # By its words nothing is told of what may not be seen.
+        seen = not each.masked or asked.sight.masked
+        by = request.subject is not None and request.subject in (each.agent_id, each.agent_name)
+        ref = ref_of(each.chain_key, each.position)
+        if request.whole_space or (seen and (by or asked.words.are_in(each.text) or ref in resting)):
+            found.add(THOUGHT, each.thought, each.chain_key, each.position)
+            found.refs.append(ref)
+    for agent, chain_key, agent_id in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space else ():
+        found.add(CHAIN_AGENT, agent, chain_key, agent_id)
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del authority
+    rows = [row for row in thoughts.by_keys(tx, [key]) if row.body is not None]
+    for row in rows:
+        chain_key = plane_thoughts.names_of(tx, [key])[key][0]
+        erase(invocation, tx, space, chain_key, row)
+        tx.log(invocation.event("chain", "erased", chain_key=chain_key, indexes=[row.position]))
+    return Gone([row.digest for row in rows]) if rows else None
+
+
+def _erase_agent(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del invocation, space, authority
+    return Gone([]) if plane_thoughts.forget_agent(tx, key) else None
+
+
+THOUGHT = Kind("thought", "thoughts", 90, _erase)
+CHAIN_AGENT = Kind("chain_agent", "chain_agents", 100, _erase_agent)
+
 PLANE = Plane(
     NAME,
     recall=Recall("thoughts", (plane_thoughts.THOUGHTS,), _load, _hit),
@@ -138,6 +181,7 @@ PLANE = Plane(
     indexed=Indexed((plane_thoughts.THOUGHTS,), plane_thoughts.missing, _rows),
     verified=Verified(plane_thoughts.rows, {STEP: thought_checks.of_store}, thought_checks.of_space),
     named=Named((NAME,), _problem, _resolves),
+    forgotten=Forgotten(70, _select, (THOUGHT, CHAIN_AGENT)),
     exported=Exported(70, gather_chains.gather),
     counts=_counts,
 )

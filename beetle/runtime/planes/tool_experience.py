@@ -9,10 +9,13 @@ from beetle.contracts.codec import convert_request
 from beetle.contracts.continuity_records import BriefRecord, ObservationRecord, RegistryRecord, ToolRecord
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.refs import format_ref
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Erased, Exported, Plane
-from beetle.store import continuity, tool_observations
+from beetle.store import continuity, forgetting, tool_observations, tool_registries
 from beetle.store.engine.transaction import Writing
+from beetle.store.engine.writer import WriteTransaction
 
 NAME = "tool_experience"
 
@@ -84,9 +87,43 @@ def _observations(gathering: Gathering, space: int) -> Iterator[ObservationRecor
         )  # fmt: skip
 
 
-def _erase(tx: Writing, turn: int, messages: Iterable[int]) -> None:
+# Erasure.
+
+
+def _erase_of_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
     del messages
     tool_observations.erase_briefs(tx, turn)
 
 
-PLANE = Plane(NAME, erased=Erased(tool_observations.holds_brief, _erase), exported=Exported(50, _gather))
+def _select(asked: Forgetting) -> None:
+    """Briefs of tools that were used in a turn that goes, or that hold the words; with the space its registries."""
+    everything = asked.request.whole_space
+    for each in forgetting.briefs(asked.tx, asked.space):
+        if everything or each.turn in asked.turns or asked.words.are_in(each.brief):
+            asked.found.add(BRIEF, each.observation, each.tool_id, each.turn_id)
+    for registry, name, revision in forgetting.registries(asked.tx, asked.space) if everything else ():
+        asked.found.add(REGISTRY, registry, name, revision)
+
+
+def _erase_brief(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del invocation, space, authority
+    return Gone([]) if forgetting.erase_brief(tx, key) else None
+
+
+def _erase_registry(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del invocation, space, authority
+    if not forgetting.has_registry(tx, key):
+        return None
+    tool_registries.delete_registry(tx, key)
+    return Gone([])
+
+
+BRIEF = Kind("brief", "tool_briefs", 30, _erase_brief)
+REGISTRY = Kind("registry", "tool_registries", 40, _erase_registry)
+
+PLANE = Plane(
+    NAME,
+    erased=Erased(tool_observations.holds_brief, _erase_of_turn),
+    forgotten=Forgotten(60, _select, (BRIEF, REGISTRY)),
+    exported=Exported(50, _gather),
+)

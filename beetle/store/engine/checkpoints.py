@@ -9,8 +9,8 @@ import apsw
 from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
-from beetle.store.engine.place import Place
 from beetle.store.engine.scrub import lend
+from beetle.store.engine.store_files import StoreFiles
 
 log = logging.getLogger("beetle.store")
 
@@ -21,14 +21,14 @@ PASSIVE, TRUNCATE = apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_TRUNC
 class Checkpoints:
     """A store's checkpoints; without a write-ahead log there is nothing to fold. Used by the writer's thread alone."""
 
-    def __init__(self, settings: StoreSettings, connection: apsw.Connection, place: Place) -> None:
+    def __init__(self, settings: StoreSettings, connection: apsw.Connection, files: StoreFiles) -> None:
         self._settings = settings
-        self._place = place
+        self._files = files
         self._wal_pages = 0
         self._saved = False
         self._connection = open_checkpointer(settings) if settings.walled else None
         if settings.walled:
-            lend(settings.path, place.descriptor)
+            lend(settings.path, files.descriptor)
             connection.set_wal_hook(self._count_wal)
 
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
@@ -46,7 +46,7 @@ class Checkpoints:
         wherever that is by now. Its log may have no name any more, or stand where another file would be taken to belong
         to it. Not while another process has that file open, which may have another log.
         """
-        if self._place.is_lost() and not self._saved and self._place.alone():
+        if self._files.is_lost() and not self._saved and self._files.alone():
             self._saved = self.attempt(TRUNCATE)
             if self._saved:
                 log.warning("what was acknowledged is in the database file, wherever that is now")
@@ -58,7 +58,7 @@ class Checkpoints:
             StoreMoved: the store's files are not where they were.
             BeetleError: the typed error of what SQLite answered.
         """
-        self._place.check()
+        self._files.check()
         return self._fold(TRUNCATE)
 
     def attempt(self, mode: int) -> bool:
@@ -86,7 +86,7 @@ class Checkpoints:
 
     def finish(self) -> None:
         """Fold all that is left, before the connections are closed."""
-        if self._place.lost is None:
+        if self._files.lost is None:
             self.attempt(TRUNCATE)
         else:
             self.watch()

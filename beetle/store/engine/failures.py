@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import traceback
 
 import apsw
 
@@ -43,3 +44,8 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.Bee
 def _no_room(error: apsw.Error) -> bool:
     """The shared-memory file is grown by writing to it; nothing but a full disk fails that."""
     return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+
+
+def frames(defect: BaseException) -> str:
+    """Where it happened; never the error's own text, which may hold content."""
+    return "".join(traceback.format_tb(defect.__traceback__))

@@ -12,7 +12,7 @@ import apsw
 from beetle.contracts.errors import DeadlineExceeded, StoreClosed
 from beetle.store.engine.connection import StoreSettings, close_connection, open_reader
 from beetle.store.engine.failures import translate
-from beetle.store.engine.place import Place
+from beetle.store.engine.store_files import StoreFiles
 from beetle.store.engine.transaction import TICK_STEPS, Reading
 from beetle.store.engine.turns import LOOK_SECONDS, Full, IsAbandoned, Turns
 
@@ -71,12 +71,12 @@ class Readers:
         settings: StoreSettings,
         gate: AbstractContextManager[object],
         undo: Callable[[], BaseException | None],
-        place: Place,
+        files: StoreFiles,
     ) -> None:
         """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot; it returns why
         the writer could not either."""
         self._settings = settings
-        self._place = place
+        self._files = files
         self._gate = gate
         self._undo = undo
         full = Full("every reader is busy", maximum=f"{settings.readers} at once", retry_after_ms=100)
@@ -210,12 +210,12 @@ class Readers:
 
     def _open(self, pace: Callable[[float], None] | None = None) -> _Reader:
         """One more connection, by the store's name: under it must still stand the store."""
-        self._place.check()
+        self._files.check()
         reader = _Reader(self._settings, pace)
         try:
             # The write-ahead log is opened by name too, with the first read.
             reader.connection.pragma("schema_version")
-            self._place.check()
+            self._files.check()
         except BaseException:
             close_connection(reader.connection)
             raise

@@ -26,8 +26,8 @@ from beetle.store.engine.connection import (
 from beetle.store.engine.failures import translate
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
-from beetle.store.engine.place import Place, place_of
 from beetle.store.engine.readers import Readers
+from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
@@ -83,7 +83,7 @@ class Store:
         self.epoch = 0
         self._sealing: Sealing | None = None
         self._is_crowded: Callable[[str], bool] = lambda by: False
-        self.place = Place(settings.path, ())
+        self.files = StoreFiles(settings.path, ())
         settled: list[str] = []
         try:
             try:
@@ -118,14 +118,14 @@ class Store:
                 self.writer = refusing_writer(settings, connection, pending)
             else:
                 if settings.backend != "in-memory":
-                    self.place = place_of(settings.path, walled=settings.walled)
+                    self.files = files_of(settings.path, walled=settings.walled)
                 self.writer = Writer(
                     settings,
                     connection,
                     clock=clock,
                     chain_hash=chain_hash,
                     gate=self.gate,
-                    place=self.place,
+                    files=self.files,
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
@@ -133,20 +133,20 @@ class Store:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:
                 close_connection(connection)
-            self.place.close()
+            self.files.close()
             raise known from error
         except BaseException:
             if connection is not None:
                 close_connection(connection)
-            self.place.close()
+            self.files.close()
             raise
-        self.readers = Readers(settings, self.gate, self.writer.undo, self.place)
+        self.readers = Readers(settings, self.gate, self.writer.undo, self.files)
         self.readers.turns.is_crowded = self._is_crowded
         try:
             self.readers.open_one()
         except BaseException:
             self.writer.close()
-            self.place.close()
+            self.files.close()
             raise
 
     @contextmanager
@@ -242,7 +242,7 @@ class Store:
             try:
                 self.readers.close()
                 self.writer.close(self._last)
-                self.place.close()
+                self.files.close()
             finally:
                 if self._lock is not None:
                     self._lock.release()
@@ -256,7 +256,7 @@ class Store:
     def findings(self) -> tuple[str, ...]:
         """What its opening found, and what has become of its files since."""
         found = self.open_report.findings
-        lost = self.place.lost
+        lost = self.files.lost
         return found if lost is None else (*found, f"{lost}: writes are refused until the daemon is started again")
 
     def add_findings(self, found: list[str]) -> None:
@@ -280,7 +280,7 @@ class Store:
         with self._changing, self._turnstile.shut("write", EXCHANGE_WAIT_S):
             if self._closed:
                 raise StoreClosed(path=self.settings.path, reason="was closed")
-            self.place.check()
+            self.files.check()
             yield
 
     def exchange(self, fresh: str, keep: str, reseal: Callable[[], Sealing] | None = None) -> None:
@@ -303,7 +303,7 @@ class Store:
             hook, sealing = self.writer.on_commit, self._sealing
             self.readers.close()
             self.writer.close()
-            self.place.close()
+            self.files.close()
             try:
                 exchange.put_in_place(self.settings.path, fresh, keep)
                 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from beetle.store.engine.turns import FairQueue
@@ -104,3 +104,18 @@ class WriteQueue:
             self._slow.add(job.by)
         else:
             self._slow.discard(job.by)
+
+
+def noted(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:
+    """The jobs, each noted as it comes."""
+    for job in jobs:
+        seen.append(job)
+        yield job
+
+
+def settle(jobs: Iterable[QueuedWrite], error: BaseException | None) -> None:
+    """Wake whoever waits for these jobs; `error` is for those that have none of their own."""
+    for job in jobs:
+        if not job.done.is_set():
+            job.error = job.error or error
+            job.finish()

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -27,13 +26,15 @@ from beetle.contracts.errors import (
 )
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
-from beetle.store.engine.failures import translate
-from beetle.store.engine.place import Place, StoreMoved
-from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.write_queue import QueuedWrite, WriteQueue
-from beetle.store.event_log import ChainHash, Event, Head, Logged, append, read_head
-from beetle.store.seals import Changes, Sealer, shapes
-from beetle.store.turn_seals import seal_again
+from beetle.store.engine.failures import frames, translate
+from beetle.store.engine.store_files import StoreFiles, StoreMoved
+from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
+from beetle.store.engine.write_transaction import Sealing, WriteTransaction
+from beetle.store.event_log import ChainHash, Head, Logged, read_head
+from beetle.store.seals import Changes, shapes
+
+__all__ = ["Sealing", "WriteTransaction", "Writer"]
 
 log = logging.getLogger("beetle.store")
 
@@ -43,124 +44,8 @@ LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
 TIGHT_BYTES = 64 * 2**20
 """So near to its ceiling a store looks after each write whether it went over; no single write is as large."""
-EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
 PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
 CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
-
-
-class WriteTransaction(Writing):
-    """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
-
-    __slots__ = ("_chain_hash", "_changes", "_head", "_plain", "_recorded", "erasures", "logged", "now")
-
-    def __init__(
-        self, connection: apsw.Connection, head: Head, chain_hash: ChainHash, changes: Changes | None = None
-    ) -> None:
-        super().__init__(connection)
-        self._changes = changes
-        self._plain: Collection[str] = () if changes is None else changes.plain
-        self._head = head
-        self._chain_hash = chain_hash
-        self.logged: list[Logged] = []
-        self.erasures = 0
-        self.now = 0
-        self._recorded = False
-
-    @property
-    def sealer(self) -> Sealer | None:
-        """What seals the rows that are written."""
-        return None if self._changes is None else self._changes.sealer
-
-    def run(self, sql: str, *values: Any) -> None:
-        """One statement that answers no rows."""
-        if sql in self._plain:
-            for _ in self.connection.execute(sql, values):
-                pass
-        else:
-            for _ in self.rows(sql, *values):
-                pass
-
-    def rows(self, sql: str, *values: Any) -> Iterator[Row]:
-        """The rows, as they are read; what the statement changes is noted."""
-        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
-            return super().rows(sql, *values)
-        return iter(self._noted(sql, values, self._changes))
-
-    def row(self, sql: str, *values: Any) -> Row | None:
-        """The first row."""
-        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
-            return super().row(sql, *values)
-        return next(iter(self._noted(sql, values, self._changes)), None)
-
-    def _noted(self, sql: str, values: tuple[Any, ...], changes: Changes) -> list[Row]:
-        self.connection.preupdate_hook(changes.note)
-        try:
-            return list(super().rows(sql, *values))
-        finally:
-            self.connection.preupdate_hook(None)
-
-    def mend(self, sql: str, *values: Any) -> None:
-        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
-        if self._changes is None:
-            return self.run(sql, *values)
-        self._changes.trusts = True
-        try:
-            return self.run(sql, *values)
-        finally:
-            self._changes.trusts = False
-
-    def settle(self) -> None:
-        """Write the seals of what was changed."""
-        changes = self._changes
-        if changes:
-            for turn in changes.settle(self):
-                seal_again(self, changes.sealer, turn)
-            changes.forget()
-
-    def log(self, event: Event) -> int:
-        """Append an event-log row; returns its number."""
-        self._head, logged = append(self, self._head, event, self.now, self._chain_hash)
-        self.logged.append(logged)
-        return logged.seq
-
-    def expect_erasure(self) -> None:
-        """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
-        if self._recorded:
-            return
-        self.run(EXPECT_ERASURE_SQL, self.now)
-        self.erasures += 1
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """A slice of an erasure whose record says what is left: its log is cut once, behind the last slice."""
-        self._recorded = True
-        try:
-            yield
-        finally:
-            self._recorded = False
-
-    def mark(self) -> tuple[Head, int, int]:
-        """A point to go back to when a savepoint is rolled back."""
-        return self._head, len(self.logged), self.erasures
-
-    def reset(self, mark: tuple[Head, int, int]) -> None:
-        """Forget what was logged and expected since the mark."""
-        self._head, logged, self.erasures = mark
-        del self.logged[logged:]
-        if self._changes is not None:
-            self._changes.forget()
-
-    @property
-    def head(self) -> Head:
-        return self._head
-
-
-class Sealing(NamedTuple):
-    """What seals from now on. `adopt`, where there is something to adopt, runs in the first transaction, before any
-    other write: none is committed without it. It may run again, and then finds nothing to do."""
-
-    sealer: Sealer
-    adopt: Callable[[WriteTransaction], None] | None = None
 
 
 class Writer:
@@ -174,7 +59,7 @@ class Writer:
         clock: Callable[[], int],
         chain_hash: ChainHash,
         gate: AbstractContextManager[object],
-        place: Place,
+        files: StoreFiles,
         pending_erasures: int,
         sealing: Sealing | None = None,
     ) -> None:
@@ -183,7 +68,7 @@ class Writer:
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
         self._changes: Changes | None = None
-        self._place = place
+        self._files = files
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
         self._clock = clock
@@ -205,7 +90,7 @@ class Writer:
         self.erased = 0
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
-        self._checkpoints = Checkpoints(settings, connection, place)
+        self._checkpoints = Checkpoints(settings, connection, files)
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
 
@@ -325,7 +210,6 @@ class Writer:
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more writes."""
         return self._closing
 
     @property
@@ -357,11 +241,11 @@ class Writer:
             self._loop()
             self._write_last()
         except Exception as defect:  # noqa: BLE001 - the last stop of this thread
-            log.critical("the writer ends: %s\n%s", type(defect).__name__, _frames(defect))
+            log.critical("the writer ends: %s\n%s", type(defect).__name__, frames(defect))
         with self._wake:
             self._stopped = True
             left = self._queue.drain()
-        _settle(left, RuntimeError("the writer thread has ended"))
+        settle(left, RuntimeError("the writer thread has ended"))
         with self._erased:
             self._erased.notify_all()
         self._checkpoints.finish()
@@ -381,7 +265,7 @@ class Writer:
                 self._run_apart(first)
             elif first is not None:
                 self._run_group([first])
-            if self._place.lost is not None:
+            if self._files.lost is not None:
                 self._checkpoints.watch()
             elif self._erasures:
                 self._try_erasures()
@@ -418,12 +302,12 @@ class Writer:
             self._tight = used + TIGHT_BYTES > self._settings.store_bytes
             self._commit(self._live(group, used))
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
-            log.error("a group of writes failed: %s\n%s", type(defect).__name__, _frames(defect))
+            log.error("a group of writes failed: %s\n%s", type(defect).__name__, frames(defect))
             self._doubtful = True
             for job in group:
                 if not job.done.is_set():
                     job.result, job.error = None, defect
-        _settle(group, None)
+        settle(group, None)
 
     def _live(self, group: list[QueuedWrite], used: int) -> Iterator[QueuedWrite]:
         """The group's jobs that are not refused, each as its turn comes."""
@@ -445,7 +329,7 @@ class Writer:
         if first is None:
             return
         live = [first]
-        lost = self._attempt(chain([first], _noted(joining, live)))
+        lost = self._attempt(chain([first], noted(joining, live)))
         if lost is None:
             return
         # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail that
@@ -488,7 +372,7 @@ class Writer:
         """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
         with self._gate:
             try:
-                self._place.check()
+                self._files.check()
                 self._connection.execute("BEGIN IMMEDIATE")
                 if self._doubtful:
                     self._catch_up()
@@ -501,7 +385,7 @@ class Writer:
                         return lost
                 self._connection.execute("COMMIT")
                 # Nothing is acknowledged that went into a file of another name, or of none.
-                self._place.check()
+                self._files.check()
             except apsw.Error as error:
                 self._doubtful = True
                 typed = self._own_error(error)
@@ -560,7 +444,7 @@ class Writer:
         try:
             self.on_commit(logged)
         except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
-            log.error("a follower of events failed: %s\n%s", type(defect).__name__, _frames(defect))
+            log.error("a follower of events failed: %s\n%s", type(defect).__name__, frames(defect))
 
     def _run_one(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
         """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
@@ -614,23 +498,3 @@ class Writer:
         with self._erased:
             self._erasures = 0
             self._erased.notify_all()
-
-
-def _noted(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:
-    """The jobs, each noted as it comes."""
-    for job in jobs:
-        seen.append(job)
-        yield job
-
-
-def _settle(jobs: Iterable[QueuedWrite], error: BaseException | None) -> None:
-    """Wake whoever waits for these jobs; `error` is for those that have none of their own."""
-    for job in jobs:
-        if not job.done.is_set():
-            job.error = job.error or error
-            job.finish()
-
-
-def _frames(defect: BaseException) -> str:
-    """Where it happened; never the error's own text, which may hold content."""
-    return "".join(traceback.format_tb(defect.__traceback__))

@@ -30,7 +30,7 @@ from beetle.runtime.planes.proof import proof
 from beetle.store import events, evidence, transcripts
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.events import Place, Timed
+from beetle.store.events import EventPosition, Timed
 
 DEFAULT_LIMIT = 50
 """What a limit of 0 or less means."""
@@ -77,9 +77,9 @@ def between(invocation: Invocation, request: EventRangeRequest, tx: Reading) -> 
         return EventRangeReport(events=())
     first, last = request.from_timestamp_ms, request.to_timestamp_ms
     bound_to = invocation.bound(first, last)
-    after = Place(first, "", -1)
+    after = EventPosition(first, "", -1)
     if request.cursor is not None:
-        after = Place(*read_cursor(invocation.key, bound_to, request.cursor))
+        after = EventPosition(*read_cursor(invocation.key, bound_to, request.cursor))
     limit = request.limit if request.limit > 0 else min(DEFAULT_LIMIT, invocation.shared.profile.budgets.page_limit)
     rows = events.between(tx, space, after, last, limit + 1)
     shown = Shown(invocation, tx, rows)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from beetle.contracts.chain_writes import ChainLifecycleReport, ChainLifecycleRequest
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.chains import registering
-from beetle.runtime.areas.chains.erasing import hide, unindex
 from beetle.runtime.areas.chains.places import OpenChain, Place
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.thought_erasing import hide, unindex
 from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import recall_index, thoughts
 from beetle.store.engine.writer import WriteTransaction

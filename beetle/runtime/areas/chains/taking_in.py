@@ -8,10 +8,10 @@ from beetle.contracts.continuity_records import ChainRecord
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.chains import archived, ledger
 from beetle.runtime.areas import secrets
-from beetle.runtime.areas.chains.erasing import hide, unindex
 from beetle.runtime.areas.chains.writing import derive, grow, row_of
 from beetle.runtime.host.identity import is_signed
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.thought_erasing import hide, unindex
 from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import chain_agents, chains, recall_index, thoughts
 from beetle.store.chain_agents import AgentRow, KeyRow

@@ -10,7 +10,7 @@ from beetle.contracts.continuity import MemoryExportRequest, MemorySpaceExportRe
 from beetle.contracts.continuity_records import Body, EventFingerprint, Named, Policy, Sealing
 from beetle.contracts.errors import IntegrityViolation, InvalidRequest, NotFound, PayloadTooLarge
 from beetle.domain.continuity import belongs_to, close_envelope
-from beetle.runtime.areas import event_log, sealed_items
+from beetle.runtime.areas import event_log
 from beetle.runtime.areas.continuity.gather import gather
 from beetle.runtime.areas.continuity.scope import chat_of
 from beetle.runtime.areas.governance import queue
@@ -18,6 +18,7 @@ from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.identity import Keys
 from beetle.runtime.host.signed_text import ARCHIVE
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.runtime.planes.gathering import Gathering, Open, Where
 from beetle.store import candidates, evidence
 from beetle.store.engine.transaction import Reading
@@ -37,12 +38,7 @@ def export_records(
         PrivacyDenied: private material is asked for, and the device identity cannot be used.
     """
     include_private, words = request.include_private, request.passphrase
-    if include_private and words is None:
-        raise InvalidRequest(
-            reason="private material is exported only when encrypted, and no passphrase is given",
-            hint="give a passphrase of at least 8 characters, and keep it: the export cannot be opened without it",
-            path="$.args.passphrase",
-        )
+    _check_passphrase(request)
     chat = chat_of(invocation, tx, request.chat_id) if isinstance(request, MemoryExportRequest) else None
     if include_private:
         sealed_items.require(invocation)
@@ -90,6 +86,15 @@ def export_records(
     said = {"counts": counts, "left_out": left_out, "state_fingerprint": fingerprint}
     device = None if keys is None else keys.fingerprint
     return data, {"sealed": words is not None, "device": device, **said}
+
+
+def _check_passphrase(request: MemoryExportRequest | MemorySpaceExportRequest) -> None:
+    if request.include_private and request.passphrase is None:
+        raise InvalidRequest(
+            reason="private material is exported only when encrypted, and no passphrase is given",
+            hint="give a passphrase of at least 8 characters, and keep it: the export cannot be opened without it",
+            path="$.args.passphrase",
+        )
 
 
 def _enclosed(kind: str, body: bytes, words: str | None, keys: Keys | None) -> bytes:

@@ -11,7 +11,7 @@ from beetle.contracts.errors import Conflict, IntegrityViolation, PrivacyDenied,
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.domain.continuity import FETCH_AGAIN, counts_of
 from beetle.domain.digest import keyed
-from beetle.runtime.areas import receipts, sealed_items
+from beetle.runtime.areas import receipts
 from beetle.runtime.areas.capture.restoring import restore
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.continuity import clear
@@ -26,6 +26,7 @@ from beetle.runtime.areas.registry import taking_in
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane
+from beetle.runtime.planes import sealed_items
 from beetle.runtime.planes.gathering import Chat, Gathering, Where
 from beetle.runtime.planes.long_term import content_mac, index_rows, topic_mac
 from beetle.store import (

@@ -11,13 +11,14 @@ from beetle.contracts.transcript import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
 from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
-from beetle.runtime.areas import sealed_items, secrets
+from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.registry import taking_in
 from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.signed_text import ARCHIVE, Signer
 from beetle.runtime.pipeline import budgets
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.runtime.planes.evidence import prepared, prepared_ref
 from beetle.store.evidence import PreparedAttr, PreparedTurn
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from beetle.contracts.refs import format_ref
 from beetle.domain.chain import chain_hash
-from beetle.runtime.areas.erasure import derived, turns
+from beetle.runtime.areas.erasure import kinds, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import erased_since, erasures, evidence, restores
@@ -20,10 +21,6 @@ from beetle.store.erased_since import HeldRecord, HeldTurn
 
 TURNS_AT_ONCE = 100
 AUTHORITY = "operator"
-COUNTED_AS = {"fact": "facts", "skill": "skills", "private": "private_items", "proposal": "proposals",
-              "brief": "tool_briefs", "registry": "tool_registries", "uploaded": "uploaded_skills",
-              "candidate": "candidates", "thought": "thoughts"}  # fmt: skip
-REF_PLANES = {"fact": "long_term", "skill": "procedural"}
 
 
 class Erasable(Struct):
@@ -36,17 +33,16 @@ class Erasable(Struct):
     def counts(self) -> dict[str, int]:
         """How many records of each sort."""
         found = {"turns": len(self.turns), "messages": sum(len(each.messages) for each in self.turns)}
-        for each in self.records:
-            found[COUNTED_AS[each.plane]] = found.get(COUNTED_AS[each.plane], 0) + 1
+        for name, number in Counter(each.plane for each in self.records).items():
+            found[kinds.by_name()[name].counted_as] = number
         return {name: count for name, count in found.items() if count}
 
     @property
     def refs(self) -> list[str]:
         """What they are called."""
         named = [format_ref("evidence", each.channel_id, each.conversation_id, each.turn_id) for each in self.turns]
-        return named + [
-            format_ref(REF_PLANES[each.plane], each.name) for each in self.records if each.plane in REF_PLANES
-        ]
+        planes = {name: kind.refs for name, kind in kinds.by_name().items() if kind.refs}
+        return named + [format_ref(planes[each.plane], each.name) for each in self.records if each.plane in planes]
 
 
 class Origin(NamedTuple):
@@ -87,7 +83,7 @@ class Unpacked:
         with self._copy.writing() as tx:
             for record in found.records:
                 invocation = self._inside(record.memory_space_id)
-                derived.ERASE[record.plane](invocation, tx, record.space, record.key, AUTHORITY)
+                kinds.erase(invocation, tx, record.space, record.plane, record.key, AUTHORITY)
             for turn in {each.conversation: each for each in found.turns}.values():
                 turns.settle_speakers(tx, turn.conversation)
             for space, name in {each.space: each.memory_space_id for each in found.turns}.items():

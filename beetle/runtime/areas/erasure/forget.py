@@ -12,22 +12,20 @@ from beetle.contracts.forgetting import Kept, MemoryForgetReport, MemoryForgetRe
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import slices
-from beetle.runtime.areas.erasure.selection import REFS_OF_KEPT, Selection, select, sight_of
+from beetle.runtime.areas.erasure.kinds import by_name, select
 from beetle.runtime.areas.erasure.slices import Tally
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Selection, sight_of
 from beetle.store import evidence
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
 
 STEPS = ("look", "erase", "cut_log")
-ORDER = (
-    "candidate", "proposal", "brief", "registry", "uploaded", "fact", "skill", "private", "thought", "chain_agent",
-)  # fmt: skip
-"""What waits goes first, so that nothing of it is judged again when what it waits for is gone."""
+REFS_OF_KEPT = 20
 TOKEN_BYTES = 24
 
 
@@ -111,7 +109,7 @@ def _records(found: Selection) -> int:
 
 
 def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection) -> OpenErasure:
-    parts = [Part(plane, key, key) for plane in ORDER for key in found.keys.get(plane, ())]
+    parts = [Part(plane, key, key) for plane in by_name() for key in found.keys.get(plane, ())]
     for conversation, turns in found.turns.items():
         messages = sum(each != "" for turn in turns for each in turn.messages.split(","))
         step = evidence.add_lifecycle(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
-from beetle.runtime.areas.erasure import derived, turns
+from beetle.runtime.areas.erasure import kinds, turns
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
@@ -49,7 +49,7 @@ class Terms(NamedTuple):
     authority: str
 
 
-class Step(NamedTuple):
+class SliceResult(NamedTuple):
     """What one slice did: its turns, other records by their plane, and how long it took in seconds."""
 
     impact: Impact
@@ -127,7 +127,7 @@ def _write(invocation: Invocation, apply: Callable[[WriteTransaction], Any]) -> 
     return invocation.shared.store.write(apply, grows=False, by=invocation.caller.name)
 
 
-def _next_size(size: int, step: Step) -> int:
+def _next_size(size: int, step: SliceResult) -> int:
     """Turns of the next slice: as many as fit into the time, by what this one took."""
     if not step.steps:
         return size
@@ -135,14 +135,14 @@ def _next_size(size: int, step: Step) -> int:
     return max(1, min(MOST_TURNS, 2 * size, wanted))
 
 
-def _add(tally: Tally, step: Step) -> None:
+def _add(tally: Tally, step: SliceResult) -> None:
     tally.impact.join(step.impact)
     tally.digests.extend(step.digests)
     for name, number in step.counts.items():
         tally.counts[name] = tally.counts.get(name, 0) + number
 
 
-def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTransaction) -> Step:
+def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTransaction) -> SliceResult:
     """One write: the next part, or as much of it as fits; small parts together."""
     began = time.monotonic()
     tally, steps = Tally(turns.new_impact(invocation), {}, []), 0
@@ -152,7 +152,7 @@ def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTran
             if steps >= size or time.monotonic() - began > SLICE_S / 2:
                 break
         more = erasures.next_part(tx, record.erasure) is not None
-    return Step(tally.impact, tally.counts, tuple(tally.digests), steps, time.monotonic() - began, more)
+    return SliceResult(tally.impact, tally.counts, tuple(tally.digests), steps, time.monotonic() - began, more)
 
 
 def _do(
@@ -172,7 +172,7 @@ def _do(
     if part.plane == SPEAKERS:
         turns.settle_speakers(tx, part.first)
     else:
-        name, digests = derived.ERASE[part.plane](invocation, tx, record.space, part.first, terms.authority)
+        name, digests = kinds.erase(invocation, tx, record.space, part.plane, part.first, terms.authority)
         tally.counts[name] = tally.counts.get(name, 0) + (digests is not None)
         tally.digests.extend(digests or ())
     erasures.go_on(tx, left, part.first + 1)

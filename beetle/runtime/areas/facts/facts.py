@@ -9,12 +9,23 @@ from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.refs import evidence_named
 from beetle.domain.governance import STRENGTH
 from beetle.runtime.areas.evolve import proposals
-from beetle.runtime.areas.facts import removed
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.long_term import IndexRows, content_mac, fact_ref, index_rows, topic_mac
-from beetle.store import long_term, recall_index, skills
+from beetle.runtime.planes import removed
+from beetle.runtime.planes.long_term import (
+    Change,
+    content_mac,
+    erase,
+    fact_ref,
+    index_rows,
+    log_change,
+    reindex,
+    revision_of,
+    topic_mac,
+    value_of,
+)
+from beetle.store import long_term, skills
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.long_term import BodyRow, FactRow, RevisionRow
+from beetle.store.long_term import FactRow
 
 
 class Draft(NamedTuple):
@@ -38,16 +49,6 @@ class Learned(NamedTuple):
 
     row: FactRow
     derived_refs: tuple[DerivedMemoryRef, ...]
-
-
-class Change(NamedTuple):
-    """What a new revision says of itself: its action, who is behind it with what authority, and why in words."""
-
-    action: str
-    authority: str
-    source_chat_id: str | None = None
-    extractor: str | None = None
-    reason: str | None = None
 
 
 def replace(
@@ -92,7 +93,7 @@ def restate(invocation: Invocation, tx: WriteTransaction, space: int, row: FactR
     body = long_term.shown_body(tx, row)
     (stored,) = long_term.facts_by_key(tx, [row.fact])
     before = index_rows(tx, space, stored)
-    after = long_term.revise(tx, row, _revision(invocation, row, body, change))
+    after = long_term.revise(tx, row, revision_of(invocation, row, body, change))
     reindex(tx, before, index_rows(tx, space, after))
     return after
 
@@ -112,7 +113,7 @@ def reword(
     _remove_shown(invocation, tx, space, row, change.authority, said)
     body = long_term.add_body(tx, row.fact, topic, content, keywords)
     stands = said._replace(authority=change.authority, state="current", confidence=None)
-    after = long_term.revise(tx, stands, _revision(invocation, stands, body, change))
+    after = long_term.revise(tx, stands, revision_of(invocation, stands, body, change))
     reindex(tx, before, index_rows(tx, space, after))
     return after
 
@@ -120,26 +121,10 @@ def reword(
 def forget(
     invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow], authority: str
 ) -> list[FactRow]:
-    """Erase every text that some records ever had, and what is proposed about them. What stays is a tombstone of each:
-    ids, kinds, times, who; and, apart from it, the digests of what an authority weaker than this does not bring back.
-    """
+    """Erase some records, and what is proposed about them. As `planes.long_term.erase`."""
     rows = list(rows)
     proposals.drop_about(invocation, tx, space, map(fact_ref, rows))
-    after: list[FactRow] = []
-    for row in rows:
-        before = index_rows(tx, space, row)
-        said = long_term.bodies_of(tx, row.fact)
-        removed.record(invocation, tx, space, (_value(row, each) for each in said), authority)
-        long_term.erase_texts(tx, row.fact)
-        stands = row._replace(state="deleted", topic_mac=None, content_mac=None, confidence=None)
-        after.append(
-            long_term.revise(tx, stands, _revision(invocation, stands, None, Change("deleted", row.authority)))
-        )
-        reindex(tx, before, set())
-        log_change(invocation, tx, "fact_deleted", after[-1])
-    if after:
-        tx.expect_erasure()
-    return after
+    return erase(invocation, tx, space, rows, authority)
 
 
 def _remove_shown(
@@ -148,30 +133,7 @@ def _remove_shown(
     """Write down that what a record says is said no more, unless what comes in its place says it too."""
     key = long_term.shown_body(tx, old)
     if key is not None and (old.topic_mac, old.content_mac) != (by.topic_mac, by.content_mac):
-        removed.record(invocation, tx, space, [_value(old, long_term.body_of(tx, key))], authority)
-
-
-def _value(row: FactRow, said: BodyRow) -> removed.Value:
-    return removed.Value(said.topic, said.content, "private" in (row.visibility, said.visibility))
-
-
-def log_change(
-    invocation: Invocation, tx: WriteTransaction, event: str, row: FactRow, *, was: FactRow | None = None, **more: Any
-) -> int:
-    """The event-log row of a change to a fact: ids and numbers alone. Returns its number.
-
-    `was` is the record before it, where whom it may reach has changed: who knew it is told.
-    """
-    matter = "shared" if "shared" in (row.visibility, was and was.visibility) else "private"
-    return tx.log(invocation.event("memory", event, matter, record_id=row.record_id, revision=row.revision, **more))
-
-
-def reindex(tx: WriteTransaction, before: IndexRows, after: IndexRows) -> None:
-    """Bring the recall index from one set of rows to another."""
-    for entry, fields in sorted(before - after):
-        recall_index.remove(tx, entry, fields)
-    for entry, fields in sorted(after - before):
-        recall_index.add(tx, entry, fields)
+        removed.record(invocation, tx, space, [value_of(old, long_term.body_of(tx, key))], authority)
 
 
 def learn(invocation: Invocation, tx: WriteTransaction, space: int, draft: Draft, reason: str | None = None) -> Learned:
@@ -195,7 +157,7 @@ def learn(invocation: Invocation, tx: WriteTransaction, space: int, draft: Draft
     row = row._replace(fact=long_term.add_fact(tx, space, row))
     body = long_term.add_body(tx, row.fact, draft.topic, draft.content, draft.keywords)
     change = Change("created", draft.authority, draft.source_chat_id, draft.extractor, reason)
-    row = long_term.revise(tx, row, _revision(invocation, row, body, change))
+    row = long_term.revise(tx, row, revision_of(invocation, row, body, change))
     reindex(tx, set(), index_rows(tx, space, row))
     log_change(invocation, tx, "fact_created", row, target=row.target)
     return Learned(row, _derive(tx, space, row, draft.evidence, "cites"))
@@ -212,21 +174,3 @@ def _derive(
         if long_term.add_derived_ref(tx, space, row.fact, derived, text, relation, turn):
             made.append(DerivedMemoryRef(derived=derived, evidence=text, relation=relation))
     return tuple(made)
-
-
-def _revision(invocation: Invocation, row: FactRow, body: int | None, change: Change) -> RevisionRow:
-    return RevisionRow(
-        revision=0,
-        action=change.action,
-        state=row.state,
-        body=body,
-        content_mac=row.content_mac,
-        visibility=row.visibility,
-        authority=change.authority,
-        principal=invocation.caller.name,
-        source_chat_id=change.source_chat_id,
-        extractor=change.extractor,
-        valid_from=0,
-        valid_until=None,
-        reason=change.reason,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.common import DerivedMemoryRef
@@ -19,43 +18,20 @@ from beetle.contracts.long_term import (
 from beetle.contracts.names import ViewName
 from beetle.contracts.refs import fact_named, format_ref
 from beetle.domain.digest import shown_digest
-from beetle.domain.lexical import all_words_expression
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room, page
 from beetle.runtime.pipeline.views import Viewer, visible_kinds
-from beetle.runtime.planes.long_term import NAME, fact_ref
-from beetle.store import evidence, long_term, policies, recall_index
+from beetle.runtime.planes.fact_search import Eyes, keys_saying, saying
+from beetle.runtime.planes.long_term import LIVING, NAME, fact_ref
+from beetle.store import evidence, long_term, policies
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow, RevisionRow, Shown
-from beetle.store.plane_long_term import FACTS, PAST_TEXTS
-from beetle.store.recall_index import SearchScope
 
-LIVING = ("current", "stale", "superseded")
 STATES = (*LIVING, "deleted")
 FIRST = 2**63 - 1
 """Above every key."""
-
-
-class Eyes(NamedTuple):
-    """Who looks at facts: what a private one is to them, and whether they see digests for words.
-
-    `writer` is an operator's name: of the private facts it sees those that say what it wrote itself, and no other.
-    """
-
-    private: bool
-    audit: bool
-    key: bytes
-    writer: str | None = None
-
-    def see(self, tx: Reading, row: FactRow) -> bool:
-        """Whether the record is there for them."""
-        return self.private or row.visibility == "shared" or self.wrote(tx, row)
-
-    def wrote(self, tx: Reading, row: FactRow) -> bool:
-        """Whether what the record says now, or its deletion, is their own."""
-        return self.writer is not None and long_term.is_word_of(tx, row, self.writer)
 
 
 def eyes(invocation: Invocation, view: ViewName | None) -> Eyes:
@@ -106,51 +82,12 @@ def _page_saying(
     assert request.query is not None
     if states == ("current",) and request.kind is None:
         # The index tells all that there is to tell of these: only the page's own records are read.
-        keys = _keys_saying(tx, space, request.query, seen, states, ever=False)
+        keys = keys_saying(tx, space, request.query, seen, states, ever=False)
         page = sorted((key for key in keys if key < below), reverse=True)[: request.limit + 1]
         return len(keys), long_term.facts_by_key(tx, page)
     found = saying(tx, space, request.query, seen, states)
     found = [row for row in found if request.kind is None or row.kind == request.kind]
     return len(found), [row for row in found if row.fact < below][: request.limit + 1]
-
-
-def saying(
-    tx: Reading, space: int | None, query: str, seen: Eyes, states: tuple[str, ...], *, ever: bool = False
-) -> list[FactRow]:
-    """The records in these states that hold every word of a query in what they say, the newest first.
-
-    Args:
-        ever: also those that said so once.
-    """
-    keys = _keys_saying(tx, space, query, seen, states, ever=ever)
-    return [row for row in long_term.facts_by_key(tx, keys) if row.state in states and seen.see(tx, row)]
-
-
-def _keys_saying(
-    tx: Reading, space: int | None, query: str, seen: Eyes, states: tuple[str, ...], *, ever: bool
-) -> set[int]:
-    expression = all_words_expression(query)
-    if space is None or expression is None:
-        return set()
-    found = _keys_holding(tx, space, expression, states, private=seen.private, ever=ever)
-    if seen.writer is not None:
-        hidden = _keys_holding(tx, space, expression, states, private=True, ever=ever) - found
-        found |= {row.fact for row in long_term.facts_by_key(tx, hidden) if seen.wrote(tx, row)}
-    return found
-
-
-def _keys_holding(
-    tx: Reading, space: int, expression: str, states: tuple[str, ...], *, private: bool, ever: bool
-) -> set[int]:
-    past = ever or bool(set(states) - {"current"})
-    tables = (*((FACTS,) if "current" in states else ()), *((PAST_TEXTS,) if past else ()))
-    scope = SearchScope(space=space, tables=tables, private=private)
-    keys: dict[str, list[int]] = {FACTS.name: [], PAST_TEXTS.name: []}
-    for name, key in recall_index.matching(tx, expression, scope):
-        keys[name].append(key)
-    facts = set(keys[FACTS.name])
-    facts.update(fact for fact, last in long_term.facts_of_bodies(tx, keys[PAST_TEXTS.name]) if last or ever)
-    return facts
 
 
 def records(tx: Reading, rows: list[FactRow], seen: Eyes) -> tuple[LongTermRecord, ...]:

@@ -11,7 +11,6 @@ from beetle.domain.digest import keyed
 from beetle.domain.governance import SEALED, STRENGTH
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
-from beetle.runtime.areas.facts import removed
 from beetle.runtime.areas.facts.mutate import authority_of, check_room
 from beetle.runtime.areas.governance import judging, queue, targets
 from beetle.runtime.areas.governance.targets import Claim
@@ -19,6 +18,7 @@ from beetle.runtime.areas.governance.waiting import known_to
 from beetle.runtime.host import jobs as work
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import removed
 from beetle.store import candidates, evidence, jobs
 from beetle.store.candidates import Waiting
 from beetle.store.engine.writer import WriteTransaction

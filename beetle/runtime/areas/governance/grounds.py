@@ -13,9 +13,9 @@ from beetle.domain.governance import (
     bearing_roles,
     extraction_authority,
 )
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.governance.targets import Claim
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.store import candidates, private
 from beetle.store.engine.transaction import Reading
 

@@ -16,17 +16,15 @@ from beetle.domain.governance import (
     evidence_trouble,
     judge,
 )
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.governance import grounds, queue, targets
 from beetle.runtime.areas.governance.targets import Claim, ExistingRecords, StoredClaim
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
+from beetle.runtime.planes.forgetting import Topic
 from beetle.store import candidates, policies
 from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
-
-Topic = tuple[str, str, bytes | None]
-"""A target, a kind and the keyed digest of a topic."""
 
 
 def ready(invocation: Invocation) -> None:

@@ -13,9 +13,9 @@ from beetle.contracts.codec import pack, unpack_any
 from beetle.contracts.governance import Privacy
 from beetle.contracts.refs import format_ref
 from beetle.domain.governance import SEALED, STRENGTH, VISIBILITY
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.governance.targets import Claim
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import sealed_items
 from beetle.runtime.planes.long_term import content_mac, topic_mac
 from beetle.store import candidates, private
 from beetle.store.candidates import NOTHING, Body, Fill, Waiting

@@ -11,11 +11,11 @@ from beetle.contracts.private import PrivatePlane, PrivatePrivacy
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.skills import SKILL_PREFIX, RuntimeSkillWrite
 from beetle.domain.governance import SEALED, STRENGTH, VISIBILITY, Standing, first_line, fits, normalised, skill_name
-from beetle.runtime.areas import sealed_items
-from beetle.runtime.areas.facts import facts, removed
+from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.facts.facts import Change, Draft
 from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import removed, sealed_items
 from beetle.runtime.planes.long_term import content_mac, fact_ref, topic_mac
 from beetle.store import long_term, private, skills
 from beetle.store.engine.transaction import Reading

@@ -18,13 +18,13 @@ from beetle.contracts.waiting import (
     WaitingJob,
 )
 from beetle.domain.digest import content_digest
-from beetle.runtime.areas import sealed_items
 from beetle.runtime.areas.facts.long_term import eyes
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
+from beetle.runtime.planes import sealed_items
 from beetle.store import candidates, evidence, jobs, private
 from beetle.store.candidates import Body, Known, Waiting
 from beetle.store.engine.transaction import Reading

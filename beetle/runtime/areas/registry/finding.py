@@ -37,7 +37,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Page, page
 from beetle.store import evidence, skill_registry
 from beetle.store.engine.transaction import Reading
-from beetle.store.skill_registry import FIRST, Place, RegistrySkillRow
+from beetle.store.skill_registry import FIRST, RegistrySkillRow, SkillPosition
 
 AT_ONCE = 100
 """Skills that are read of the store at a time."""
@@ -103,7 +103,7 @@ def _page(
     fits: Callable[[RegistrySkillRow], bool],
 ) -> Page[UploadedSkill]:
     bound_to = invocation.bound(request.chain_key, *filters)
-    after = FIRST if request.cursor is None else Place(*read_cursor(invocation.key, bound_to, request.cursor))
+    after = FIRST if request.cursor is None else SkillPosition(*read_cursor(invocation.key, bound_to, request.cursor))
     space = evidence.find_space(tx, invocation.space_id)
     return page(
         invocation,
@@ -116,14 +116,18 @@ def _page(
 
 
 def _fitting(
-    invocation: Invocation, tx: Reading, space: int | None, after: Place, fits: Callable[[RegistrySkillRow], bool]
+    invocation: Invocation,
+    tx: Reading,
+    space: int | None,
+    after: SkillPosition,
+    fits: Callable[[RegistrySkillRow], bool],
 ) -> Iterator[RegistrySkillRow]:
     while rows := skill_registry.list_skills(tx, space, after, AT_ONCE):
         for row in rows:
             invocation.check("the skills were looked through")
             if fits(row):
                 yield row
-        after = Place(rows[-1].updated_at, rows[-1].skill)
+        after = SkillPosition(rows[-1].updated_at, rows[-1].skill)
 
 
 def _fits(
@@ -168,7 +172,7 @@ def _words(given: Sequence[str], known: Sequence[str], others: Mapping[str, str]
     unknown = sorted(found - set(known))
     if unknown:
         raise InvalidRequest(
-            reason=f"Unknown word {unknown[0]!r} of {field}",
+            reason=f"Unknown word {unknown[0]!r} - at $.args.{field}",
             hint=f"known are {', '.join(known)}",
             path=f"$.args.{field}",
         )

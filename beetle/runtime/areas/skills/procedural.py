@@ -6,7 +6,7 @@ from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.procedural import NAME, index_row
+from beetle.runtime.planes.procedural import NAME, index_row, unindex
 from beetle.store import recall_index, skills
 from beetle.store.engine.writer import WriteTransaction
 from beetle.store.skills import RevisionRow, SkillRow
@@ -80,13 +80,6 @@ def revise(
 def index(tx: WriteTransaction, space: int, skill: SkillRow, revision: RevisionRow) -> None:
     """Put a revision into the index."""
     recall_index.add(tx, *index_row(space, skill, revision))
-
-
-def unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
-    """Take the current revision out of the index, if the skill is in it."""
-    if skill.enabled and not skill.retired:
-        current = skills.revision_of(tx, skill.skill, skill.revision)
-        recall_index.remove(tx, *index_row(space, skill, current))
 
 
 def derive(

@@ -28,13 +28,15 @@ from beetle.contracts.skills import (
 )
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.cited import refuse_absent
+from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import judging
-from beetle.runtime.areas.skills import erasing, procedural
+from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room, page
 from beetle.runtime.planes import table
+from beetle.runtime.planes.procedural import digests_of, erase
 from beetle.store import evidence, skills
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
@@ -259,7 +261,8 @@ def delete(invocation: Invocation, request: RuntimeSkillDeleteRequest) -> Apply:
         space, skill = _existing(invocation, tx, name)
         history = skills.revisions(tx, skill.skill)
         authority = "operator" if invocation.caller.is_operator else "user_asserted"
-        seq = erasing.erase(invocation, tx, space, skill, authority)
+        proposals.drop_about(invocation, tx, space, [skill.name])
+        seq = erase(invocation, tx, space, skill, authority)
         receipt = _receipt(invocation, tx, "skill.deleted", seq, history)
         judging.judge_skill_again(invocation, tx, space, name)
         return RuntimeSkillMutationReport(name=name, outcome="deleted", revision=skill.revision, receipt=receipt)
@@ -268,7 +271,7 @@ def delete(invocation: Invocation, request: RuntimeSkillDeleteRequest) -> Apply:
 
 
 def _receipt(invocation: Invocation, tx: WriteTransaction, kind: str, seq: int, touched: Sequence[RevisionRow]) -> str:
-    digests = erasing.digests_of(invocation, touched)
+    digests = digests_of(invocation, touched)
     return receipts.make(invocation, tx, kind, seq, {"skills": 1, "revisions": len(touched)}, digests)
 
 

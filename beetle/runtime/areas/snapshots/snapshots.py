@@ -37,7 +37,7 @@ from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
-from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
 from beetle.store import devices, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
@@ -181,6 +181,35 @@ def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVe
         )
 
 
+def _check_is_free(keep: str) -> None:
+    """Raises Conflict when an earlier restore has left its store under the name."""
+    if os.path.lexists(keep):
+        raise Conflict(
+            reason="the store replaced by an earlier restore of this snapshot still exists",
+            hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
+        )
+
+
+def _exchange(shared: Facilities, copy: str, snapshot_id: str, keep: str) -> None:
+    """Put an unpacked snapshot in the place of the store, which is held; the store is kept under another name."""
+    store = shared.store
+    ready = exchange.named(store.settings.path, exchange.READY, snapshot_id)
+    try:
+        exchange.make_ready(copy, ready)
+    except OSError as error:
+        raise exchange.unwritable(ready, error) from error
+    known = shared.identity.check
+    shared.mirrors.withdraw_every()
+    try:
+        store.exchange(ready, keep, partial(_sealed_anew, store, shared.identity))
+    except BaseException:
+        shared.identity.recheck(known)
+        raise
+    finally:
+        store_snapshots.remove(store, ready)
+    sealing.begin(store, shared.identity, restored=True)
+
+
 def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
     """Check it, set the store aside, put the snapshot in its place, and go on with that."""
     shared = invocation.shared
@@ -192,11 +221,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
         info = store_snapshots.info(store, header, unpacked.found.bytes)
         behind = max(0, store.head.seq - header.event_log_rows)
         keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
-        if os.path.lexists(keep):
-            raise Conflict(
-                reason="the store replaced by an earlier restore of this snapshot still exists",
-                hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
-            )
+        _check_is_free(keep)
         active = snapshot_file.active_devices(unpacked.copy)
         prepared = _erase_again(invocation, request, unpacked)
         if request.dry_run:
@@ -217,21 +242,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
             closed = tuple(each for each in rights.transports if not each.enabled)
             _erase_again(invocation, request, unpacked, last=True)
             snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
-            ready = exchange.named(store.settings.path, exchange.READY, header.snapshot_id)
-            try:
-                exchange.make_ready(unpacked.copy, ready)
-            except OSError as error:
-                raise exchange.unwritable(ready, error) from error
-            known = shared.identity.check
-            shared.mirrors.withdraw_every()
-            try:
-                store.exchange(ready, keep, partial(_sealed_anew, store, shared.identity))
-            except BaseException:
-                shared.identity.recheck(known)
-                raise
-            finally:
-                store_snapshots.remove(store, ready)
-            sealing.begin(store, shared.identity, restored=True)
+            _exchange(shared, unpacked.copy, header.snapshot_id, keep)
         told = {
             "snapshot_id": header.snapshot_id,
             "events_behind": behind,

@@ -150,7 +150,7 @@ def _create(invocation: Invocation, label: str | None, check_continue: CheckCont
         shared.heads.sign()
         copied = snapshot_file.back_up(store.settings, store.gate, stem + ".copy", check_continue)
         # It was read by the store's name, which may be another's by now.
-        store.place.check()
+        store.files.check()
         facts = snapshot_file.examine(stem + ".copy")
         if facts is None:
             raise StoreCorrupt(path=folder, reason="the copy is not a complete store")

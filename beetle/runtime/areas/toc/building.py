@@ -21,7 +21,7 @@ from beetle.runtime.planes.proof import is_whole
 from beetle.store import toc
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.toc import DAY_US, LEVELS, SEGMENT, CutSegment, GripRow, NodeRow, Place, TextRow, Waiting
+from beetle.store.toc import DAY_US, LEVELS, SEGMENT, ConversationPlace, CutSegment, GripRow, NodeRow, TextRow, Waiting
 
 DAYS_AT_ONCE = 8
 NODES_AT_ONCE = 8
@@ -148,7 +148,7 @@ def cut_day(tx: Writing, each: Waiting) -> None:
 
 
 def _keep_segment(
-    tx: Writing, place: Place, each: Waiting, day: int, segment: Segment, known: dict[str, CutSegment]
+    tx: Writing, place: ConversationPlace, each: Waiting, day: int, segment: Segment, known: dict[str, CutSegment]
 ) -> None:
     node_id = segment.node_id(*place[1:])
     bounds, digest = (segment.start_ms, segment.end_ms), segment.digest()

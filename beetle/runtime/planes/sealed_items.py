@@ -1,85 +1,22 @@
-"""The private plane: encrypted items, and reading them as their owner."""
+"""Items of the private plane, sealed and opened."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from beetle.contracts.codec import format_us, from_plain
-from beetle.contracts.errors import IntegrityViolation, NotFound, PrivacyDenied
+from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
 from beetle.contracts.private import (
-    PrivateGetReport,
-    PrivateGetRequest,
-    PrivateItem,
-    PrivateListReport,
-    PrivateListRequest,
     PrivatePlane,
     PrivatePrivacy,
 )
 from beetle.domain.digest import keyed
 from beetle.runtime.host.identity import Keys, derived, seal, unseal
-from beetle.runtime.pipeline.cursor import read_cursor
-from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.pipeline.paging import page
-from beetle.runtime.planes.private import of_item, of_space, of_waiting
-from beetle.store import evidence, private
+from beetle.store import private
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.writer import WriteTransaction
-from beetle.store.private import ItemRow, NewItem, count_items, find_item, list_items
-
-VISIBILITY = {"subject_private": "private", "soul_private": "soul"}
-
-
-def list_private(invocation: Invocation, request: PrivateListRequest, tx: Reading) -> PrivateListReport:
-    """In the order in which they were kept; the cursor stands at an item."""
-    require(invocation)
-    space = evidence.find_space(tx, invocation.space_id)
-    bound_to = invocation.bound(request.plane)
-    after = 0 if request.cursor is None else read_cursor(invocation.key, bound_to, request.cursor)
-    rows = list_items(tx, space, after, request.plane, request.limit + 1)
-    found = page(
-        invocation,
-        rows,
-        request.limit,
-        lambda row: from_plain(_plain(row), PrivateItem),
-        bound_to=bound_to,
-        place=lambda row: row.item,
-    )
-    return PrivateListReport(
-        total=count_items(tx, space, request.plane),
-        items=found.entries,
-        has_more=found.has_more,
-        next_cursor=found.next_cursor,
-        profile_budget_applied=found.cut,
-    )
-
-
-def get_private(invocation: Invocation, request: PrivateGetRequest, tx: Reading) -> PrivateGetReport:
-    """One record with its content."""
-    require(invocation)
-    space = evidence.find_space(tx, invocation.space_id)
-    row = find_item(tx, space, request.record_id)
-    if space is None or row is None:
-        raise NotFound(kind="private record", name=request.record_id, listing="`beetle private list` lists the records")
-    content = content_of(invocation, tx, space, row)
-    plain = {**_plain(row), "visibility": VISIBILITY[row.privacy], "content": content}
-    return from_plain(plain, PrivateGetReport)
-
-
-def _plain(row: ItemRow) -> dict[str, object]:
-    return {
-        "record_id": row.record_id,
-        "plane": row.plane,
-        "privacy": row.privacy,
-        "authority": row.authority,
-        "state": row.state,
-        "length": row.length,
-        "at": format_us(row.at),
-        "candidate_id": row.candidate_id,
-    }
-
+from beetle.store.private import ItemRow, NewItem
 
 KEY_BYTES = 32
 STATES = {"private_garden": "kept", "soul_candidate": "handoff"}
@@ -93,6 +30,21 @@ def available(invocation: Invocation) -> str | None:
     if invocation.shared.identity.keys() is not None:
         return None
     return _refusal(invocation).message
+
+
+def of_space(memory_space_id: str) -> bytes:
+    """What a space's key is bound to."""
+    return b"space\0" + memory_space_id.encode()
+
+
+def of_item(memory_space_id: str, record_id: str, plane: str) -> bytes:
+    """What a sealed item is bound to."""
+    return b"\0".join((b"item", memory_space_id.encode(), record_id.encode(), plane.encode()))
+
+
+def of_waiting(memory_space_id: str, waiting_id: str) -> bytes:
+    """What the sealed text of a private fact that waits is bound to."""
+    return b"\0".join((b"waiting", memory_space_id.encode(), waiting_id.encode()))
 
 
 class Words(NamedTuple):
@@ -235,9 +187,3 @@ def _content_mac(key: bytes, content: str) -> bytes:
 
 def _damaged(what: str) -> IntegrityViolation:
     return IntegrityViolation(reason=f"{what} does not open: it was changed, or belongs elsewhere")
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "private.list": Read(list_private),
-    "private.get": Read(get_private),
-}

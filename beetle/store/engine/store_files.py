@@ -32,7 +32,7 @@ class StoreMoved(StoreReadOnly):
     hint_template = "stop the daemon, put the store's files together under one name, and start it again"
 
 
-class Place:
+class StoreFiles:
     """The names of an open store's files, and the device and inode of each when it was opened."""
 
     def __init__(self, store: str, files: Iterable[tuple[str, str]]) -> None:
@@ -107,10 +107,10 @@ class Place:
             self.descriptor = None
 
 
-def place_of(store: str, *, walled: bool) -> Place:
+def files_of(store: str, *, walled: bool) -> StoreFiles:
     """The place of a store that was opened for writing."""
     logs = ((store + "-wal", LOG), (store + "-shm", INDEX)) if walled else ()
-    return Place(store, ((store, FILE), (lock_path(store), LOCK), *logs))
+    return StoreFiles(store, ((store, FILE), (lock_path(store), LOCK), *logs))
 
 
 def _opened(store: str) -> int:

@@ -1,0 +1,61 @@
+"""What memory.forget selects and erases: of every plane, and of what waits for a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beetle.contracts.forgetting import MemoryForgetRequest
+from beetle.runtime.areas.evolve import forgetting as evolve
+from beetle.runtime.areas.evolve import proposals
+from beetle.runtime.areas.governance import forgetting as governance
+from beetle.runtime.areas.governance import judging
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import table
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Kind, Selection, sight_of
+from beetle.store import evidence
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+
+
+def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) -> Selection:
+    """Find what a request is about. Looks through the space."""
+    space = evidence.find_space(tx, invocation.space_id)
+    if space is None:
+        return Selection(0, sight_of(invocation))
+    asked = Forgetting(invocation, tx, request, space)
+    for each in _forgotten():
+        each.select(asked)
+    return asked.found
+
+
+def erase(
+    invocation: Invocation, tx: WriteTransaction, space: int, name: str, key: int, authority: str
+) -> tuple[str, list[bytes] | None]:
+    """Erase a record of a kind, drop what is proposed about it, and judge again what waits for it to go.
+
+    Returns what it is counted as, and keyed digests of what went; None where nothing was left.
+    """
+    kind = by_name()[name]
+    if targets := kind.targets(tx, space, key):
+        proposals.drop_about(invocation, tx, space, targets)
+    gone = kind.erase(invocation, tx, space, key, authority)
+    if gone is None:
+        return kind.counted_as, None
+    for topic in gone.topics:
+        judging.judge_again(invocation, tx, space, reason="weaker_authority", topic=topic)
+    if gone.skill is not None:
+        judging.judge_skill_again(invocation, tx, space, gone.skill)
+    return kind.counted_as, gone.digests
+
+
+def by_name() -> Mapping[str, Kind]:
+    """Every kind of record, in the order in which they are erased. What waits goes first, so that nothing of it is
+    judged again when what it waits for is gone.
+    """
+    kinds = (kind for each in _forgotten() for kind in each.kinds)
+    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.place)}
+
+
+def _forgotten() -> list[Forgotten]:
+    of_planes = (plane.forgotten for plane in table.PLANES if plane.forgotten is not None)
+    return sorted((*of_planes, governance.FORGOTTEN, evolve.FORGOTTEN), key=lambda each: each.place)

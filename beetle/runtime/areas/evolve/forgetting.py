@@ -1,0 +1,37 @@
+"""What memory.forget takes of proposed changes: those that are open."""
+
+from __future__ import annotations
+
+from beetle.runtime.areas.evolve import proposals as evolve
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.store import forgetting, proposals
+from beetle.store.engine.writer import WriteTransaction
+
+
+def _select(asked: Forgetting) -> None:
+    """Those about a record that goes, those that cite a turn that goes, and those that hold the words."""
+    for row, text in evolve.open_texts(asked.tx, asked.space):
+        said = "\n".join([*(str(value) for value in text.change.values()), text.rationale])
+        linked = asked.request.whole_space or row.target in asked.targets or asked.cites(text.evidence)
+        if not (linked or asked.words.are_in(said)):
+            continue
+        if evolve.is_seen(asked.tx, asked.space, row, private=asked.sight.private):
+            asked.found.add(PROPOSAL, row.proposal, row.proposal_id)
+            asked.found.touch(evolve.matter_of(row))
+        elif linked:
+            asked.found.hide()
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del authority
+    name = forgetting.open_proposal(tx, space, key)
+    row = None if name is None else proposals.find(tx, space, name)
+    if row is None:
+        return None
+    evolve.drop(invocation, tx, [row], "forgotten")
+    return Gone([])
+
+
+PROPOSAL = Kind("proposal", "proposals", 20, _erase)
+FORGOTTEN = Forgotten(40, _select, (PROPOSAL,))

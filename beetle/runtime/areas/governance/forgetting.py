@@ -1,0 +1,46 @@
+"""What memory.forget takes of governance: candidates that wait; policies stay."""
+
+from __future__ import annotations
+
+from beetle.runtime.areas.governance import queue
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.store import candidates, policies
+from beetle.store.engine.writer import WriteTransaction
+
+
+def _select(asked: Forgetting) -> None:
+    found, everything = asked.found, asked.request.whole_space
+    for row in candidates.every(asked.tx, asked.space):
+        level = queue.level_of(row.target, row.privacy)
+        cites = asked.cites(row.evidence)
+        if not (level == "shared" or (asked.sight.sealed if level == "sealed" else asked.sight.private)):
+            # By its words nothing is told of what may not be seen, not even that it has them.
+            if everything or cites:
+                found.hide()
+            continue
+        body = queue.body_of(asked.invocation, asked.tx, asked.space, row) or candidates.NOTHING
+        said = f"{body.topic}\n{body.content}\n{' '.join(body.keywords)}"
+        if not (everything or cites or asked.words.are_in(said)):
+            continue
+        if asked.is_stronger(row.authority) and not cites:
+            found.keep(CANDIDATE.counted_as, "weaker_authority")
+        else:
+            found.add(CANDIDATE, row.candidate, row.candidate_id, row.at)
+            found.touch(level)
+    for each in policies.policies(asked.tx, asked.space):
+        if everything or asked.words.are_in(f"{each.topic or ''} {each.reason or ''}"):
+            found.keep("policies", "policy")
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+    del authority
+    row = candidates.by_key(tx, space, key)
+    if row is None:
+        return None
+    queue.drop(invocation, tx, space, row, "forgotten")
+    return Gone([row.content_mac] if row.content_mac is not None else [])
+
+
+CANDIDATE = Kind("candidate", "candidates", 10, _erase)
+FORGOTTEN = Forgotten(30, _select, (CANDIDATE,))

@@ -1,0 +1,130 @@
+"""Which turns memory.forget erases: those of a conversation, of a subject, with the words of a query, or all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from beetle.domain.lexical import all_words_expression
+from beetle.runtime.pipeline.views import Viewer, withheld
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Sight
+from beetle.store import evidence, forgetting, plane_evidence, recall_index
+from beetle.store.forgetting import AttrText, SelectedTurn
+from beetle.store.recall_index import SearchScope
+
+
+def _select(asked: Forgetting) -> None:
+    turns = _turns(asked)
+    asked.turns = {turn.turn for turn in turns}
+    _take(asked, turns)
+
+
+def _turns(asked: Forgetting) -> list[SelectedTurn]:
+    tx, request = asked.tx, asked.request
+    if request.conversation is not None:
+        where = request.conversation
+        named = evidence.find_conversation(tx, asked.space, where.channel_id, where.conversation_id)
+        return [] if named is None else forgetting.turns_of_conversation(tx, named.conversation)
+    if request.whole_space:
+        keys = forgetting.conversations(tx, asked.space)
+        return [turn for key in keys for turn in forgetting.turns_of_conversation(tx, key)]
+    if request.subject is not None:
+        rows = forgetting.messages_of_subject(tx, asked.space, request.subject)
+        turns = {turn for turn, visibility, state in rows if _is_seen(asked.sight, visibility, state)}
+    else:
+        turns = _turns_saying(asked) | _turns_with_attrs(asked)
+    return forgetting.turns_by_key(tx, json.dumps(sorted(turns)))
+
+
+def _is_seen(sight: Sight, visibility: str, state: str) -> bool:
+    return visibility in sight.kinds and state != "deleted" and (state == "live" or sight.masked)
+
+
+def _turns_saying(asked: Forgetting) -> set[int]:
+    """The turns of which a message that the caller sees holds every word."""
+    tx, sight = asked.tx, asked.sight
+    expression = all_words_expression(asked.request.query or "")
+    if expression is None:
+        return set()
+    scope = SearchScope(asked.space, (plane_evidence.MESSAGES,), private="private" in sight.kinds)
+    keys = [key for _, key in recall_index.matching(tx, expression, scope)]
+    turns = {turn for turn in (forgetting.turn_of(tx, key) for key in keys) if turn is not None}
+    for turn, visibility, state, content in forgetting.unindexed(tx, asked.space):
+        if _is_seen(sight, visibility, state) and asked.words.are_in(content):
+            turns.add(turn)
+    return turns
+
+
+def _turns_with_attrs(asked: Forgetting) -> set[int]:
+    """The turns of which an attr that the caller sees holds every word: hosts keep a message's own form there."""
+    turns: set[int] = set()
+    viewers = asked.invocation.viewers
+    for conversation in forgetting.conversations(asked.tx, asked.space) if asked.words.words else ():
+        asked.invocation.check("the attrs were looked through")
+        for attr in forgetting.attrs(asked.tx, conversation):
+            if asked.words.are_in(_said_in(attr.value)) and any(_shows(viewer, attr) for viewer in viewers):
+                turns.add(attr.turn)
+    return turns
+
+
+def _shows(viewer: Viewer, attr: AttrText) -> bool:
+    """Whether a view shows an attr: its own views have it, and what it hangs on is seen whole."""
+    if viewer.view == "raw_owner":
+        return True
+    if viewer.view not in attr.views.split(",") or (viewer.view == "export" and not attr.export_allowed):
+        return False
+    hung_on = (each.split(" ") for each in attr.messages.split(","))
+    return all(withheld(visibility, state, viewer) is None for visibility, state in hung_on)
+
+
+def _said_in(value: str) -> str:
+    """What a value says: of JSON the texts and numbers in it, for its keys stand in every one of its kind."""
+    if not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return "\n".join(_leaves(json.loads(value)))
+    except (ValueError, RecursionError):
+        return value
+
+
+def _leaves(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for each in cast("dict[str, Any]", data).values():
+            yield from _leaves(each)
+    elif isinstance(data, list):
+        for each in cast("list[Any]", data):
+            yield from _leaves(each)
+    elif isinstance(data, str | int | float) and not isinstance(data, bool):
+        yield str(data)
+
+
+def _take(asked: Forgetting, turns: list[SelectedTurn]) -> None:
+    """Note the turns by conversation, and count the messages that go and those that the caller may not see."""
+    found, sight = asked.found, asked.sight
+    for turn in turns:
+        seen = 0
+        for each in turn.messages.split(","):
+            visibility, state = each.split(" ")
+            if state == "deleted":
+                continue
+            if visibility not in sight.kinds:
+                found.hide()
+                continue
+            seen += 1
+            if visibility != "shared":
+                found.touch("private" if visibility == "private" else "sealed")
+        found.turns.setdefault(turn.conversation, []).append(turn)
+        if seen:
+            found.counts["turns"] = found.counts.get("turns", 0) + 1
+            found.counts["messages"] = found.counts.get("messages", 0) + seen
+    for conversation, inside in found.turns.items():
+        shown = [(turn.turn_id, _shown(turn.messages, sight)) for turn in inside]
+        found.names.append((forgetting.names_of(asked.tx, conversation), [each for each in shown if each[1]]))
+
+
+def _shown(messages: str, sight: Sight) -> str:
+    return ",".join(each for each in messages.split(",") if each.split(" ")[0] in sight.kinds)
+
+
+FORGOTTEN = Forgotten(0, _select)

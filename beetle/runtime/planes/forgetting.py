@@ -1,0 +1,207 @@
+"""What memory.forget asks of each plane: which records go, which stay, and how one is erased.
+
+A caller that is no operator is answered, and erases, as if what it may not see were not there. An operator may know
+that something is there, and is told its number; it forgets nothing that it may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from beetle.contracts.forgetting import ForgetReason, MemoryForgetRequest
+from beetle.contracts.refs import evidence_named
+from beetle.domain.governance import STRENGTH, normalised
+from beetle.domain.lexical import all_words
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.views import visible_kinds
+from beetle.store import forgetting, skills
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.writer import WriteTransaction
+from beetle.store.event_places import Matter
+from beetle.store.forgetting import CitingRecord, SelectedTurn
+
+VISIBILITIES = ("shared", "private", "soul", "backend", "operator")
+Topic = tuple[str, str, bytes | None]
+"""A target, a kind and the keyed digest of a topic."""
+
+
+class Sight(NamedTuple):
+    """What the caller sees: kinds of messages, whether masked ones too, private facts, the sealed plane.
+
+    `told`: whether it may know how much there is that it does not see.
+    """
+
+    kinds: tuple[str, ...]
+    masked: bool
+    private: bool
+    sealed: bool
+    told: bool
+
+    @property
+    def all(self) -> bool:
+        """Whether nothing of the space is hidden."""
+        return self.masked and self.sealed and set(VISIBILITIES) <= set(self.kinds)
+
+
+def sight_of(invocation: Invocation) -> Sight:
+    """What a caller sees of the space, through all its views."""
+    viewers = invocation.viewers
+    kinds = tuple(kind for kind in VISIBILITIES if any(kind in visible_kinds(viewer) for viewer in viewers))
+    raw = any(viewer.view == "raw_owner" for viewer in viewers)
+    return Sight(kinds, raw, invocation.sees_private, invocation.reads_private, invocation.caller.is_operator)
+
+
+class Selection(Struct):
+    """What goes, by kind and key, under the names that the caller knows it by; what stays; what is hidden."""
+
+    space: int
+    sight: Sight
+    turns: dict[int, list[SelectedTurn]] = {}
+    keys: dict[str, list[int]] = {}
+    names: list[Any] = []
+    counts: dict[str, int] = {}
+    refs: list[str] = []
+    stays: dict[tuple[str, ForgetReason], list[str]] = {}
+    hidden: int = 0
+    matter: Matter = "shared"
+
+    def add(self, kind: Kind, key: int, *name: Any) -> None:
+        """A record goes."""
+        self.keys.setdefault(kind.name, []).append(key)
+        self.counts[kind.counted_as] = self.counts.get(kind.counted_as, 0) + 1
+        self.names.append((kind.name, *name))
+
+    def keep(self, counted_as: str, reason: ForgetReason, ref: str = "") -> None:
+        """A record stays."""
+        self.stays.setdefault((counted_as, reason), []).append(ref)
+
+    def hide(self) -> None:
+        """A record would go that the caller may not see."""
+        self.hidden += self.sight.told
+
+    def touch(self, matter: Matter) -> None:
+        """What is told of it is no less private than what it touches."""
+        order: tuple[Matter, ...] = ("shared", "private", "sealed")
+        if order.index(matter) > order.index(self.matter):
+            self.matter = matter
+
+
+class QueryWords(NamedTuple):
+    """A query's words, as texts are searched for them; none where no query is given."""
+
+    words: tuple[str, ...]
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text holds every one of them."""
+        plain = normalised(text)
+        return bool(self.words) and all(word in plain for word in self.words)
+
+
+class Resting(NamedTuple):
+    """By their derived refs: the records that rest on the turns that go alone, and those that rest on others too."""
+
+    alone: Mapping[str, CitingRecord]
+    others: Mapping[str, CitingRecord]
+
+
+class Forgetting:
+    """One request of memory.forget on its way through the planes.
+
+    Attributes:
+        found: what the planes select.
+        words: those of the query.
+        turns: the keys of the turns that go; the plane of evidence, which is asked first, fills them.
+        targets: refs of the facts and names of the skills that go, as proposals name them.
+    """
+
+    def __init__(self, invocation: Invocation, tx: Reading, request: MemoryForgetRequest, space: int) -> None:
+        self.invocation = invocation
+        self.tx = tx
+        self.request = request
+        self.found = Selection(space, sight_of(invocation))
+        self.words = QueryWords(tuple(normalised(word) for word in all_words(request.query or "")))
+        self.turns: set[int] = set()
+        self.targets: set[str] = set()
+
+    @property
+    def space(self) -> int:
+        return self.found.space
+
+    @property
+    def sight(self) -> Sight:
+        return self.found.sight
+
+    def is_stronger(self, authority: str) -> bool:
+        """Whether a record is the word of somebody with more authority than the caller."""
+        return STRENGTH[authority] > STRENGTH["operator" if self.invocation.caller.is_operator else "user_asserted"]
+
+    @cached_property
+    def resting(self) -> Resting:
+        """What rests on the turns that go."""
+        alone: dict[str, CitingRecord] = {}
+        others: dict[str, CitingRecord] = {}
+        cited: dict[str, list[CitingRecord]] = {}
+        for each in forgetting.citing(self.tx, self.space) if self.turns else ():
+            # A skill's refs name its revision: the record is the skill.
+            owner = each.derived if each.skill is None else f"skill {each.skill}"
+            cited.setdefault(owner, []).append(each)
+        for rows in cited.values():
+            inside = [row.turn in self.turns for row in rows]
+            if any(inside):
+                (alone if all(inside) else others)[rows[0].derived] = rows[0]
+        return Resting(alone, others)
+
+    def cites(self, refs: Iterable[str]) -> bool:
+        """Whether one of some refs names a turn that goes."""
+        if not self.turns:
+            return False
+        named = (evidence_named(text) for text in refs)
+        return any(ref is not None and skills.turn_of_ref(self.tx, self.space, ref) in self.turns for ref in named)
+
+
+class Gone(NamedTuple):
+    """What was erased of a record: keyed digests of what it said. Candidates that wait for the topics, or for the skill
+    of the name, are judged again.
+    """
+
+    digests: list[bytes]
+    topics: tuple[Topic, ...] = ()
+    skill: str | None = None
+
+
+class Kind(NamedTuple):
+    """Records of one kind.
+
+    Attributes:
+        name: in the record of an erasure that has begun, which the store keeps until it is finished.
+        counted_as: their name in reports and receipts.
+        place: kinds are erased in the order of these.
+        erase: is given the space, the record's key and the caller's authority; None where nothing was left.
+        targets: the record as open proposals name it, which are dropped with it.
+        refs: the plane of its refs, where reports list them.
+    """
+
+    name: str
+    counted_as: str
+    place: int
+    erase: Callable[[Invocation, WriteTransaction, int, int, str], Gone | None]
+    targets: Callable[[Reading, int, int], list[str]] = lambda tx, space, key: []
+    refs: str = ""
+
+
+class Forgotten(NamedTuple):
+    """What memory.forget takes of a plane.
+
+    Attributes:
+        place: planes select in the order of these: the evidence first, since others rest on it.
+        select: adds to the selection what goes, keeps what stays, and hides what the caller may not see.
+        kinds: the kinds of records that it selects.
+    """
+
+    place: int
+    select: Callable[[Forgetting], None]
+    kinds: tuple[Kind, ...] = ()

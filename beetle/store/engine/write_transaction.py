@@ -1,0 +1,131 @@
+"""What a write runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import apsw
+
+from beetle.store.engine.transaction import Row, Writing
+from beetle.store.event_log import ChainHash, Event, Head, Logged, append
+from beetle.store.seals import Changes, Sealer
+from beetle.store.turn_seals import seal_again
+
+EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
+
+
+class WriteTransaction(Writing):
+    """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
+
+    __slots__ = ("_chain_hash", "_changes", "_head", "_plain", "_recorded", "erasures", "logged", "now")
+
+    def __init__(
+        self, connection: apsw.Connection, head: Head, chain_hash: ChainHash, changes: Changes | None = None
+    ) -> None:
+        super().__init__(connection)
+        self._changes = changes
+        self._plain: Collection[str] = () if changes is None else changes.plain
+        self._head = head
+        self._chain_hash = chain_hash
+        self.logged: list[Logged] = []
+        self.erasures = 0
+        self.now = 0
+        self._recorded = False
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the rows that are written."""
+        return None if self._changes is None else self._changes.sealer
+
+    def run(self, sql: str, *values: Any) -> None:
+        """One statement that answers no rows."""
+        if sql in self._plain:
+            for _ in self.connection.execute(sql, values):
+                pass
+        else:
+            for _ in self.rows(sql, *values):
+                pass
+
+    def rows(self, sql: str, *values: Any) -> Iterator[Row]:
+        """The rows, as they are read; what the statement changes is noted."""
+        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
+            return super().rows(sql, *values)
+        return iter(self._noted(sql, values, self._changes))
+
+    def row(self, sql: str, *values: Any) -> Row | None:
+        """The first row."""
+        if sql in self._plain or self._changes is None or not self._changes.follows(sql):
+            return super().row(sql, *values)
+        return next(iter(self._noted(sql, values, self._changes)), None)
+
+    def _noted(self, sql: str, values: tuple[Any, ...], changes: Changes) -> list[Row]:
+        self.connection.preupdate_hook(changes.note)
+        try:
+            return list(super().rows(sql, *values))
+        finally:
+            self.connection.preupdate_hook(None)
+
+    def mend(self, sql: str, *values: Any) -> None:
+        """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
+        if self._changes is None:
+            return self.run(sql, *values)
+        self._changes.trusts = True
+        try:
+            return self.run(sql, *values)
+        finally:
+            self._changes.trusts = False
+
+    def settle(self) -> None:
+        """Write the seals of what was changed."""
+        changes = self._changes
+        if changes:
+            for turn in changes.settle(self):
+                seal_again(self, changes.sealer, turn)
+            changes.forget()
+
+    def log(self, event: Event) -> int:
+        """Append an event-log row; returns its number."""
+        self._head, logged = append(self, self._head, event, self.now, self._chain_hash)
+        self.logged.append(logged)
+        return logged.seq
+
+    def expect_erasure(self) -> None:
+        """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
+        if self._recorded:
+            return
+        self.run(EXPECT_ERASURE_SQL, self.now)
+        self.erasures += 1
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """A slice of an erasure whose record says what is left: its log is cut once, behind the last slice."""
+        self._recorded = True
+        try:
+            yield
+        finally:
+            self._recorded = False
+
+    def mark(self) -> tuple[Head, int, int]:
+        """A point to go back to when a savepoint is rolled back."""
+        return self._head, len(self.logged), self.erasures
+
+    def reset(self, mark: tuple[Head, int, int]) -> None:
+        """Forget what was logged and expected since the mark."""
+        self._head, logged, self.erasures = mark
+        del self.logged[logged:]
+        if self._changes is not None:
+            self._changes.forget()
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+
+class Sealing(NamedTuple):
+    """What seals from now on. `adopt`, where there is something to adopt, runs in the first transaction, before any
+    other write: none is committed without it. It may run again, and then finds nothing to do."""
+
+    sealer: Sealer
+    adopt: Callable[[WriteTransaction], None] | None = None
