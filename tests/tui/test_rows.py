@@ -177,3 +177,37 @@ async def read_after_a_write(shown: Shown, client: Client) -> None:
     before = area.read_at
     commit(client, turn(1))
     await shown.until(lambda: area.read_at != before)
+
+
+def test_a_row_that_is_opened_as_it_is_read_again_is_opened_and_told_of() -> None:
+    told: list[str] = []
+
+    class Lists(App[None]):
+        def get_theme_variable_defaults(self) -> dict[str, str]:
+            return dict.fromkeys(("line", "label"), "#888888")
+
+        def compose(self) -> ComposeResult:
+            yield Table[int]((Column("Number", str),))
+
+        def on_table_chosen(self, event: Table.Chosen) -> None:
+            told.append(f"chosen {event.row}")
+
+        def on_table_opened(self, event: Table.Opened) -> None:
+            told.append(f"opened {event.row}")
+
+    async def go() -> None:
+        async with Lists().run_test() as pilot:
+            table = pilot.app.query_one(Table)
+            table.show(CursorRows(Asked(3).forwards))
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+            told.clear()
+            # All in one go, as where a key is pressed while a reading arrives: the messages wait together.
+            table.choose(1)
+            table.action_open()
+            table.choose(2)
+            await pilot.pause()
+            await pilot.pause()
+
+    asyncio.run(go())
+    assert told == ["chosen 1", "opened 1", "chosen 2"]

@@ -173,8 +173,9 @@ class Console(App[None], inherit_bindings=False):
             screen.outdate()
 
     def on_area_screen_opened(self, event: AreaScreen.Opened) -> None:
-        """From now on it is told of changes."""
+        """From now on it is told of changes; of those until now it was told nothing."""
         self.opened.append(event.area)
+        event.area.read_first()
 
     async def on_area_wanted(self, event: AreaWanted) -> None:
         """As its key does."""

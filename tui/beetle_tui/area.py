@@ -286,6 +286,11 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         if self.is_current:
             self.read_soon()
 
+    def read_first(self) -> None:
+        """Read, where nothing was read yet and nobody has begun to."""
+        if self.read_at is None and not self._reading and isinstance(self.link.state, Joined) and self.is_current:
+            self.read_soon()
+
     def read_soon(self) -> None:
         """Read, as soon as a second has passed since the reading before; several calls become one."""
         if self._reading:

@@ -250,10 +250,7 @@ class Skills(AreaScreen):
         # A list that is no longer seen has nothing to show here; nor has what was asked before.
         if self._shelf is not self._runtime or self._wanted is not None:
             return
-        if not _alike(report, self._shown):
-            self._shown = report
-            document.entitle(short_name(report))
-            document.show(report.ref, skill_page(report))
+        self._show_report(report)
         if self._goal is not None:
             document.go_to(self._goal)
             self._goal = None
@@ -368,6 +365,13 @@ class Skills(AreaScreen):
         else:
             self.run_worker(partial(step, skill), group="act", exclusive=True)
 
+    def _show_report(self, report: RuntimeSkillDetailReport) -> None:
+        if not _alike(report, self._shown):
+            document = self.query_one(Document)
+            self._shown = report
+            document.entitle(short_name(report))
+            document.show(report.ref, skill_page(report))
+
     async def _turn(self, skill: RuntimeSkillSummary) -> None:
         asked = {"name": skill.name, "enabled": not skill.enabled}
         self._tell_changed(cast("RuntimeSkillMutationReport | None", await self.ask("skill.set_enabled", asked)))
@@ -410,7 +414,7 @@ class Skills(AreaScreen):
     async def _history(self, skill: RuntimeSkillSummary) -> None:
         report = await self._whole(skill)
         if report is not None:
-            self._shown = report
+            self._show_report(report)
             self._show_change(report.revision)
 
     async def _whole(self, skill: RuntimeSkillSummary) -> RuntimeSkillDetailReport | None:
