@@ -206,9 +206,10 @@ def test_the_pid_that_was_started_is_the_pid_that_dies_and_many_kills_leave_one_
         assert not Path(f"/proc/{daemon.pid}").exists()
     daemon.start()
     with daemon.client() as client:
+        client.hello()
+        assert rss_mib(daemon.pid) <= IDLE_RSS_MIB
         assert client.inspect().counts.turns == kills
         assert client.verify_store().clean
-    assert rss_mib(daemon.pid) <= IDLE_RSS_MIB
     daemon.stop()
     assert left(places) == [tree_name()]
 

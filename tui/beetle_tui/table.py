@@ -70,8 +70,8 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         row: Any
 
         def can_replace(self, message: Message) -> bool:
-            """Only the last of several choices matters. An opened row is none, and is not to be lost where a reading tells
-            of it again."""
+            """Only the last of several choices matters. An opened row is none, and is not to be lost where a
+            reading tells of it again."""
             return type(self) is type(message) is Table.Chosen
 
     class Opened(Chosen):

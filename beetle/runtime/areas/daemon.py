@@ -26,8 +26,7 @@ from beetle.contracts.lifecycle import (
     MemoryRecoverRequest,
 )
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.areas import event_log, receipts, recovery, verification
-from beetle.runtime.areas.chains import verifying
+from beetle.runtime.areas import event_log, receipts
 from beetle.runtime.pipeline.handlers import Apply, Handler, Plain, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.runtime.planes.thought_rows import NAME as THOUGHTS
@@ -72,6 +71,10 @@ def hello(invocation: Invocation, request: HelloRequest) -> HelloReport:
 
 def verify_store(invocation: Invocation, request: StoreVerifyRequest, tx: Reading) -> StoreVerifyReport:
     """Walk chains, cross-checks, index and, unless asked not to, every page; check a receipt where one is given."""
+    # Seldom asked for: a daemon that only says hello holds none of the checks in memory.
+    from beetle.runtime.areas import verification
+    from beetle.runtime.areas.chains import verifying
+
     if invocation.caller.is_operator:
         checked, findings = verification.run(invocation, tx, pages=request.pages)
         if not any(each.check == THOUGHTS for each in findings):
@@ -90,6 +93,8 @@ def verify_store(invocation: Invocation, request: StoreVerifyRequest, tx: Readin
 
 def recover(invocation: Invocation, request: MemoryRecoverRequest) -> MemoryRecoverReport:
     """Every step over the whole store; one event tells how many did something, and how many failed."""
+    from beetle.runtime.areas import recovery
+
     lifecycle = invocation.shared.lifecycle
     with lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
         receipts.ready(invocation)

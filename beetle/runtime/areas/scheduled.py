@@ -1,6 +1,7 @@
 """The jobs that the scheduler runs, and the operations on them.
 
-A job is one row of `JOBS`: its name, when it runs, its function, what it is for, and what it uses (see `Job`).
+A job is one row of `JOBS`: its name, when it runs, its function, what it is for, and what it uses (see `Job`). What
+runs once a day is imported when it runs: an idle daemon holds none of it in memory.
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ from beetle.contracts.scheduler import (
     SchedulerStatusReport,
     SchedulerStatusRequest,
 )
-from beetle.runtime.areas import recovery, verification
-from beetle.runtime.areas.governance import queue
-from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.areas.toc import building
 from beetle.runtime.host.scheduled_job import Job, Run
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
@@ -47,6 +45,9 @@ def next_deferred(scheduler: Scheduler) -> int | None:
 
 def retain(invocation: Invocation) -> int:
     """Drop what has waited for too long in any space, and what no caller can ask for any more."""
+    from beetle.runtime.areas import recovery
+    from beetle.runtime.areas.governance import queue
+
     dropped, space = 0, 0
     while True:
         with invocation.reading() as tx:
@@ -67,6 +68,8 @@ def retain(invocation: Invocation) -> int:
 
 def optimize(invocation: Invocation) -> int:
     """Fold the write-ahead log into the store, and merge the recall index."""
+    from beetle.runtime.areas import recovery
+
     return recovery.optimize(invocation)
 
 
@@ -76,12 +79,21 @@ def verify(invocation: Invocation) -> int:
     Raises:
         IntegrityViolation: something was found.
     """
+    from beetle.runtime.areas import verification
+
     with invocation.heavy_turn(), invocation.reading(heavy=True) as tx:
         checked, findings = verification.run(invocation, tx, pages=True)
     if findings:
         checks = ", ".join(sorted({each.check for each in findings}))
         raise IntegrityViolation(reason=f"{len(findings)} findings of {checks}")
     return sum(checked.values())
+
+
+def make_snapshot(invocation: Invocation) -> int:
+    """Make a snapshot by the clock, and remove the oldest of those that were made so; how many files that were."""
+    from beetle.runtime.areas.snapshots import snapshots
+
+    return snapshots.make_scheduled(invocation)
 
 
 JOBS: tuple[Job, ...] = (
@@ -114,7 +126,7 @@ JOBS: tuple[Job, ...] = (
         "verification", "0 0 5 * * 0", verify, "looks the whole store through, as `beetle verify` does", timeout_s=7200
     ),
     Job(
-        "snapshot", "off", snapshots.make_scheduled,
+        "snapshot", "off", make_snapshot,
         "makes a snapshot of the store, and removes the oldest of those that it made", timeout_s=7200,
     ),
 )  # fmt: skip
