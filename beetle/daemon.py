@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
+from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
@@ -43,6 +45,7 @@ LEVELS = {
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
+THREADS_SECONDS = 1.0
 SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -78,6 +81,7 @@ def serve(
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     notifier = _Notifier(env)
+    HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     try:
         _say_what_was_opened(opened)
@@ -111,6 +115,7 @@ def serve(
     finally:
         opened.store.close()
         notifier.close()
+    _wait_for_threads()
     log.info("stopped")
     return 0
 
@@ -146,6 +151,15 @@ def _start_grpc(opened: Opened, principals: Principals, settings: Grpc, address:
     found = GrpcServer(opened.dispatcher, principals, settings, address)
     found.start()
     return found
+
+
+def _wait_for_threads() -> None:
+    """A thread that runs on while the interpreter ends is broken off by glibc, which loads a library for that, and
+    aborts the process where no file descriptor is left."""
+    end = time.monotonic() + THREADS_SECONDS
+    for each in threading.enumerate():
+        if each is not threading.current_thread():
+            each.join(max(0.0, end - time.monotonic()))
 
 
 def _end() -> None:

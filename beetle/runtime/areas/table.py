@@ -6,9 +6,11 @@ commits holds no code of chains and snapshots in memory.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 
+from beetle.contracts.errors import Overloaded
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS: Mapping[str, tuple[str, ...]] = {
@@ -55,8 +57,15 @@ USUAL: Mapping[str, str] = {
 """The module of what agents ask all day, which spares them the rest of the prefix."""
 
 
+RETRY_MS = 1000
+
+
 class Handlers(MutableMapping[str, Handler]):
-    """Handlers by the names of their operations; the area of a name is imported when it is looked up."""
+    """Handlers by the names of their operations; the area of a name is imported when it is looked up.
+
+    Raises:
+        Overloaded: the process has no file descriptor left to import by.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, Handler] = {}
@@ -82,9 +91,20 @@ class Handlers(MutableMapping[str, Handler]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def load(self, *names: str) -> None:
+        """Import the areas of these operations now, so that they are answered whatever becomes of the process."""
+        for name in names:
+            self[name]
+
     def _import(self, *areas: str) -> None:
         for area in areas:
-            handlers: Mapping[str, Handler] = import_module(f"{__package__}.{area}").HANDLERS
+            try:
+                handlers: Mapping[str, Handler] = import_module(f"{__package__}.{area}").HANDLERS
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+                told = "this operation is asked for the first time, and no file descriptor is left"
+                raise Overloaded(what=told, maximum="as many as RLIMIT_NOFILE", retry_after_ms=RETRY_MS) from None
             for name, handler in handlers.items():
                 self._known.setdefault(name, handler)
 
