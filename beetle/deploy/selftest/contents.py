@@ -189,7 +189,8 @@ def _module_names() -> set[str]:
 
 
 def _loaded() -> list[str]:
-    return sorted(each for each in sys.modules if each.partition(".")[0] in ("beetle", CONSOLE))
+    ours = (each for each in sys.modules if each.partition(".")[0] in ("beetle", CONSOLE))
+    return sorted(each for each in ours if not each.startswith("beetle.adapters"))
 
 
 def _is_of_console(module: str) -> bool:
