@@ -12,7 +12,7 @@ from tests.conftest import Cost, Costs
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "budgets.toml").read_text())
-MOST = 1220
+MOST = 1320
 """Seconds of work that all suites together may have; what they take is about two thirds of it."""
 
 

@@ -270,7 +270,7 @@ def test_a_server_stops_while_a_peer_has_not_read_its_answers(folder: Path, monk
         peer.socket.setblocking(False)
         while select.select([], [peer.socket], [], 0.2)[1]:
             peer.socket.send(frame * 20)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_peer_that_never_reads_a_big_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ def test_policies_are_made_and_lifted(daemon: Daemon, client: Client) -> None:
             await shown.until_shown("Lift (resume)?")
             await shown.press("y")
             await shown.until_shown("resume: done", left)
+        await shown.until(lambda: not memory(shown)._reading and memory(shown)._timer is None)
         listed = source.listed
         await shown.press("r", "r")
         await shown.until_shown("live, read")
