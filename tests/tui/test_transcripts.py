@@ -78,6 +78,7 @@ def test_a_person_reads_the_tools_that_a_turn_called(daemon: Daemon, client: Cli
 
     async def look(shown: Shown) -> None:
         await begin(shown)
+        await shown.until_shown("> local/workshop")
         await shown.press("enter")
         await shown.until_shown('> calls valve.state [c1] {"line":2}', "no answer")
         await shown.until_shown('> failure of valve.state [c1] {"code":7}')
