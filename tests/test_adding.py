@@ -131,7 +131,7 @@ from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.plane import Asked, Loaded, Plane, Recall
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 NOTE = "the okapi sleeps in the orchard"
 
@@ -293,6 +293,7 @@ def test_an_added_plane_is_found_and_forgotten_over_the_socket_and_on_the_comman
     checkout: Path, daemon: Daemon
 ) -> None:
     with daemon.client() as client:
+        client.remember(text="A space is there once something is written.")
         report = client.recall(query="okapi")
     assert [hit.ref for hit in report.hits] == ["chunks:1"] == [hit.ref for hit in report.chunks]
     shown = run(checkout, "-m", "beetle", "--socket", daemon.socket, "memory", "recall", "--query", "okapi")
