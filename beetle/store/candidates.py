@@ -9,7 +9,7 @@ from typing import NamedTuple
 from beetle.contracts.refs import EvidenceRef, evidence_named
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Level
 
 

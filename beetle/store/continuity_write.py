@@ -12,7 +12,7 @@ from typing import NamedTuple
 from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
 from beetle.store import long_term, skill_registry, skills, toc_outbox, tool_registries
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.long_term import FactRow
 from beetle.store.skills import RevisionRow, SkillRow

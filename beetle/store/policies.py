@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 class PolicyRow(NamedTuple):

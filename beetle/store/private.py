@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 CHECK_SQL = "SELECT value FROM meta WHERE key = 'identity'"
 RECORD_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?)"

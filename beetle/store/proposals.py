@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 class ProposalRow(NamedTuple):

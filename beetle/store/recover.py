@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from beetle.store import columns
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
 from beetle.store.indexed import Tables, extra_rows
 from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
 
 

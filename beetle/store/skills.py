@@ -10,7 +10,7 @@ from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.skills import SkillSort
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.repair import TURN_NAMED_SQL
 
 

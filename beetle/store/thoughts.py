@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from beetle.store.chains import Segment
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 REFERS = "refers"
 

@@ -14,7 +14,7 @@ from beetle.open import Opened, open_store
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.pipeline.invocation import Call, Outcome
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 STRANGER = Caller("uid:9", "unknown", frozenset(), (), "unix_socket")
 KEY = "request-1"

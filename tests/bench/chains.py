@@ -38,7 +38,7 @@ from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.runtime.planes.thought_rows import NAME
 from beetle.store import chain_agents, evidence, recall_index, thoughts
 from beetle.store.chains import ChainRow
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.recall_index import Entry
 from tests.bench.scale import material, text_of
 from tests.running import Daemon, quantiles, rss_mib

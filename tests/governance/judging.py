@@ -16,7 +16,7 @@ from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline.invocation import Call
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 PROFILE = "profile-server-linux-dev-full"
 DAY_US = 86_400_000_000

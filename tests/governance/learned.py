@@ -14,7 +14,7 @@ from beetle.runtime.areas.facts.facts import Draft
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store import evidence, long_term
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from tests.store.conftest import store_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -39,7 +39,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import private, recall_index
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.recall_index import Entry
 from beetle.store.sight import Sight

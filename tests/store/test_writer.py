@@ -14,7 +14,8 @@ import pytest
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Overloaded, StorageFull, StoreReadOnly
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import ERASURE_RETRY_S, WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.engine.writer import ERASURE_RETRY_S
 from beetle.store.event_log import Event, Logged
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (

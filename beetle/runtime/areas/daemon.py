@@ -32,7 +32,7 @@ from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.runtime.planes.thought_rows import NAME as THOUGHTS
 from beetle.store import erasures
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 
 LIMITS = (

@@ -36,7 +36,7 @@ from beetle.store import devices, evidence, idempotency
 from beetle.store import jobs as job_store
 from beetle.store.devices import DeviceRow, NewDevice
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.transports import TransportRow, by_name, set_transport
 
 MOST_DEVICES = 1024

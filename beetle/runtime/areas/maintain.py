@@ -41,7 +41,7 @@ from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, maintenance, transcripts
 from beetle.store import jobs as job_store
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.maintenance import MessageRow
 

@@ -23,7 +23,7 @@ from beetle.runtime.host.signed_text import body_of, known_key, text_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, private
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import EventFilter, LoggedRow, read_row, read_rows
 from beetle.store.event_places import Level, places_between
 

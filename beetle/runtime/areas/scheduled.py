@@ -26,7 +26,7 @@ from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.store import recover
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 LOOK_S = 1.0
 """How often who waits for a run looks whether anybody waits for the answer still."""

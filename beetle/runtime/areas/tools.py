@@ -37,7 +37,7 @@ from beetle.runtime.pipeline.paging import page
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.store import evidence, tool_experience, tool_observations, tool_registries
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.tool_observations import Brief, ClaimedConversation, ObservationRow
 from beetle.store.tool_registries import RegistryRow, ToolRow
 

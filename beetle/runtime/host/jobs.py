@@ -15,7 +15,7 @@ from beetle.runtime.host.model_failure import ModelFailed
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import jobs
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.jobs import JobRow, NewJob
 

@@ -17,7 +17,7 @@ from beetle.runtime.host.signed_text import HEAD, Statement
 from beetle.store import private
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Head, read_head, read_row, read_signed_head, record_signed_head
 from beetle.store.verify import HEAD as CHECK
 from beetle.store.verify import Finding

@@ -33,7 +33,7 @@ from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.scheduled_jobs import ScheduledJobRow
 

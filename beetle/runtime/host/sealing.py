@@ -9,7 +9,7 @@ from beetle.domain.digest import keyed
 from beetle.runtime.host.identity import Identity, derived
 from beetle.store import private, seal_checks
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import Sealing, WriteTransaction
+from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.event_log import Event
 from beetle.store.seals import Sealer
 

@@ -15,7 +15,7 @@ from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store.engine.transaction import Reading, Stopped, stopping_at
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 DONE = "the batch was done"
 READS_S = 0.5

@@ -9,7 +9,7 @@ from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 Apply: TypeAlias = Callable[[WriteTransaction], RawReport]
 Prepare: TypeAlias = Callable[[Invocation, Any], Apply]

@@ -15,7 +15,7 @@ from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport, without_secrets
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 R = TypeVar("R", bound=Report)
 

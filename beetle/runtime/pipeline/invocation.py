@@ -35,7 +35,7 @@ from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.turns import IsAbandoned, Turns
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event, Logged
 from beetle.store.event_places import Level, Matter
 from beetle.store.sight import Sight

@@ -17,7 +17,7 @@ from beetle.contracts.operations import BY_NAME
 from beetle.domain.digest import keyed
 from beetle.runtime.host.caller import Caller
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 
 log = logging.getLogger("beetle.refusals")

@@ -20,7 +20,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.store import forgetting, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.forgetting import CitingRecord, SelectedTurn
 

@@ -17,7 +17,7 @@ from beetle.runtime.planes.plane import Exported, Named, Plane, Verified
 from beetle.runtime.planes.sealed_items import content_of, of_item, of_space, of_waiting
 from beetle.store import candidates, continuity, continuity_write, forgetting, private, repair
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.verify import Finding
 

@@ -31,7 +31,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.recall_index import Entry
 from beetle.store.sight import Sight
 from beetle.store.skills import RevisionRow, SkillRow

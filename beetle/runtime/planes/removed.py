@@ -16,7 +16,7 @@ from beetle.runtime.host.identity import derived
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import removed_values
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 DIGEST_BYTES = 16
 

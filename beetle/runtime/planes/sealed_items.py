@@ -15,7 +15,7 @@ from beetle.runtime.host.identity import Keys, derived, seal, unseal
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import private
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.private import ItemRow, NewItem
 
 KEY_BYTES = 32

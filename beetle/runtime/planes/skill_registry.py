@@ -16,7 +16,7 @@ from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Plane, Verified
 from beetle.store import skill_registry
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.skill_registry import RegistrySkillRow
 from beetle.store.verify import Finding
 

@@ -9,7 +9,7 @@ from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.thought_rows import index_row, ref_of
 from beetle.store import chains, recall_index, thoughts
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.thoughts import ThoughtRow
 
 

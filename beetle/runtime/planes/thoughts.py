@@ -30,7 +30,7 @@ from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
 from beetle.store.thoughts import ThoughtRow
 

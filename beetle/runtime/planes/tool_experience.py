@@ -15,7 +15,7 @@ from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Erased, Exported, Plane
 from beetle.store import continuity, forgetting, tool_observations, tool_registries
 from beetle.store.engine.transaction import Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 NAME = "tool_experience"
 

@@ -11,7 +11,7 @@ from beetle.store.engine import migrate
 from beetle.store.engine.connection import StoreSettings, close_connection, connect_writer, prepare_writer
 from beetle.store.engine.failures import translate
 from beetle.store.engine.transaction import Reading, transaction
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import ChainHash, Event, read_head
 from beetle.store.seals import SUM_SQL, Changes, Sealer, shapes
 

@@ -31,7 +31,8 @@ from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
-from beetle.store.engine.writer import PENDING_ERASURES_SQL, Sealing, Writer, WriteTransaction
+from beetle.store.engine.write_transaction import Sealing, WriteTransaction
+from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.seals import Sealer
 

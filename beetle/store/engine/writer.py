@@ -34,8 +34,6 @@ from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
 from beetle.store.seals import Changes, shapes
 
-__all__ = ["Sealing", "WriteTransaction", "Writer"]
-
 log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5

@@ -29,7 +29,7 @@ from beetle.runtime.planes.evidence import NAME
 from beetle.runtime.planes.proof import proof
 from beetle.store import events, evidence, transcripts
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.events import EventPosition, Timed
 
 DEFAULT_LIMIT = 50

@@ -23,7 +23,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import evidence, host_keys
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.host_keys import HostKeyRow
 
 FINGERPRINT_CHARS = 16

@@ -12,7 +12,7 @@ from beetle.domain.digest import turn_digest
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.store import evidence, tool_observations
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.evidence import PreparedAttr, PreparedTurn
 from beetle.store.tool_observations import ClaimedConversation
 

@@ -8,7 +8,7 @@ from beetle.runtime.areas.capture import restoring
 from beetle.runtime.areas.capture.turns import ATTR
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import captures, time_repair
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 LOOK = 1000
 """Rows that are looked at in one read or write."""

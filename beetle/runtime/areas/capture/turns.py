@@ -31,7 +31,7 @@ from beetle.runtime.planes.evidence import NAME
 from beetle.store import captures, evidence
 from beetle.store.captures import Known, NewCapture
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.evidence import PreparedTurn
 
 VIEWS = ("host_ui", "export")

@@ -34,7 +34,7 @@ from beetle.runtime.pipeline.paging import Page, page
 from beetle.store import chain_agents, evidence
 from beetle.store.chain_agents import AgentRow, KeyRow
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 STATUSES = {"active": "active", "revoked": "revoked", "disabled": "revoked"}
 

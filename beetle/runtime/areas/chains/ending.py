@@ -14,7 +14,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.thought_erasing import hide, unindex
 from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import recall_index, thoughts
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.thoughts import ThoughtRow
 
 EVENTS = {"mask": "masked", "unmask": "unmasked", "erase": "erased"}

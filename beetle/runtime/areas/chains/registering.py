@@ -11,7 +11,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import chain_agents
 from beetle.store.chain_agents import AgentRow
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 BOUND = ("principal", "device")
 """Callers that speak for their own agent, where they have one; who runs the store may name any."""

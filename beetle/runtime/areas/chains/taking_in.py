@@ -16,7 +16,7 @@ from beetle.runtime.planes.thought_rows import index_row
 from beetle.store import chain_agents, chains, recall_index, thoughts
 from beetle.store.chain_agents import AgentRow, KeyRow
 from beetle.store.chains import ChainRow, Segment
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def check(records: tuple[ChainRecord, ...], root: str) -> None:

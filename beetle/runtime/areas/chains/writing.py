@@ -34,7 +34,7 @@ from beetle.store import chain_agents, chains, continuity_write, evidence, recal
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment
 from beetle.store.continuity_write import Derived
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.thoughts import REFERS, BodyRow, LinkRow, ThoughtRow
 
 ADAPTERS = {"binary": "binary", "jsonl": "jsonl"}

@@ -16,7 +16,7 @@ from beetle.runtime.planes.gathering import Where
 from beetle.runtime.planes.long_term import fact_ref, index_rows
 from beetle.store import continuity, continuity_write, erasures, evidence, long_term, recall_index, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 RESTORE_AGAIN = "run `beetle memory recover`, then restore again; nothing was written"
 

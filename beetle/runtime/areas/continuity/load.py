@@ -43,7 +43,7 @@ from beetle.store import (
 )
 from beetle.store.continuity_write import Derived, Digests
 from beetle.store.engine.connection import PAGE_SIZE
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.evidence import ConversationRow
 from beetle.store.policies import PolicyRow
 from beetle.store.skills import RevisionRow

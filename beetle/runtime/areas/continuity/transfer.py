@@ -36,7 +36,7 @@ from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes.gathering import Chat
 from beetle.store import continuity, evidence
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
 
 

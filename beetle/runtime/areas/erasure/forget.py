@@ -20,7 +20,7 @@ from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Selection, sight_of
 from beetle.store import evidence
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
 

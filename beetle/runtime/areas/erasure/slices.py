@@ -23,7 +23,7 @@ from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
 from beetle.store import erasures, evidence, index_merge
 from beetle.store.engine.progress import Progress
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import LeftPart, OpenErasure, Part
 
 SLICE_S = 0.006

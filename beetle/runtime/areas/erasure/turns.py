@@ -18,7 +18,7 @@ from beetle.runtime.planes.plane import Erased, IndexRow
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, recall_index, repair
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence import AffectedMessage, PlacedTurn
 

@@ -15,7 +15,7 @@ from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, transcripts
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 class Current(NamedTuple):

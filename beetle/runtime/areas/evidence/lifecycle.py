@@ -21,7 +21,7 @@ from beetle.runtime.planes.evidence import INDEXED
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import erasures, evidence, recall_index, repair
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.evidence import AffectedMessage, ConversationRow
 

@@ -42,7 +42,7 @@ from beetle.runtime.planes.evidence import INDEXED
 from beetle.store import evidence, recall_index
 from beetle.store import repair as store
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 
 FIRST = IssuePosition(-1, 0, 0, 0, 0, 0)

@@ -44,7 +44,7 @@ from beetle.runtime.planes import evidence as evidence_plane
 from beetle.runtime.planes.proof import proof
 from beetle.store import evidence, tool_observations, transcripts
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.evidence import ConversationRow, KnownTurn, PreparedAttr, PreparedMessage, PreparedTurn
 from beetle.store.tool_observations import ClaimedConversation
 

@@ -36,7 +36,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import evidence, proposals
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.proposals import ProposalRow, ProposalText
 
 STATES = ("open", "submitted", "refused", "dropped")

@@ -6,7 +6,7 @@ from beetle.runtime.areas.evolve import proposals as evolve
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.store import forgetting, proposals
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def _select(asked: Forgetting) -> None:

@@ -31,7 +31,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.long_term import fact_ref
 from beetle.store import long_term, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.long_term import FactRow
 from beetle.store.proposals import ProposalRow, ProposalText
 from beetle.store.skills import SkillRow

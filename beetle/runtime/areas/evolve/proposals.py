@@ -9,7 +9,7 @@ from beetle.domain.governance import normalised
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import candidates, long_term, proposals
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.proposals import ProposalRow, ProposalText
 

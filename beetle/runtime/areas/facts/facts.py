@@ -24,7 +24,7 @@ from beetle.runtime.planes.long_term import (
     value_of,
 )
 from beetle.store import long_term, skills
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.long_term import FactRow
 
 

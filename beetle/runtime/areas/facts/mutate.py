@@ -28,7 +28,7 @@ from beetle.store import candidates, evidence, long_term
 from beetle.store.candidates import Waiting
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.long_term import FactRow
 from beetle.store.proposals import ProposalRow

@@ -15,7 +15,7 @@ from beetle.runtime.pipeline.paging import Room
 from beetle.runtime.planes.long_term import topic_mac
 from beetle.store import evidence, policies
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.policies import PolicyRow
 
 

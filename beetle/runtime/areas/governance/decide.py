@@ -21,7 +21,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import removed
 from beetle.store import candidates, evidence, jobs
 from beetle.store.candidates import Waiting
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 LISTING = "`beetle governance list` lists what waits"
 

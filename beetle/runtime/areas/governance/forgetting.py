@@ -6,7 +6,7 @@ from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.store import candidates, policies
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def _select(asked: Forgetting) -> None:

@@ -24,7 +24,7 @@ from beetle.runtime.planes.forgetting import Topic
 from beetle.store import candidates, policies
 from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def ready(invocation: Invocation) -> None:

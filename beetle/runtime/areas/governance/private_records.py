@@ -13,7 +13,7 @@ from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import candidates, evidence, private
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def delete(invocation: Invocation, request: PrivateDeleteRequest) -> Apply:

@@ -20,7 +20,7 @@ from beetle.runtime.planes.long_term import content_mac, topic_mac
 from beetle.store import candidates, private
 from beetle.store.candidates import NOTHING, Body, Fill, Waiting
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Level, Matter
 
 FEW = 16

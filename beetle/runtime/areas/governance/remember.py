@@ -20,7 +20,7 @@ from beetle.runtime.areas.evidence import transcript
 from beetle.runtime.areas.governance import write
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 OUTCOMES: Mapping[OutcomeName, Remembered] = {"accepted": "accepted", "deferred": "waiting", "rejected": "refused"}
 CALLER_CHARS = 200

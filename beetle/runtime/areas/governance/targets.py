@@ -19,7 +19,7 @@ from beetle.runtime.planes import removed, sealed_items
 from beetle.runtime.planes.long_term import content_mac, fact_ref, topic_mac
 from beetle.store import long_term, private, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.long_term import FactRow
 from beetle.store.skills import SkillRow
 

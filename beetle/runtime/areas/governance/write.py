@@ -28,7 +28,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.long_term import content_mac, topic_mac
 from beetle.store import evidence
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 __all__ = ["judge_again", "write"]
 

@@ -23,7 +23,7 @@ from beetle.runtime.host import skill_documents
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, skill_registry
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.skill_registry import RegistrySkillRow, SkillText, VersionRow
 
 

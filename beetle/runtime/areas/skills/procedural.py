@@ -8,7 +8,7 @@ from beetle.contracts.skills import RuntimeSkillWrite, RuntimeSkillWriteOutcome
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.procedural import NAME, index_row, unindex
 from beetle.store import recall_index, skills
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.skills import RevisionRow, SkillRow
 
 

@@ -39,7 +39,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.procedural import digests_of, erase
 from beetle.store import evidence, skills
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.skills import RevisionRow, SkillRow
 
 NAME_LIMIT = 256

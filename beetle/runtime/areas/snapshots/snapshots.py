@@ -43,7 +43,7 @@ from beetle.store import devices, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
 from beetle.store.engine import exchange
 from beetle.store.engine.store import Store
-from beetle.store.engine.writer import Sealing, WriteTransaction
+from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.snapshot_file import CheckContinue
 from beetle.store.transports import TransportRow
 

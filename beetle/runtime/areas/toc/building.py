@@ -20,7 +20,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import toc
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.toc import DAY_US, LEVELS, SEGMENT, ConversationPlace, CutSegment, GripRow, NodeRow, TextRow, Waiting
 
 DAYS_AT_ONCE = 8

@@ -11,7 +11,7 @@ from beetle.runtime.areas.toc import building
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.store import toc
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.toc import DAY_US, Waiting
 
 DAYS_AT_ONCE = 500

@@ -9,7 +9,7 @@ from beetle.runtime.areas.toc import building
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.toc import problems_of
 from beetle.store import time_repair, toc
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.toc import Waiting
 
 
