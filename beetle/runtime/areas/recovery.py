@@ -16,8 +16,10 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
+from beetle.runtime.areas.capture import recovering
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.toc import recovering as toc_recovering
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
@@ -26,7 +28,7 @@ from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 CHECKPOINT_WAIT_S = 5.0
 PIECE = 100
@@ -281,21 +283,15 @@ def _looked(invocation: Invocation, before: int, every: int, step: ProgressStep)
 
 
 def _events(invocation: Invocation) -> Done:
-    from beetle.runtime.areas.capture import recovering  # few daemons ever recover
-
     return Done(recovering.index_by_time(invocation, partial(look, invocation)))
 
 
 def _captured_turns(invocation: Invocation) -> Done:
-    from beetle.runtime.areas.capture import recovering
-
     return Done(recovering.captured_turns(invocation, partial(look, invocation)))
 
 
 def _table_of_contents(invocation: Invocation) -> Done:
-    from beetle.runtime.areas.toc import recovering
-
-    return Done(recovering.table_of_contents(invocation, partial(look, invocation)))
+    return Done(toc_recovering.table_of_contents(invocation, partial(look, invocation)))
 
 
 def _stuck_jobs(invocation: Invocation) -> Done:

@@ -34,7 +34,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import forgetting, long_term, plane_long_term, recall_index, repair
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
 from beetle.store.indexed import IndexedText
 from beetle.store.long_term import BodyRow, FactRow, RevisionRow, Shown
@@ -313,7 +313,7 @@ def revision_of(invocation: Invocation, row: FactRow, body: int | None, change: 
 def erase(
     invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow], authority: str
 ) -> list[FactRow]:
-    """Erase every text that some records ever had, What stays is a tombstone of each:
+    """Erase every text that some records ever had. What stays is a tombstone of each:
     ids, kinds, times, who; and, apart from it, the digests of what an authority weaker than this does not bring back.
     """
     after: list[FactRow] = []

@@ -16,7 +16,7 @@ from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import erased_since, erasures, evidence, restores
 from beetle.store.engine.copies import Copy
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
 
 TURNS_AT_ONCE = 100
@@ -33,8 +33,9 @@ class Erasable(Struct):
     def counts(self) -> dict[str, int]:
         """How many records of each sort."""
         found = {"turns": len(self.turns), "messages": sum(len(each.messages) for each in self.turns)}
+        known = kinds.by_name()
         for name, number in Counter(each.plane for each in self.records).items():
-            found[kinds.by_name()[name].counted_as] = number
+            found[known[name].counted_as] = number
         return {name: count for name, count in found.items() if count}
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from beetle.contracts.forgetting import MemoryForgetRequest
 from beetle.runtime.areas.evolve import forgetting as evolve
@@ -14,7 +14,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Kind, Selection, sight_of
 from beetle.store import evidence
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.writer import WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
 def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) -> Selection:
@@ -23,7 +23,7 @@ def select(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) ->
     if space is None:
         return Selection(0, sight_of(invocation))
     asked = Forgetting(invocation, tx, request, space)
-    for each in _forgotten():
+    for each in sorted(_forgotten(), key=lambda each: each.place):
         each.select(asked)
     return asked.found
 
@@ -35,7 +35,7 @@ def erase(
 
     Returns what it is counted as, and keyed digests of what went; None where nothing was left.
     """
-    kind = by_name()[name]
+    kind = next(each for each in _kinds() if each.name == name)
     if targets := kind.targets(tx, space, key):
         proposals.drop_about(invocation, tx, space, targets)
     gone = kind.erase(invocation, tx, space, key, authority)
@@ -52,10 +52,13 @@ def by_name() -> Mapping[str, Kind]:
     """Every kind of record, in the order in which they are erased. What waits goes first, so that nothing of it is
     judged again when what it waits for is gone.
     """
-    kinds = (kind for each in _forgotten() for kind in each.kinds)
-    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.place)}
+    return {kind.name: kind for kind in sorted(_kinds(), key=lambda kind: kind.place)}
 
 
-def _forgotten() -> list[Forgotten]:
-    of_planes = (plane.forgotten for plane in table.PLANES if plane.forgotten is not None)
-    return sorted((*of_planes, governance.FORGOTTEN, evolve.FORGOTTEN), key=lambda each: each.place)
+def _kinds() -> Iterator[Kind]:
+    return (kind for each in _forgotten() for kind in each.kinds)
+
+
+def _forgotten() -> Iterator[Forgotten]:
+    yield from (plane.forgotten for plane in table.PLANES if plane.forgotten is not None)
+    yield from (governance.FORGOTTEN, evolve.FORGOTTEN)

@@ -99,7 +99,7 @@ def _add_then(
             known.setdefault(key, score)
     if timed.everything and timing.wants_evidence(search):
         known = found.setdefault(EVIDENCE, {})
-        for key, score in timing.everything(tx, search, space, timed.window).items():
+        for key, score in timing.everything(tx, space, timed.conversation, timed.window).items():
             known.setdefault(key, score)
 
 

@@ -26,6 +26,8 @@ class Timed(NamedTuple):
     window: Window | None
     everything: bool = False
     """Whether it asks for all that was said then."""
+    conversation: int | None = None
+    """Where that was, when the query is of one conversation."""
 
 
 def read(tx: Reading, search: Search, space: int | None) -> Timed:
@@ -42,7 +44,7 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
         # A month by its name is a date too, whatever the year.
         rest = plain.parsed if plain.parsed.dates else parse_query(without(search.query, window.words))
         found = rest._replace(window=(window.since, window.until))
-        return Timed(found, window, asks_for_all(rest.terms))
+        return Timed(found, window, asks_for_all(rest.terms), conversation)
     anchor = anchor_of(search.query)
     at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
     if anchor is None or at is None:
@@ -63,9 +65,8 @@ def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, 
     return toc.time_of(tx, found[0].key) if found else None
 
 
-def everything(tx: Reading, search: Search, space: int, window: Window) -> dict[int, float]:
+def everything(tx: Reading, space: int, conversation: int | None, window: Window) -> dict[int, float]:
     """The messages behind the bullets of a time, each as good as the other."""
-    conversation = _conversation(tx, search, space)
     since, until = window.since // 1000, window.until // 1000
     return dict.fromkeys(toc.bullets_between(tx, space, conversation, since, until, ALL_OF_A_TIME), 1.0)
 
