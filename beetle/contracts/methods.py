@@ -288,7 +288,6 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
-        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -305,7 +304,7 @@ if TYPE_CHECKING:
         TransferPutReport,
         TransferPutRequest,
     )
-    from beetle.contracts.turns import CanonicalTurnDelta
+    from beetle.contracts.turns import CanonicalTurnDelta, Role
     from beetle.contracts.waiting import (
         GovernanceDecideReport,
         GovernanceDecideRequest,

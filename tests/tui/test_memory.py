@@ -77,7 +77,8 @@ def test_a_ref_is_shown_even_before_the_area_was(daemon: Daemon, client: Client)
         await shown.press("escape", "escape")
         await shown.until_shown("one more (current)", "> current     one more")
         shown.console.go(ref)
-        await shown.until_shown("anvil (current)", "> current     anvil", " of 7 facts")
+        # The whole list again: how long it is depends on which tests learned something before.
+        await shown.until_shown("anvil (current)", "> current     anvil", "newer 0", " facts")
 
     show(at(daemon), look)
 
