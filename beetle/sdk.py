@@ -173,21 +173,30 @@ class MemoryRuntimeBuilder:
         url: str | None = None,
         api_key_file: str | None = None,
         timeout_s: int = 60,
+        summaries: bool = False,
     ) -> MemoryRuntimeBuilder:
         """Who answers maintenance, as `[model]` of beetle.toml would say it.
 
         Args:
             kind: which protocol it speaks.
-            url: the usual loopback address of its kind when left out.
+            url: the usual loopback address of its kind when left out; `unix:PATH` is a socket on this machine.
             api_key_file: a file of one line that only this user may read.
             timeout_s: seconds that one question may take.
+            summaries: whether it also writes the table of contents; every shared turn is sent to it then.
 
         Raises:
             InvalidRequest: one of these is not as it must be.
         """
         from beetle.runtime.host.config import model_of
 
-        given = {"kind": kind, "name": name, "url": url, "api_key_file": api_key_file, "timeout_s": timeout_s}
+        given = {
+            "kind": kind,
+            "name": name,
+            "url": url,
+            "api_key_file": api_key_file,
+            "timeout_s": timeout_s,
+            "summaries": summaries,
+        }
         return replace(self, _model=model_of(given))
 
     def open(self) -> MemoryRuntime:

@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from argparse import SUPPRESS, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from beetle.cli.session import Busy, find_daemon, holder_in_view, typed_target
 from beetle.contracts.errors import STATUS, BeetleError, DaemonUnavailable
 
 if TYPE_CHECKING:
+    from beetle.contracts.scheduler import SchedulerJob
     from beetle.deploy.selftest import Outcome
     from beetle.find import Target
     from beetle.runtime.host.config import Config
@@ -276,10 +277,13 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
     if client is not None:
         with client:
             told, seen = client.hello(), client.inspect()
+            shows_jobs = any(each.name == "scheduler.status" and each.visible for each in told.operations)
+            jobs = client.scheduler_status().jobs if shows_jobs else ()
         yield Finding("daemon", "ok", f"running (pid {told.pid}) at {client.path} with {told.profile}")
         if told.version != __version__:
             advice = "restart it: beetle stop, beetle start"
             yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
+        yield from _job_findings(jobs)
         yield from _store_findings(seen.store.path, seen.store.schema, seen.operator.findings or ())
         if (told_of := seen.operator.identity) is not None:
             yield _identity_finding(told_of.state, told_of.problem, told_of.advice)
@@ -304,6 +308,16 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
             opened.store.close()
         yield from _store_findings(report.path, report.schema, report.findings)
         yield _identity_finding(state, *problem)
+
+
+def _job_findings(jobs: Sequence[SchedulerJob]) -> Iterator[Finding]:
+    """Background jobs whose last run failed, the model's among them."""
+    failed = [each for each in jobs if each.last_error_key is not None]
+    for each in failed:
+        text = f"{each.job_name} failed: {each.last_error or each.last_error_key}"
+        yield Finding("jobs", "warning", text, f"then: beetle scheduler run {each.job_name} --wait")
+    if jobs and not failed:
+        yield Finding("jobs", "ok", "no background job failed when it ran last")
 
 
 def _identity_finding(state: str, problem: str | None, advice: str | None) -> Finding:

@@ -6,9 +6,10 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
+from beetle.contracts.codec import decode_json
 from beetle.contracts.common import ConversationRef, Cursor, PageLimit, Report
 from beetle.contracts.events import EventRecord
-from beetle.contracts.fields import Content, Open, Piece, Request, clipped
+from beetle.contracts.fields import Content, Open, Part, Piece, Request, clipped
 from beetle.contracts.operation import ADMIN, QUERY, RPC, Operation
 from beetle.contracts.transcript import Query
 
@@ -210,6 +211,30 @@ class AdminRebuildTocReport(Report, frozen=True, kw_only=True):
     days: Open[int]
     nodes: Open[int]
     changed_nodes: Open[int]
+
+
+class WrittenBullet(Part, frozen=True, kw_only=True):
+    """One bullet of an answer; `turns` are ids of the turns that it rests on."""
+
+    text: Annotated[str, Meta(max_length=2000)]
+    turns: Annotated[tuple[Annotated[str, Meta(max_length=16)], ...], Meta(max_length=64)] = ()
+
+
+class SegmentAnswer(Part, frozen=True, kw_only=True):
+    """All that a model may answer. Whatever else it says makes the whole answer worthless."""
+
+    title: Annotated[str, Meta(max_length=400)]
+    bullets: Annotated[tuple[WrittenBullet, ...], Meta(max_length=16)]
+    keywords: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=64)] = ()
+
+
+def decode_segment_answer(text: bytes) -> SegmentAnswer:
+    """A model's answer about a segment, decoded strictly.
+
+    Raises:
+        InvalidRequest: it is anything but the one JSON object that was asked for. Its message may quote the answer.
+    """
+    return decode_json(text, SegmentAnswer)
 
 
 OPERATIONS: tuple[Operation, ...] = (

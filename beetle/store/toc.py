@@ -47,6 +47,12 @@ YEARS_SQL = NODE_COLUMNS + "WHERE space = ? AND level = 1 AND starts < ? ORDER B
 LEVEL_SQL = NODE_COLUMNS + "WHERE space = ? AND level = ? ORDER BY starts, node_id"
 CHILD_IDS_SQL = "SELECT node_id FROM toc_node WHERE parent = ? ORDER BY starts, node_id LIMIT ?"
 STALE_SQL = NODE_COLUMNS + "WHERE level = ? AND toc_node > ? AND stale > 0 ORDER BY toc_node LIMIT ?"
+STALE_SEGMENTS_SQL = """
+SELECT toc_node FROM (
+  SELECT toc_node, conversation, day FROM toc_node WHERE level = 5 AND toc_node > ? AND stale > 0
+  ORDER BY toc_node LIMIT ?
+) ORDER BY conversation, day, toc_node
+"""
 STALE_COUNT_SQL = "SELECT count(*) FROM toc_node WHERE level BETWEEN ? AND ? AND stale > 0"
 NEW_NODE_SQL = """
 INSERT INTO toc_node (space, level, node_id, parent, starts, ends, conversation, day, members, version, stale)
@@ -64,10 +70,12 @@ UPDATE toc_node SET bullets = ?1, words = ?2, keywords = ?3, stale = 0,
 WHERE toc_node = ?5 AND stale = ?6 RETURNING toc_node
 """
 PUT_KEYWORDS_SQL = "UPDATE toc_node SET keywords = ?1, version = version + 1 WHERE toc_node = ?2 AND keywords <> ?1"
+DIGEST_SQL = "SELECT members FROM toc_node WHERE toc_node = ?"
 PARENT_SQL = "SELECT parent FROM toc_node WHERE toc_node = ?"
 HAS_CHILD_SQL = "SELECT 1 FROM toc_node WHERE parent = ? LIMIT 1"
 DROP_NODE_SQL = "DELETE FROM toc_node WHERE toc_node = ?"
 DROP_TITLE_SQL = "DELETE FROM toc_title WHERE toc_node = ?"
+DROP_WRITTEN_SQL = "DELETE FROM grip WHERE segment = ? AND written IS NOT NULL"
 DROP_GRIPS_SQL = "DELETE FROM grip WHERE segment = ?"
 DROP_OTHER_GRIPS_SQL = """
 DELETE FROM grip WHERE segment = ? AND grip_id NOT IN (SELECT value FROM json_each(?))
@@ -77,8 +85,6 @@ INSERT INTO grip (space, grip_id, segment, message, last_message, begins, ends, 
 ON CONFLICT (space, grip_id) DO UPDATE SET segment = excluded.segment, message = excluded.message,
   last_message = excluded.last_message, begins = excluded.begins, ends = excluded.ends, written = excluded.written
 """
-PUT_TITLE_SQL = "INSERT INTO toc_title VALUES (?, ?) ON CONFLICT DO UPDATE SET title = excluded.title"
-TITLES_SQL = "SELECT t.toc_node, t.title FROM json_each(?) j CROSS JOIN toc_title t ON t.toc_node = j.value"
 GRIPS_SQL = """
 SELECT g.grip_id, g.segment, g.message, g.last_message, g.begins, g.ends, g.written
 FROM json_each(?) j CROSS JOIN grip g ON g.space = ? AND g.grip_id = j.value
@@ -88,10 +94,6 @@ SELECT g.grip_id, g.segment, g.message, g.last_message, g.begins, g.ends, g.writ
 WHERE g.space = ? AND g.grip_id = ?
 """
 NAMED_SQL = "SELECT at, message_id FROM message WHERE message = ?"
-WRITTEN_SQL = """
-SELECT grip_id, segment, message, last_message, begins, ends, written FROM grip
-WHERE segment = ? AND written IS NOT NULL ORDER BY grip
-"""
 TEXTS_SQL = """
 SELECT m.message, m.role, m.length, m.digest, b.content
 FROM json_each(?) j
@@ -267,6 +269,11 @@ def by_key(tx: Reading, key: int) -> NodeRow | None:
     return tx.one(NodeRow, BY_KEY_SQL, key)
 
 
+def digest_of(tx: Reading, key: int) -> bytes | None:
+    """The digest of the events that a segment was cut from."""
+    return tx.value(DIGEST_SQL, key)
+
+
 def children(tx: Reading, parent: int, most: int, offset: int = 0) -> list[NodeRow]:
     """Children of a node in order of time."""
     return [NodeRow(*row) for row in tx.rows(CHILDREN_SQL, parent, most, offset)]
@@ -292,6 +299,11 @@ def stale(tx: Reading, number: int, after: int, most: int) -> list[NodeRow]:
     return [NodeRow(*row) for row in tx.rows(STALE_SQL, number, after, most)]
 
 
+def stale_segments(tx: Reading, after: int, most: int) -> list[int]:
+    """Segments whose bullets are to be made anew, behind a key; those of one day of a session stand together."""
+    return [row[0] for row in tx.rows(STALE_SEGMENTS_SQL, after, most)]
+
+
 def stale_count(tx: Reading, first: int, last: int) -> int:
     """How many nodes of some levels are to be made anew."""
     return tx.value(STALE_COUNT_SQL, first, last)
@@ -311,8 +323,10 @@ def add_node(
 
 
 def recut(tx: Writing, key: int, parent: int, bounds: tuple[int, int], digest: bytes) -> None:
-    """A segment has other events now."""
+    """A segment has other events now; what a model has written was of those before."""
     tx.run(RECUT_SQL, parent, *bounds, digest, key)
+    tx.run(DROP_TITLE_SQL, key)
+    tx.run(DROP_WRITTEN_SQL, key)
 
 
 def make_stale(tx: Writing, key: int) -> None:
@@ -358,19 +372,6 @@ def put_grips(tx: Writing, space: int, segment: int, grips: Sequence[GripRow]) -
         )  # fmt: skip
 
 
-def put_title(tx: Writing, key: int, title: str | None) -> None:
-    """What a model calls a segment; None: nothing."""
-    if title is None:
-        tx.run(DROP_TITLE_SQL, key)
-    else:
-        tx.run(PUT_TITLE_SQL, key, title)
-
-
-def titles(tx: Reading, keys: Iterable[int]) -> dict[int, str]:
-    """What a model calls these segments."""
-    return dict((row[0], row[1]) for row in tx.rows(TITLES_SQL, json.dumps(list(keys))))
-
-
 def grips(tx: Reading, space: int, ids: Iterable[str]) -> dict[str, GripRow]:
     """The grips of these ids that are there."""
     return {row[0]: GripRow(*row) for row in tx.rows(GRIPS_SQL, json.dumps(list(ids)), space)}
@@ -379,16 +380,6 @@ def grips(tx: Reading, space: int, ids: Iterable[str]) -> dict[str, GripRow]:
 def grip(tx: Reading, space: int, grip_id: str) -> GripRow | None:
     """The grip of that id."""
     return tx.one(GripRow, GRIP_SQL, space, grip_id)
-
-
-def written_grips(tx: Reading, segment: int) -> list[GripRow]:
-    """What a model has written of a segment."""
-    return [GripRow(*row) for row in tx.rows(WRITTEN_SQL, segment)]
-
-
-def written_ids(tx: Reading, segment: int) -> list[str]:
-    """The ids of the bullets that a model has written of a segment."""
-    return [row[0] for row in tx.rows(WRITTEN_SQL, segment)]
 
 
 def named(tx: Reading, message: int) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """Days of conversations whose events have changed: what of the table of contents is to be made anew.
 
-Each change of evidence notes its day in its own transaction, and takes away at once what a model has written of that
-day: everything else of the table of contents only points at bodies.
+Each change of evidence notes its day in its own transaction, and takes away at once what a model has written after
+reading the event: everything else of the table of contents only points at bodies.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ INSERT OR IGNORE INTO toc_outbox
 SELECT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000
 FROM message WHERE message = ? AND visibility = 'shared'
 """
-OF_DAY = """
-SELECT n.toc_node FROM message m JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
-  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000 WHERE m.message = ?
+# The segment that a message stands in, and the one that is read with it: five minutes may lead into the next day.
+READ_WITH = """
+SELECT n.toc_node FROM message m
+JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
+  AND n.day BETWEEN (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+    AND (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000 + 1
+  AND n.starts - 300001 <= m.at / 1000 AND n.ends >= m.at / 1000 - 1
+WHERE m.message = ?
 """
-DROP_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({OF_DAY})"  # noqa: S608 - ours
-DROP_WRITTEN_SQL = f"DELETE FROM grip WHERE segment IN ({OF_DAY}) AND written IS NOT NULL"  # noqa: S608 - ours
+DROP_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({READ_WITH})"  # noqa: S608 - ours
+DROP_WRITTEN_SQL = f"DELETE FROM grip WHERE segment IN ({READ_WITH}) AND written IS NOT NULL"  # noqa: S608 - ours
 NOTE_CONVERSATION_SQL = """
 INSERT OR IGNORE INTO toc_outbox SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND conversation = ?
 """

@@ -109,7 +109,7 @@ def test_start_tells_which_profile_was_chosen_and_why(beetle: CommandLine) -> No
 def test_doctor_looks_at_a_running_daemon(running: CommandLine) -> None:
     said = running.run("--store", running.store, "--json", "doctor")
     levels = {each["check"]: each["level"] for each in said.json["findings"]}
-    assert (levels["daemon"], levels["store"], levels["build"]) == ("ok", "ok", "ok")
+    assert (levels["daemon"], levels["store"], levels["build"], levels["jobs"]) == ("ok", "ok", "ok", "ok")
     assert said.json["exit_code"] == said.code
 
 

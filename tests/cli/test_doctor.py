@@ -133,6 +133,29 @@ def test_a_running_daemon_tells_of_its_own_identity(beetle: CommandLine) -> None
     assert (found["level"], found["advice"]) == ("warning", f"put {daemon.store}.identity back from its backup")
 
 
+def test_a_job_that_failed_is_named_the_model_s_among_them(beetle: CommandLine) -> None:
+    """Nobody listens where the model should be: port 9 of this machine is the discard service's."""
+    config = beetle.folder / "model.toml"
+    config.write_text('[model]\nkind = "openai"\nname = "m"\nurl = "http://127.0.0.1:9/v1"\nsummaries = true\n')
+    with pytest.MonkeyPatch.context() as env:
+        env.setenv("BEETLE_CONFIG", str(config))
+        with Daemon(profile="standalone", folder=str(beetle.folder)) as daemon, daemon.client() as client:
+            told = {
+                "event_id": "e",
+                "session_id": "s",
+                "timestamp_ms": 0,
+                "event_type": "user_message",
+                "text": "A key.",
+            }
+            client.call("event.ingest", {"event": told})
+            for name in ("outbox-processor", "segment-summarizer", "model-summaries"):
+                client.call("scheduler.run", {"job_name": name, "wait": True})
+            said = beetle.run("--socket", daemon.socket, "--store", daemon.store, "--json", "doctor")
+    found = {each["check"]: each for each in said.json["findings"]}["jobs"]
+    assert (found["level"], found["text"]) == ("warning", "model-summaries failed: the model cannot be reached")
+    assert found["advice"].endswith("beetle scheduler run model-summaries --wait")
+
+
 def write_unit(beetle: CommandLine, config: Path, profile: str) -> Path:
     """The unit of an installation of this user, as `beetle install` writes it for a profile."""
     unit = beetle.folder / ".config/systemd/user/beetle.service"

@@ -13,6 +13,8 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.toc.periods import day_of, periods_of_day
 from beetle.domain.toc.summary import BULLET_CHARS, sentence_spans
+from beetle.store import toc
+from beetle.store.engine.transaction import Reading, Row
 from tests.building import talk, turn
 from tests.toc.conftest import ask, build, children, event, everything, ingest, ms, node, open_memory
 
@@ -247,3 +249,31 @@ def test_sentences_are_cut_within_their_text_and_between_characters(text: str) -
         assert piece == piece.strip()
         assert not ("\u0300" <= text[end : end + 1] <= "\u036f")
         last = end
+
+
+def test_a_long_day_of_a_session_is_read_once_whatever_its_segments(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sessions write their segments by turns, in many cuts: work is counted in events read."""
+    texts = [f"Line {number} of the long story about number {number}. " * 16 for number in range(100)]
+    for first in range(0, 100, 20):
+        for session in ("s1", "s2"):
+            at = ms("2026-01-30T10:00:00Z")
+            ingest(
+                memory,
+                *(event(f"{session}-{n}", at + n * 1000, texts[n], session) for n in range(first, first + 20)),
+            )
+            ask(memory, "scheduler.run", {"job_name": "outbox-processor", "wait": True})
+    read = 0
+    members = toc.members
+
+    def counted(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
+        nonlocal read
+        found = members(tx, conversation, first, last)
+        read += len(found)
+        return found
+
+    monkeypatch.setattr(toc, "members", counted)
+    ask(memory, "scheduler.run", {"job_name": "segment-summarizer", "wait": True})
+    assert read == 200
+    assert len(children(memory, "toc:day:2026-01-30")) > 9

@@ -152,8 +152,8 @@ def test_a_job_is_paused_run_and_resumed(daemon: Daemon, client: Client) -> None
 
     async def look(shown: Shown) -> None:
         await part(shown, "Jobs")
-        await shown.until_shown("of 8 jobs", "deferred-governance", "active", "0 0 * * * *")
-        await shown.press("down", "down")
+        await shown.until_shown("of 9 jobs", "deferred-governance", "active", "0 0 * * * *")
+        await shown.press("down", "down", "down")
         await shown.until_shown("Folds the write-ahead log into the store")
         await shown.press("m")
         await shown.until_shown("optimize: paused", "State        paused")

@@ -43,6 +43,16 @@ def next_deferred(scheduler: Scheduler) -> int | None:
     return None if scheduler.deferred is None else scheduler.deferred.next_due()
 
 
+def write_summaries(invocation: Invocation) -> int:
+    """Have the configured model write titles, bullets and keywords of segments, where it is to."""
+    model = invocation.shared.model
+    if model is None or not model.summarizes:
+        return 0
+    from beetle.runtime.areas.toc import writing
+
+    return writing.write(invocation)
+
+
 def retain(invocation: Invocation) -> int:
     """Drop what has waited for too long in any space, and what no caller can ask for any more."""
     from beetle.runtime.areas import recovery
@@ -108,6 +118,11 @@ JOBS: tuple[Job, ...] = (
     Job(
         "hourly-rollup", "0 0 * * * *", building.roll_up,
         "sums up the days, weeks, months and years whose segments have changed", timeout_s=1800,
+    ),
+    Job(
+        "model-summaries", "0 */15 * * * *", write_summaries,
+        "has the model write titles, bullets and keywords of segments, where `model.summaries` says so",
+        uses="model", timeout_s=1800,
     ),
     Job(
         "deferred-governance", "0 0 * * * *", do_deferred,

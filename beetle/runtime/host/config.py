@@ -29,7 +29,7 @@ SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket: the kernel's field is 108 bytes with a closing NUL."""
 
 # msgspec reports a pattern in its message, so these are kept readable.
-HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/@?#]+(/[^\s?#]*)?\Z", max_length=2000)]
+ModelUrl = Annotated[str, Meta(pattern=r"^(https?://[^\s/@?#]+(/[^\s?#]*)?|unix:/[^\s?#]+)\Z", max_length=2000)]
 ReplicaUrl = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://\S+\Z", max_length=2000)]
 AbsolutePath = Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z", max_length=4000)]
 LogPlace = Annotated[str, Meta(pattern=r"^(stderr|/[^\x00-\x1f]*)\Z", max_length=4000)]
@@ -69,17 +69,19 @@ class SkillRegistry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[model]`: who answers maintenance. Without `url` it is the usual loopback address of its kind.
+    """`[model]`: who answers maintenance. Without `url` it is the usual loopback address of its kind; `unix:PATH` is a
+    server's socket on this machine.
 
     A user or password inside `url` is refused: errors name the address. The key is read from `api_key_file` when it
-    is needed.
+    is needed. With `summaries` the model also writes the table of contents: then every shared turn is sent to it.
     """
 
     kind: Literal["openai", "ollama"]
     name: ShortText
-    url: HttpUrl | None = None
+    url: ModelUrl | None = None
     api_key_file: AbsolutePath | None = None
     timeout_s: Annotated[int, Meta(ge=1, le=600)] = 60
+    summaries: bool = False
 
     @property
     def address(self) -> str:

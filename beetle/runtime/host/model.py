@@ -1,4 +1,4 @@
-"""The model that answers maintenance: one question, one answer, over HTTP, in bounded time and memory.
+"""The configured model: one question, one answer, over HTTP, in bounded time and memory.
 
 What answers may be anything: slow, endless, broken, hostile. Every failure is `services_unavailable` with a code; none
 quotes what the model said, the key or the address, which the log of the daemon names.
@@ -23,6 +23,7 @@ from msgspec import Struct
 from beetle.contracts.codec import pack_json, refuse_double_keys
 from beetle.domain.maintenance import Prompt
 from beetle.runtime.host.config import Model
+from beetle.runtime.host.held_back import HeldBack
 from beetle.runtime.host.model_failure import ModelFailed
 from beetle.runtime.host.trusted_file import distrust
 
@@ -38,6 +39,9 @@ ANSWER_BYTES = 256 * 1024
 PIECE_BYTES = 16 * 1024
 KEY_BYTES = 4096
 PORTS: Mapping[str, int] = {"http": 80, "https": 443}
+UNIX = "unix"
+UNIX_BASES: Mapping[str, str] = {"openai": "/v1", "ollama": ""}
+"""What paths begin with at a Unix socket, whose address has no room for it."""
 JSON_TYPES = ("application/json", "text/json")
 REST_S = 15.0
 MOST_REST_S = 900.0
@@ -81,6 +85,7 @@ class ModelClient:
         self._plain = False
         self._rest = 0.0
         self._rests_until = 0.0
+        self.held_back = HeldBack()
 
     @property
     def name(self) -> str:
@@ -93,9 +98,14 @@ class ModelClient:
         return self._model.timeout_s
 
     @property
+    def summarizes(self) -> bool:
+        """Whether it writes the table of contents too."""
+        return self._model.summaries
+
+    @property
     def local(self) -> bool:
         """Whether what is sent stays on this machine."""
-        return _is_loopback(self._address.hostname or "")
+        return self._address.scheme == UNIX or _is_loopback(self._address.hostname or "")
 
     @property
     def rest_s(self) -> float:
@@ -161,7 +171,8 @@ class ModelClient:
             exchange.end()
 
     def _path(self) -> str:
-        return self._address.path.rstrip("/") + {"openai": "/chat/completions", "ollama": "/api/chat"}[self._model.kind]
+        base = UNIX_BASES[self._model.kind] if self._address.scheme == UNIX else self._address.path.rstrip("/")
+        return base + {"openai": "/chat/completions", "ollama": "/api/chat"}[self._model.kind]
 
     def _question(self, prompt: Prompt, *, plain: bool) -> bytes:
         question: dict[str, Any] = {
@@ -292,8 +303,8 @@ class _Exchange:
         """An urllib3 connection over a wire of ours: it resolves no name, follows nothing, knows no proxy."""
         from urllib3.connection import HTTPConnection
 
-        host = self._address.hostname or ""
-        port = self._address.port or PORTS[self._address.scheme]
+        host = self._address.hostname or "localhost"
+        port = self._address.port or PORTS.get(self._address.scheme, PORTS["http"])
         wire = self._connect(host, port)
         try:
             connection = HTTPConnection(host, port, timeout=self._left())
@@ -305,7 +316,8 @@ class _Exchange:
         return connection
 
     def _connect(self, host: str, port: int) -> socket.socket:
-        for family, where in self._resolve(host, port):
+        unix = self._address.scheme == UNIX
+        for family, where in [(socket.AF_UNIX, self._address.path)] if unix else self._resolve(host, port):
             wire = socket.socket(family, socket.SOCK_STREAM)
             try:
                 self._hold(wire)

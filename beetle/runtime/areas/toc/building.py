@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from beetle.domain.toc import summary
 from beetle.domain.toc.periods import day_of, periods_of_day, ulid
@@ -18,27 +18,34 @@ from beetle.domain.toc.segments import OVERLAP_US, Member, Segment, cut
 from beetle.domain.toc.summary import Sentence, Span, Summary, Text, Word
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
-from beetle.store import toc
+from beetle.store import toc, toc_written
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.toc import DAY_US, LEVELS, SEGMENT, ConversationPlace, CutSegment, GripRow, NodeRow, TextRow, Waiting
 
 DAYS_AT_ONCE = 8
 NODES_AT_ONCE = 8
+SEGMENTS_IN_ORDER = 5000
+"""So many stale segments are put in order: those of one day of a session are summarized one after the other."""
 CHILDREN = 5000
 """So many children of a period are read; a day of more segments is summed up by its first ones."""
 MANY = 64
 """Of so many children each still hands up all that it has."""
 
-Place3 = list[int]
+WORD_FIELDS = 4
+"""Message, begin, end, number of times."""
+
+Place = list[int]
+Counted = list[float]
+Made = TypeVar("Made")
 
 
 class Rolled(NamedTuple):
     """What a period is to hold, and which keywords its children are to show."""
 
     bullets: list[str]
-    words: list[list[float]]
-    keywords: dict[int, list[Place3]]
+    words: list[Counted]
+    keywords: dict[int, list[Place]]
 
 
 def cut_waiting(invocation: Invocation) -> int:
@@ -55,7 +62,22 @@ def cut_waiting(invocation: Invocation) -> int:
 
 def summarize_segments(invocation: Invocation) -> int:
     """Choose bullets and words of the segments that have changed; how many segments."""
-    return _settle_level(invocation, SEGMENT)
+    done, after, cuts = 0, 0, DayCuts()
+    while True:
+        with invocation.reading(heavy=False) as tx:
+            keys = toc.stale_segments(tx, after, SEGMENTS_IN_ORDER)
+        if not keys:
+            return done
+        after = max(keys)
+        for at in range(0, len(keys), NODES_AT_ONCE):
+            invocation.check("the next segments are summarized")
+            with invocation.reading(heavy=False) as tx:
+                found = (toc.by_key(tx, key) for key in keys[at : at + NODES_AT_ONCE])
+                rows = [row for row in found if row is not None and row.stale]
+                made = [(row, summary.summarize(*segment_texts(invocation.key, tx, row, cuts))) for row in rows]
+            _write(invocation, made, _keep_summary)
+            done += len(rows)
+            invocation.work.rest()
 
 
 def roll_up(invocation: Invocation) -> int:
@@ -66,36 +88,51 @@ def roll_up(invocation: Invocation) -> int:
 def _settle_level(invocation: Invocation, number: int) -> int:
     done, after = 0, 0
     while True:
-        invocation.check("the next nodes are summarized")
+        invocation.check("the next periods are summed up")
         with invocation.reading(heavy=False) as tx:
             rows = toc.stale(tx, number, after, NODES_AT_ONCE)
-            made = [(row, _made(invocation, tx, row)) for row in rows]
-
-        def keep(tx: WriteTransaction, made: Sequence[tuple[NodeRow, Summary | Rolled]] = tuple(made)) -> None:
-            for row, each in made:
-                _keep(tx, row, each)
-
+            made = [(row, rolled_up(invocation.key, tx, row)) for row in rows]
         if not rows:
             return done
-        invocation.shared.store.write(keep, grows=False, by=invocation.caller.name)
+        _write(invocation, made, _keep_rolled)
         done, after = done + len(rows), rows[-1].key
         invocation.work.rest()
 
 
-def _made(invocation: Invocation, tx: Reading, row: NodeRow) -> Summary | Rolled:
-    return summarized(invocation.key, tx, row) if row.level == SEGMENT else rolled_up(invocation.key, tx, row)
+def _write(
+    invocation: Invocation, made: Sequence[tuple[NodeRow, Made]], keep: Callable[[Writing, NodeRow, Made], None]
+) -> None:
+    """Write what was made of some nodes, unless what one was made of has changed meanwhile: that is made again."""
+
+    def write(tx: WriteTransaction) -> None:
+        for row, each in made:
+            keep(tx, row, each)
+
+    if made:
+        invocation.shared.store.write(write, grows=False, by=invocation.caller.name)
 
 
-def _keep(tx: Writing, row: NodeRow, made: Summary | Rolled) -> None:
-    """Write what was made of a node, unless what it was made of has changed meanwhile; then it is made again."""
-    if isinstance(made, Summary):
-        grips = _grips(tx, row, made.bullets)
-        words = [[*each.place, each.times] for each in made.words]
-        same = words == json.loads(row.words)
-        if toc.put(tx, row, [each.grip_id for each in grips], words, json.loads(row.keywords), other=not same):
-            toc.put_grips(tx, row.space, row.key, [*grips, *_written(tx, row)])
-            _stale_parent(tx, row)
-        return
+def _keep_summary(tx: Writing, row: NodeRow, made: Summary) -> None:
+    grips = grips_of(tx, row, made.bullets)
+    words = with_named(row if toc_written.titles(tx, [row.key]) else None, made.words)
+    other = words != json.loads(row.words)
+    if toc.put(tx, row, [each.grip_id for each in grips], words, json.loads(row.keywords), other=other):
+        toc.put_grips(tx, row.space, row.key, [*grips, *toc_written.grips(tx, row.key)])
+        stale_parent(tx, row)
+
+
+def with_named(row: NodeRow | None, words: Sequence[Word]) -> list[Counted]:
+    """The words of a segment as they are kept: behind those that a model has named, which `row` holds."""
+    named: list[Counted] = [] if row is None else [each for each in json.loads(row.words) if is_named(each)]
+    return [*named, *([*each.place, each.times] for each in words)]
+
+
+def is_named(word: Counted) -> bool:
+    """Whether a model has named a word as a keyword: it is marked behind its number."""
+    return len(word) > WORD_FIELDS
+
+
+def _keep_rolled(tx: Writing, row: NodeRow, made: Rolled) -> None:
     own = json.loads(row.keywords)
     before = (json.loads(row.bullets), json.loads(row.words))
     if toc.put(tx, row, made.bullets, made.words, own, other=False):
@@ -104,10 +141,11 @@ def _keep(tx: Writing, row: NodeRow, made: Summary | Rolled) -> None:
         if row.level == LEVELS["year"]:
             _show_years(tx, row.space)
         elif before != (made.bullets, made.words) or not row.bullets:
-            _stale_parent(tx, row)
+            stale_parent(tx, row)
 
 
-def _stale_parent(tx: Writing, row: NodeRow) -> None:
+def stale_parent(tx: Writing, row: NodeRow) -> None:
+    """What is above a node is to be made anew."""
     if row.parent is not None:
         toc.make_stale(tx, row.parent)
 
@@ -126,12 +164,7 @@ def _cut_some(tx: WriteTransaction) -> int:
 def cut_day(tx: Writing, each: Waiting) -> None:
     """Bring the segments of a day of a conversation in line with its events."""
     place = toc.place_of(tx, each.conversation)
-    begin = each.day * DAY_US
-    before: list[Member] = []
-    own: list[Member] = []
-    if place is not None:
-        own = [Member(*row) for row in toc.members(tx, each.conversation, begin, begin + DAY_US - 1)]
-        before = sorted(Member(*row) for row in toc.members(tx, each.conversation, begin - OVERLAP_US, begin - 1))
+    own, before = ([], []) if place is None else day_members(tx, *each)
     known = {segment.node_id: segment for segment in toc.segments(tx, each.conversation, each.day)}
     if place is not None and own:
         day = _periods(tx, place.space, own[0].at // 1000)
@@ -143,7 +176,7 @@ def cut_day(tx: Writing, each: Waiting) -> None:
         # A year's keywords tell it from the others.
         for key in [each.key for each in toc.level(tx, gone.space, LEVELS["year"])] if stays is None else [stays]:
             toc.make_stale(tx, key)
-    if own and max(member.at for member in own) >= begin + DAY_US - OVERLAP_US:
+    if own and max(member.at for member in own) >= (each.day + 1) * DAY_US - OVERLAP_US:
         _look_at_next_day(tx, each)
 
 
@@ -188,24 +221,45 @@ def _periods(tx: Writing, space: int, at_ms: int) -> int:
 # Summarizing.
 
 
-def summarized(key: bytes, tx: Reading, row: NodeRow) -> Summary:
-    """The bullets and words of a segment."""
-    own, context = segment_texts(key, tx, row)
-    return summary.summarize(own, context)
+class DayCuts:
+    """The segments of days as their events make them now. The last day is kept: its segments are asked for in a row."""
+
+    def __init__(self) -> None:
+        self._day: tuple[int, int] | None = None
+        self._segments: dict[str, Segment] = {}
+
+    def segment(self, tx: Reading, row: NodeRow) -> Segment | None:
+        """The events of a segment; None where they are others than it was cut from, as the outbox says then."""
+        assert row.conversation is not None and row.day is not None
+        digest = toc.digest_of(tx, row.key)
+        day = (row.conversation, row.day)
+        found = self._segments.get(row.node_id) if day == self._day else None
+        if found is None or found.digest() != digest:
+            self._day, self._segments = day, self._cut(tx, *day)
+            found = self._segments.get(row.node_id)
+        return None if found is None or found.digest() != digest else found
+
+    @staticmethod
+    def _cut(tx: Reading, conversation: int, day: int) -> dict[str, Segment]:
+        if (place := toc.place_of(tx, conversation)) is None:
+            return {}
+        return {each.node_id(*place[1:]): each for each in cut(*day_members(tx, conversation, day))}
 
 
-def segment_texts(key: bytes, tx: Reading, row: NodeRow) -> tuple[list[Text], list[Text]]:
+def day_members(tx: Reading, conversation: int, day: int) -> tuple[list[Member], list[Member]]:
+    """The events of a day of a conversation, and in their order those of the last minutes before it."""
+    begin = day * DAY_US
+    own = [Member(*row) for row in toc.members(tx, conversation, begin, begin + DAY_US - 1)]
+    return own, sorted(Member(*row) for row in toc.members(tx, conversation, begin - OVERLAP_US, begin - 1))
+
+
+def segment_texts(key: bytes, tx: Reading, row: NodeRow, cuts: DayCuts) -> tuple[list[Text], list[Text]]:
     """What may be read of a segment's events, in order, and of those before it."""
-    assert row.conversation is not None and row.day is not None
-    begin = row.day * DAY_US
-    day = [Member(*each) for each in toc.members(tx, row.conversation, begin, begin + DAY_US - 1)]
-    before = sorted(Member(*each) for each in toc.members(tx, row.conversation, begin - OVERLAP_US, begin - 1))
-    place = toc.place_of(tx, row.conversation)
-    for segment in () if place is None else cut(day, before):
-        if place is not None and segment.node_id(*place[1:]) == row.node_id:
-            own = _texts(key, tx, row.space, [each.message for each in segment.members])
-            return own, _texts(key, tx, row.space, [each.message for each in segment.context])
-    return [], []  # its events have changed: the outbox says so
+    segment = cuts.segment(tx, row)
+    if segment is None:
+        return [], []
+    own = _texts(key, tx, row.space, [each.message for each in segment.members])
+    return own, _texts(key, tx, row.space, [each.message for each in segment.context])
 
 
 def _texts(key: bytes, tx: Reading, space: int, messages: Sequence[int]) -> list[Text]:
@@ -213,7 +267,8 @@ def _texts(key: bytes, tx: Reading, space: int, messages: Sequence[int]) -> list
     return [Text(each.message, each.role, each.content[: each.length]) for each in found]
 
 
-def _grips(tx: Reading, row: NodeRow, bullets: Sequence[Span]) -> list[GripRow]:
+def grips_of(tx: Reading, row: NodeRow, bullets: Sequence[Span]) -> list[GripRow]:
+    """The grips of a segment's bullets: with the same ids wherever the same sentences are chosen."""
     assert row.conversation is not None
     place = toc.place_of(tx, row.conversation)
     if place is None:
@@ -228,20 +283,17 @@ def _grips(tx: Reading, row: NodeRow, bullets: Sequence[Span]) -> list[GripRow]:
     return found
 
 
-def _written(tx: Reading, row: NodeRow) -> list[GripRow]:
-    return toc.written_grips(tx, row.key)
-
-
 # Rolling up.
 
 
 def rolled_up(key: bytes, tx: Reading, row: NodeRow) -> Rolled:
     """The bullets and words of a period, of its children's."""
     children = toc.children(tx, row.key, CHILDREN)
-    texts = read_places(key, tx, row.space, children)
-    named, places = ranked_words(children, texts)
+    below = bullet_ids(tx, children)
+    texts = read_places(key, tx, row.space, children, below)
+    named, places, chosen = ranked_words(children, texts)
     keywords = {
-        child.key: [places[at][index] for index in order[: summary.KEYWORDS]]
+        child.key: chosen[at] or [places[at][index] for index in order[: summary.KEYWORDS]]
         for at, (child, order) in enumerate(zip(children, summary.rank_words(named), strict=True))
     }
     totals: dict[str, Word] = {}
@@ -253,14 +305,13 @@ def rolled_up(key: bytes, tx: Reading, row: NodeRow) -> Rolled:
     # Equal ones stay in the order in which they came.
     best = sorted(totals.values(), key=lambda each: -each.times)[: summary.CANDIDATES]
     weights = {word: each.times for word, each in totals.items()}
-    bullets = _best_bullets(tx, row, children, texts, weights)
+    bullets = _best_bullets(tx, row, below, texts, weights)
     return Rolled(bullets, [[*each.place, each.times] for each in best], keywords)
 
 
 def _best_bullets(
-    tx: Reading, row: NodeRow, children: Sequence[NodeRow], texts: dict[int, TextRow], weights: dict[str, float]
+    tx: Reading, row: NodeRow, ids: Sequence[str], texts: dict[int, TextRow], weights: dict[str, float]
 ) -> list[str]:
-    ids = _bullet_ids(children)
     known = toc.grips(tx, row.space, ids)
     sentences: list[Sentence] = []
     named: list[str] = []
@@ -274,14 +325,18 @@ def _best_bullets(
     return [named[each.order] for each in chosen]
 
 
-def _bullet_ids(children: Sequence[NodeRow]) -> list[str]:
+def bullet_ids(tx: Reading, children: Sequence[NodeRow]) -> list[str]:
+    """The bullets of a period's children; of a segment that a model has summed up, the model's."""
     most = summary.PERIOD_BULLETS if len(children) <= MANY else 1
-    return [grip_id for child in children for grip_id in json.loads(child.bullets)[:most]]
+    written = toc_written.ids(tx, [child.key for child in children if child.level == SEGMENT])
+    return [each for child in children for each in (written.get(child.key) or json.loads(child.bullets))[:most]]
 
 
-def read_places(key: bytes, tx: Reading, space: int, nodes: Sequence[NodeRow]) -> dict[int, TextRow]:
+def read_places(
+    key: bytes, tx: Reading, space: int, nodes: Sequence[NodeRow], bullets: Sequence[str]
+) -> dict[int, TextRow]:
     """The texts in which words and bullets of some nodes stand, as far as they may be read."""
-    grips = toc.grips(tx, space, _bullet_ids(nodes))
+    grips = toc.grips(tx, space, bullets)
     messages = {each.message for each in grips.values()} | {each.last_message for each in grips.values()}
     messages |= {int(place[0]) for node in nodes for place in json.loads(node.words)}
     return {each.message: each for each in toc.texts(tx, space, sorted(messages)) if is_whole(key, each)}
@@ -289,22 +344,31 @@ def read_places(key: bytes, tx: Reading, space: int, nodes: Sequence[NodeRow]) -
 
 def ranked_words(
     nodes: Sequence[NodeRow], texts: dict[int, TextRow]
-) -> tuple[list[list[tuple[str, float]]], list[list[Place3]]]:
-    """The words of each node with their counts, and where each stands."""
+) -> tuple[list[list[tuple[str, float]]], list[list[Place]], list[list[Place]]]:
+    """The words of each node with their counts, where each stands, and the places of those that a model has named."""
     most = summary.CANDIDATES if len(nodes) <= MANY else summary.KEYWORDS
     named: list[list[tuple[str, float]]] = []
-    places: list[list[Place3]] = []
+    places: list[list[Place]] = []
+    chosen: list[list[Place]] = []
     for node in nodes:
-        words: list[tuple[str, float]] = []
-        stand: list[Place3] = []
-        for message, begin, end, count in json.loads(node.words)[:most]:
+        words: dict[str, float] = {}
+        stand: list[Place] = []
+        by_model: list[Place] = []
+        for each in json.loads(node.words)[:most]:
+            message, begin, end, count = each[:WORD_FIELDS]
             text = texts.get(message)
-            if text is not None:
-                words.append((text.content[: text.length][begin:end].lower(), count))
+            if text is None:
+                continue
+            if is_named(each):
+                by_model.append([message, begin, end])
+            word = text.content[: text.length][begin:end].lower()
+            if word not in words:
+                words[word] = count
                 stand.append([message, begin, end])
-        named.append(words)
+        named.append(list(words.items()))
         places.append(stand)
-    return named, places
+        chosen.append(by_model)
+    return named, places, chosen
 
 
 def bullet_text(grip: GripRow, texts: dict[int, TextRow]) -> str | None:
@@ -320,6 +384,6 @@ def _show_years(tx: Writing, space: int) -> None:
     years = toc.level(tx, space, LEVELS["year"])
     messages = {int(place[0]) for year in years for place in json.loads(year.words)}
     texts = {each.message: each for each in toc.texts(tx, space, sorted(messages))}
-    named, places = ranked_words(years, texts)
+    named, places, _ = ranked_words(years, texts)
     for at, order in enumerate(summary.rank_words(named)):
         toc.put_keywords(tx, years[at].key, [places[at][index] for index in order[: summary.KEYWORDS]])

@@ -11,7 +11,7 @@ from beetle.domain.toc.periods import clock_title, title_of
 from beetle.domain.toc.summary import title_from
 from beetle.runtime.areas.toc.building import bullet_text
 from beetle.runtime.planes.proof import is_whole
-from beetle.store import toc
+from beetle.store import toc, toc_written
 from beetle.store.engine.transaction import Reading
 from beetle.store.toc import SEGMENT, NodeRow, TextRow
 
@@ -22,25 +22,34 @@ CHILD_IDS = 256
 def shown(key: bytes, tx: Reading, space: int, rows: Sequence[NodeRow]) -> list[TocNode]:
     """Some nodes of a space, whatever may be seen of them now; read together."""
     ids = [grip_id for row in rows for grip_id in json.loads(row.bullets)]
-    written = [grip_id for row in rows if row.level == SEGMENT for grip_id in toc.written_ids(tx, row.key)]
-    grips = toc.grips(tx, space, [*ids, *written])
+    segments = [row.key for row in rows if row.level == SEGMENT]
+    written = toc_written.ids(tx, segments)
+    grips = toc.grips(tx, space, [*ids, *(grip_id for each in written.values() for grip_id in each)])
     messages = {each.message for each in grips.values()} | {each.last_message for each in grips.values()}
     messages |= {int(place[0]) for row in rows for place in json.loads(row.keywords)}
     texts = {each.message: each for each in toc.texts(tx, space, sorted(messages)) if is_whole(key, each)}
-    titles = toc.titles(tx, [row.key for row in rows if row.level == SEGMENT])
-    return [_shown(tx, row, grips, texts, titles.get(row.key)) for row in rows]
+    titles = toc_written.titles(tx, segments)
+    return [
+        _shown(tx, row, written.get(row.key) or json.loads(row.bullets), grips, texts, titles.get(row.key))
+        for row in rows
+    ]
 
 
 def _shown(
-    tx: Reading, row: NodeRow, grips: dict[str, toc.GripRow], texts: dict[int, TextRow], written_title: str | None
+    tx: Reading,
+    row: NodeRow,
+    ids: Sequence[str],
+    grips: dict[str, toc.GripRow],
+    texts: dict[int, TextRow],
+    written_title: str | None,
 ) -> TocNode:
     bullets: list[TocBullet] = []
-    for grip_id in _bullets_of(row, grips):
+    for grip_id in (each for each in ids if each in grips):
         text = bullet_text(grips[grip_id], texts)
         if text is not None:
             bullets.append(TocBullet(text=text, grip_ids=(grip_id,)))
     keywords = _keywords(row, texts)
-    ids = toc.child_ids(tx, row.key, CHILD_IDS + 1) if row.level < SEGMENT else []
+    below = toc.child_ids(tx, row.key, CHILD_IDS + 1) if row.level < SEGMENT else []
     where = None if row.conversation is None else toc.conversation_of(tx, row.conversation)
     return TocNode(
         node_id=row.node_id,
@@ -49,21 +58,13 @@ def _shown(
         summary=" ".join(each.text or "" for each in bullets) or None,
         bullets=tuple(bullets),
         keywords=keywords,
-        child_node_ids=tuple(ids[:CHILD_IDS]),
+        child_node_ids=tuple(below[:CHILD_IDS]),
         start_time_ms=row.starts,
         end_time_ms=row.ends,
         version=row.version,
-        has_more_children=len(ids) > CHILD_IDS,
+        has_more_children=len(below) > CHILD_IDS,
         conversation=None if where is None else ConversationRef(channel_id=where[0], conversation_id=where[1]),
     )
-
-
-def _bullets_of(row: NodeRow, grips: dict[str, toc.GripRow]) -> list[str]:
-    """A node's bullets that are there: of a segment that a model has summed up, the model's."""
-    written = [each.grip_id for each in grips.values() if each.written is not None and each.segment == row.key]
-    if row.level == SEGMENT and written:
-        return written
-    return [grip_id for grip_id in json.loads(row.bullets) if grip_id in grips]
 
 
 def _keywords(row: NodeRow, texts: dict[int, TextRow]) -> tuple[str, ...]:
