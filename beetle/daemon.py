@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
@@ -189,13 +190,17 @@ def _wait(
             principals.replace(read.principals)
             # Subscriptions are looked at now, not when their next event comes.
             opened.dispatcher.hub.nudge()
+            if read.scheduler != config.scheduler:
+                timed = read.scheduler
+                opened.dispatcher.scheduler.configure(timed.jobs, timed.time_zone, timed.keep_snapshots)
+                config = replace(config, scheduler=timed)
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
-            log.info("configuration read again: its principals hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.scheduler, read.grpc) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.scheduler, config.grpc
+            log.info("configuration read again: its principals and schedules hold from now on")
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.grpc
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 

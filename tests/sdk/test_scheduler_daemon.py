@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from beetle.__main__ import main
 from tests.running import Daemon
+from tests.transports.serving import until
 
 PROFILE = "profile-linux-device-standalone-memory"
 JOB = """\
@@ -68,6 +71,37 @@ def test_jobs_are_shown_paused_and_run_on_the_command_line_and_a_pause_outlives_
         assert (jobs["optimize"].is_paused, jobs["snapshot"].cron_expr) == (False, "off")
         assert main(["--socket", running.socket, "scheduler", "run", "optimise"]) == 3
         assert "did you mean optimize" in capsys.readouterr().err
+
+
+def test_a_reload_takes_new_schedules_without_a_restart(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="bs-") as made:
+        config = Path(made) / "beetle.toml"
+        config.write_text("")
+        monkeypatch.setenv("BEETLE_CONFIG", str(config))
+        with Daemon(profile=PROFILE, folder=made) as running, running.client() as client:
+            log = Path(made) / "log"
+
+            def read_again(text: str, logged: str) -> tuple[str, dict[str, tuple[str, int]]]:
+                config.write_text(text)
+                before = log.read_text().count(logged)
+                os.kill(running.pid, signal.SIGHUP)
+                until(lambda: log.read_text().count(logged) > before, logged)
+                status = client.scheduler_status()
+                return status.time_zone, {each.job_name: (each.cron_expr, each.next_run_ms) for each in status.jobs}
+
+            client.pause_job(job_name="optimize")
+            jobs_of = '[scheduler.jobs]\noptimize = "0 0 9 * * *"\nverification = "off"\n'
+            taken = f'[scheduler]\ntime_zone = "Asia/Tokyo"\n{jobs_of}'
+            zone, jobs = read_again(taken, "configuration read again")
+            assert (zone, jobs["optimize"][0], jobs["verification"]) == ("Asia/Tokyo", "0 0 9 * * *", ("off", 0))
+            assert jobs["optimize"][1] % 86_400_000 == 0, "nine in Tokyo is midnight in UTC"
+            assert "next start of the daemon" not in log.read_text()
+            assert read_again('[scheduler.jobs]\noptimize = "soon"\n', "was not taken")[1] == jobs
+            assert read_again("", "configuration read again")[1]["optimize"][0] == "0 0 4 * * *"
+            assert client.scheduler_status().jobs[0].job_name == "deferred-governance"
+            assert next(each for each in client.scheduler_status().jobs if each.job_name == "optimize").is_paused
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ class Limits(NamedTuple):
     schedules: Mapping[str, str]
     time_zone: str | None
     zone_variable: str
+    keep_snapshots: int
 
 
 class Kept:

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -103,6 +103,24 @@ class Scheduler:
         """Look again for what wants to run beside its schedule. Quick: the writer's thread calls it."""
         self._look = True
         self._nudge()
+
+    def configure(self, schedules: Mapping[str, str], time_zone: str | None, keep_snapshots: int) -> None:
+        """Keep to another configuration from now on; its schedules were checked. What runs or waits goes on."""
+        with self._guard:
+            self._limits = self._limits._replace(
+                schedules=schedules, time_zone=time_zone, keep_snapshots=keep_snapshots
+            )
+            if self._loaded:
+                now = self._limits.clock()
+                self._read_schedules()
+                for each in self._jobs.values():
+                    each.plan(now)
+        self._nudge()
+
+    @property
+    def keep_snapshots(self) -> int:
+        """How many of the scheduled snapshots are kept."""
+        return self._limits.keep_snapshots
 
     def forget(self) -> None:
         """The store is another one: what was known of the jobs is read anew."""
@@ -245,22 +263,26 @@ class Scheduler:
             return
         with (reading or self._store.read)() as tx:
             rows = scheduled_jobs.every(tx)
-        zone = zone_of(self._limits.time_zone, self._limits.zone_variable)
         now = self._limits.clock()
         with self._guard:
             if self._loaded:
                 return
-            self.zone = zone
+            self._read_schedules()
             for name, each in self._jobs.items():
-                cron = self._limits.schedules.get(name, each.job.cron)
-                each.schedule = Schedule(cron, zone)
                 each.row = rows.get(name, ScheduledJobRow(name))
                 each.plan(now)
+                assert each.schedule is not None
                 missed = None if each.row.last_run is None else each.schedule.next_us(each.row.last_run)
                 if missed is not None and missed <= now and each.next is not None:
                     each.next = min(each.next, now + MISSED_S * SECOND_US)
             self._seen = now
             self._loaded = True
+
+    def _read_schedules(self) -> None:
+        """Every job's schedule as the configuration has it; the guard is held."""
+        self.zone = zone_of(self._limits.time_zone, self._limits.zone_variable)
+        for name, each in self._jobs.items():
+            each.schedule = Schedule(self._limits.schedules.get(name, each.job.cron), self.zone)
 
     def _ask_wanted(self) -> None:
         for each in self._jobs.values():

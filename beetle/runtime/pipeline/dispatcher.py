@@ -150,6 +150,7 @@ class Dispatcher:
             schedules=dependencies.schedules,
             time_zone=dependencies.time_zone,
             zone_variable=dependencies.zone_variable,
+            keep_snapshots=dependencies.keep_snapshots,
         )
 
     def dispatch(self, call: Call) -> Outcome:

@@ -409,7 +409,7 @@ def make_scheduled(invocation: Invocation) -> int:
     store = invocation.shared.store
     with invocation.shared.lifecycle.alone("scheduler.run"):
         own = [each for each in store_snapshots.snapshot_files(store) if _is_scheduled(store, each)]
-        going = own[invocation.shared.dependencies.keep_snapshots :]
+        going = own[invocation.shared.scheduler.keep_snapshots :]
         freed = sum(each.bytes for each in going)
         for each in going:
             store_snapshots.remove(store, each.path)
