@@ -39,6 +39,8 @@ NEW_TURN: Plain = {**TALK, "turn": turn("t3", "the door is blue")}
 CAPTURED: Plain = {"host_session_id": WORD, "host_turn_index": 0, "role": "user", "content": f"the {WORD} secret"}
 EVENT: Plain = {"event_id": WORD, "session_id": WORD, "timestamp_ms": 1738281600000, "event_type": "user_message"}
 INGESTED: Plain = {"event": {**EVENT, "text": f"the {WORD} secret"}}
+EPISODE: Plain = {"task": f"the {WORD} secret", "agent_id": "agent-main"}
+ACTION: Plain = {"action_type": "look", "input": "under the pot", "result_status": "success", "result_detail": "a key"}
 BETWEEN: Plain = {"from_timestamp_ms": 0, "to_timestamp_ms": 1738281600000}
 HOST_KEY = base64.b64encode(bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")).decode()
 ENROLLED: Plain = {"host_pubkey_b64": HOST_KEY, "label": "laptop"}
@@ -82,6 +84,14 @@ class Prepared:
         return self["day"]["node"]["bullets"][0]["grip_ids"][0]
 
     @property
+    def episode(self) -> str:
+        return self["episode"]["episode_id"]
+
+    @property
+    def other_episode(self) -> str:
+        return self["other episode"]["episode_id"]
+
+    @property
     def snapshot(self) -> str:
         return self["snapshot"]["snapshot"]["snapshot_id"]
 
@@ -118,6 +128,8 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "captured": Preparation("turn.capture", CAPTURED),
     "event": Preparation("event.ingest", INGESTED),
+    "episode": Preparation("episode.start", EPISODE),
+    "other episode": Preparation("episode.start", EPISODE),
     "table of contents": Preparation("admin.rebuild_toc", {}, ("conversation",)),
     "day": Preparation("toc.node", {"node_id": SAID_DAY}, ("table of contents",)),
     "host key": Preparation("host_key.enroll", ENROLLED),
@@ -244,6 +256,9 @@ CASES: tuple[Case, ...] = (
                 ({"text": "x", "topic": "x" * 257}, "topic"), ({"text": "x", "kind": "rumour"}, "kind"),
                 ({"text": "x", "conversation": "c"}, "conversation")),
          over=(({"text": "x" * (2**18 + 1)}, "text"), ({"text": "x", "said": "x" * (2**18 + 1)}, "said"))),
+    Case("memory.classify", {"query": WORD}, stranger=(Asked({"query": WORD}),),
+         wrong=(({"query": " "}, "query"), ({}, "query"), ({"query": "x", "timeout_ms": 0}, "timeout_ms")),
+         over=(({"query": LONG_QUERY}, "query"),)),
     Case("memory.recall", {"query": WORD}, ("conversation", "skill"), says="words",
          stranger=(Asked({"query": WORD}), Asked(_where(query=WORD))),
          wrong=(({"query": "x", "limit": "ten"}, "limit"), ({"query": "x", "limit": 1.5}, "limit"),
@@ -441,6 +456,26 @@ CASES: tuple[Case, ...] = (
          over=(({"event": {**EVENT, "text": "x" * (2**18 + 1)}}, "event.text"),)),
     Case("event.range", BETWEEN, ("event",), says="words", stranger=(Asked(BETWEEN),),
          wrong=(({"from_timestamp_ms": 0}, "to_timestamp_ms"),)),
+    Case("agent.list", {}, ("event",), stranger=(Asked({}),), wrong=(({"limit": 0}, "limit"),)),
+    Case("agent.activity", {"from_ms": 0}, ("event",), stranger=(Asked({}),),
+         wrong=(({"bucket": "year"}, "bucket"), ({"from_ms": 2**60}, "from_ms"), ({"agent_id": ""}, "agent_id"))),
+    Case("episode.start", EPISODE, changes=True, stranger=(Asked({"task": "another's words"}),), quiet=(),
+         wrong=(({}, "task"), ({"task": " "}, "task"), ({"task": "x", "plan": ["y", ""]}, "plan[1]")),
+         over=(({"task": "x" * (2**18 + 1)}, "task"),)),
+    Case("episode.record", lambda got: {"episode_id": got.episode, "action": ACTION}, changes=True,
+         stranger=(Asked(lambda got: {"episode_id": got.episode, "action": ACTION}, "not_found"),),
+         quiet=(Asked({"episode_id": NOBODY, "action": ACTION}, "not_found"),),
+         wrong=(({"episode_id": "e"}, "action"), ({"episode_id": "", "action": ACTION}, "episode_id"),
+                ({"episode_id": "e", "action": {**ACTION, "result_status": "maybe"}}, "action.result_status"))),
+    Case("episode.complete", lambda got: {"episode_id": got.other_episode, "outcome_score": 0.8}, changes=True,
+         stranger=(Asked(lambda got: {"episode_id": got.other_episode}, "not_found"),),
+         quiet=(Asked({"episode_id": NOBODY}, "not_found"),),
+         wrong=(({}, "episode_id"), ({"episode_id": "e", "outcome_score": 1.5}, "outcome_score"),
+                ({"episode_id": "e", "lessons_learned": [""]}, "lessons_learned[0]"))),
+    Case("episode.similar", {"query": WORD}, ("episode",), says="words",
+         stranger=(Asked({"query": WORD}),),
+         wrong=(({"query": " "}, "query"), ({"query": "x", "min_score": 2}, "min_score")),
+         over=(({"query": LONG_QUERY}, "query"),)),
     Case("toc.root", {}, ("table of contents",), says="words", stranger=(Asked({}),), wrong=(({"limit": 0}, "limit"),)),
     Case("toc.node", {"node_id": SAID_DAY}, ("table of contents",), says="words",
          stranger=(Asked({"node_id": SAID_DAY}),), wrong=(({"node_id": ""}, "node_id"),)),

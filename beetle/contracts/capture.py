@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Cursor, PageLimit, Report
 from beetle.contracts.fields import NO_CONTROL, Id, Label, Open, Part, Piece, Request, Time, budgeted
-from beetle.contracts.operation import CAPTURE, HOST_KEY, Operation, Tool
+from beetle.contracts.operation import CAPTURE, HOST_KEY, RPC, Operation, Tool
 
 TurnRole = Literal["user", "assistant", "tool_use", "tool_result", "system", "other"]
 AttestLevel = Literal["signed_by_peer", "self_signed"]
@@ -255,6 +255,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "report what each host has captured: turns, gaps, duplicates, signatures, versions",
         heavy=True, word="host_kind",
         example={"host_kind": "claude-code"},
+        exposed=RPC,
     ),
     Operation(
         "host_key.enroll", "enroll_host_key", HostKeyEnrollRequest, HostKeyReport, "admin", "host_key", HOST_KEY,

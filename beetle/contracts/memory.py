@@ -421,6 +421,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "memory.capabilities", "capabilities", MemoryCapabilitiesRequest, MemoryCapabilityCatalog, "read", "", MEMORY,
         ("memory", "capabilities"),
         "list the caller's capabilities, and the reason for each one that is hidden",
+        exposed=RPC,
     ),
     Operation(
         "memory.inspect", "inspect", MemoryInspectionRequest, MemoryInspectionReport, "read", "inspect", MEMORY,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from beetle.contracts import (
     admin,
     agent_skills,
+    agents,
     capture,
     chain_agents,
     chain_writes,
@@ -27,6 +28,7 @@ from beetle.contracts import (
     memory,
     private,
     remembering,
+    routing,
     scheduler,
     skill_registry,
     skills,
@@ -44,6 +46,7 @@ from beetle.contracts.operation import Operation as Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *memory.OPERATIONS,
+    *routing.OPERATIONS,
     *maintain.OPERATIONS,
     *remembering.OPERATIONS,
     *forgetting.OPERATIONS,
@@ -63,6 +66,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *transcript_repair.OPERATIONS,
     *capture.OPERATIONS,
     *events.OPERATIONS,
+    *agents.OPERATIONS,
     *toc.OPERATIONS,
     *private.OPERATIONS,
     *evolve.OPERATIONS,

@@ -28,6 +28,7 @@ NO_STORE = frozenset(
     {
         "hello",
         "memory.capabilities",
+        "memory.classify",
         "skill_registry.md",
         "skill_registry.manifest",
         "agent_skill.list",

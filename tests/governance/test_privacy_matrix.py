@@ -344,6 +344,8 @@ def _node_cells(store: Store, asker: Asker) -> Iterator[Cell]:
         # A neighbour of what is seen is found beside it.
         near = {"query": canary(f"said {name}"), "parent_id": SAID_DAY}
         yield Cell("toc.search_children", near, found, frozenset(said))
+    # No episode is staged: what one shows of a masked task is in tests/capture/test_episodes.py.
+    yield Cell("episode.similar", {"query": QUERY}, set() if searches else None)
     labels = {canary(f"label {kind}") for kind in KINDS}
     around = turns_show(stage, view, own) - labels
     for grip_id in store.grips:
@@ -367,6 +369,7 @@ def written_cells() -> Iterator[Cell]:
     yield Cell("turn.capture", {**captured, "metadata": {"agent_id": canary("waiting")}}, None)
     event = {"event_id": canary("waiting"), "session_id": "s", "timestamp_ms": 2**60, "event_type": "user_message"}
     yield Cell("event.ingest", {"event": {**event, "text": canary("waiting")}}, None)
+    yield Cell("episode.start", {"task": " ", "agent_id": canary("waiting")}, None)
     again = candidate("again", canary("fact shared"), topic="topic of fact shared")
     yield Cell("memory.write", candidates(again), set())
     change = {"kind": "skill_edit", "target": WORD, "change": {"title": canary("waiting")}, "rationale": "r"}

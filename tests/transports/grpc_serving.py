@@ -26,7 +26,7 @@ SERVICE = "memory.MemoryService"
 GRANTED = ("event", "toc", "recall", "transcript", "scheduler", "inspect")
 PRINCIPALS = {
     "agents": Principal(capabilities=GRANTED),
-    "operators": Principal(capabilities=(*GRANTED, "admin")),
+    "operators": Principal(capabilities=(*GRANTED, "admin", "capture")),
     "readers": Principal(capabilities=("toc",)),
     "bound": Principal(capabilities=GRANTED, owner_id="owner-bound"),
 }

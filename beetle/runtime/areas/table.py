@@ -15,10 +15,12 @@ from beetle.runtime.pipeline.handlers import Handler
 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "admin": ("admin", "toc.rebuilding"),
+    "agent": ("capture.agents",),
     "agent_skill": ("skills.agent_skills",),
     "chain": ("chains.agents", "chains.ending", "chains.reading", "chains.walking", "chains.writing"),
     "console": ("console",),
     "device": ("devices",),
+    "episode": ("capture.episodes",),
     "event": ("capture.events",),
     "event_log": ("event_log",),
     "evolve": ("evolve.evolve",),
@@ -30,8 +32,8 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "host_key": ("capture.host_keys",),
     "long_term": ("facts.long_term", "facts.mutate", "facts.policy"),
     "memory": (
-        "recall.recall", "recall.inspect", "governance.write", "governance.remember", "daemon", "maintain",
-        "continuity.transfer", "erasure.forget",
+        "recall.recall", "recall.inspect", "recall.routing", "governance.write", "governance.remember", "daemon",
+        "maintain", "continuity.transfer", "erasure.forget",
     ),
     "private": ("governance.private_records", "private_items"),
     "scheduler": ("scheduled",),

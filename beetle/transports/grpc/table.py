@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -79,9 +79,22 @@ def _hit(hit: Plain) -> Plain:
 
 
 def _results(report: Plain, asked: Plain) -> Plain:
-    del asked
     found = [_hit(hit) for hit in report["hits"]]
-    return {"results": found, "has_results": bool(found), "layers_attempted": ["bm25"]}
+    explanation = {
+        "intent": asked.get("intent_override"),
+        "tier": "keyword",
+        "mode": "sequential",
+        "candidates_considered": LAYERS,
+        "winner": LAYERS[0],
+        "why_winner": "one recall ranks every plane: " + ", ".join(_signals(report["hits"])),
+        "total_time_ms": round(report["timings_ms"]["total"]),
+    }
+    return {"results": found, "explanation": explanation, "has_results": bool(found), "layers_attempted": LAYERS}
+
+
+def _signals(hits: Sequence[Plain]) -> list[str]:
+    """The names of the signals that ranked the best hit."""
+    return list(hits[0]["why"]) if hits else ["nothing was found"]
 
 
 def _matches(report: Plain, asked: Plain) -> Plain:
@@ -91,7 +104,35 @@ def _matches(report: Plain, asked: Plain) -> Plain:
         "mode_used": "bm25_only",
         "bm25_available": True,
         "vector_available": False,
+        "index_status": NO_VECTORS,
     }
+
+
+def _no_vectors(report: Plain, asked: Plain) -> Plain:
+    del report, asked
+    return NO_VECTORS
+
+
+def _layers(report: Plain, asked: Plain) -> Plain:
+    """What the catalog shows of recall and the table of contents, as layers."""
+    del asked
+    shown = {name: each["visible"] for name, each in report["capabilities"].items()}
+    words, contents = shown.get("recall", False), shown.get("toc", False)
+    return {
+        "tier": "keyword" if words else "agentic" if contents else "unspecified",
+        "bm25_status": {"layer": "bm25", "enabled": words, "healthy": words},
+        "vector_status": {"layer": "vector", "message": "recall here needs no vectors"},
+        "topics_status": {"layer": "topics", "message": "SearchChildren finds periods by their keywords"},
+        "agentic_status": {"layer": "agentic", "enabled": contents, "healthy": contents},
+    }
+
+
+def _repetitions(report: Plain, asked: Plain) -> Plain:
+    """Deliveries of captured turns, and how many of them were of turns that were there."""
+    del asked
+    twice = sum(host["duplicates"] for host in report["hosts"])
+    turns = sum(host["turns"] for host in report["hosts"])
+    return {"enabled": True, "threshold": 1.0, "events_checked": turns + twice, "events_deduplicated": twice}
 
 
 def _of_node(report: Plain, asked: Plain) -> Plain:
@@ -109,8 +150,10 @@ def _done(report: Plain, asked: Plain) -> Plain:
     return {"success": report["success"]}
 
 
+LAYERS = ("bm25",)
+NO_VECTORS: Plain = {"available": False}
 NO_JOB: Plain = {"success": False, "error": "Job not found: {job_name}"}
-EVERY_YEAR: Plain = {"limit": 1000}
+MANY: Plain = {"limit": 1000}
 NO_TOKENS: Mapping[str, str | None] = {"token_budget": None}
 TEN: Plain = {"limit": 10}
 
@@ -120,7 +163,7 @@ RPCS: tuple[Rpc, ...] = (
         "GetEvents", "event.range", frozenset({"from_timestamp_ms", "to_timestamp_ms"}),
         {"continuation_token": "cursor"}, answer=_page,
     ),
-    Rpc("GetTocRoot", "toc.root", given=EVERY_YEAR),
+    Rpc("GetTocRoot", "toc.root", given=MANY),
     Rpc("GetNode", "toc.node"),
     Rpc("BrowseToc", "toc.browse"),
     Rpc("ExpandGrip", "grip.expand"),
@@ -135,31 +178,36 @@ RPCS: tuple[Rpc, ...] = (
         {"top_k": "limit", "mode": None, "bm25_weight": None, "vector_weight": None},
         TEN, _within, _matches,
     ),
-    Rpc("RouteQuery", "memory.recall", given=TEN, answer=_results),
+    Rpc(
+        "VectorTeleport", "memory.recall", frozenset({"start_ms", "end_ms"}), {"top_k": "limit", "min_score": None},
+        TEN, _within, _matches,
+    ),
+    Rpc("GetVectorIndexStatus", "memory.capabilities", answer=_no_vectors),
+    Rpc("GetRetrievalCapabilities", "memory.capabilities", answer=_layers),
+    Rpc("ClassifyQueryIntent", "memory.classify"),
+    Rpc(
+        "RouteQuery", "memory.recall",
+        fields={"intent_override": None, "stop_conditions": None, "mode_override": None}, given=TEN, answer=_results,
+    ),
+    Rpc("ListAgents", "agent.list", given=MANY),
+    Rpc("GetAgentActivity", "agent.activity", frozenset({"bucket"}), given=MANY),
+    Rpc("GetDedupStatus", "host.coverage", answer=_repetitions),
+    Rpc("StartEpisode", "episode.start", fields={"agent": "agent_id"}),
+    Rpc("RecordAction", "episode.record"),
+    Rpc("CompleteEpisode", "episode.complete"),
+    Rpc("GetSimilarEpisodes", "episode.similar", fields={"top_k": "limit"}),
 )  # fmt: skip
 
 BY_RPC: Mapping[str, Rpc] = {row.name: row for row in RPCS}
 
-SEARCH = "use TeleportSearch, HybridSearch or RouteQuery: each asks the one recall"
 NO_ANSWER: Mapping[str, str] = {
-    "VectorTeleport": f"recall here needs no vectors; {SEARCH}",
-    "GetVectorIndexStatus": f"recall here needs no vectors; {SEARCH}",
     "PruneVectorIndex": "there is no vector index to prune",
     "PruneBm25Index": "the index holds what memory holds; `beetle memory recover` keeps it in order",
     "GetTopicGraphStatus": "there is no topic graph; SearchChildren finds periods by their keywords",
     "GetTopicsByQuery": "there is no topic graph; SearchChildren finds periods by their keywords",
     "GetRelatedTopics": "there is no topic graph; SearchChildren finds periods by their keywords",
     "GetTopTopics": "there is no topic graph; GetTocRoot answers the keywords of each year",
-    "GetRankingStatus": "`beetle memory capabilities` shows what ranks",
-    "GetRetrievalCapabilities": "`beetle memory capabilities` shows what recall has",
-    "ClassifyQueryIntent": f"no query is routed by its words; {SEARCH}",
-    "ListAgents": "`beetle host coverage` counts what each host and agent brought",
-    "GetAgentActivity": "`beetle host coverage` counts what each host and agent brought",
-    "GetDedupStatus": "events and turns are kept once by their id; `beetle host coverage` counts the repetitions",
-    "StartEpisode": "experience with tools is kept by memory.write, kind agent_tool_usage_feedback",
-    "RecordAction": "experience with tools is kept by memory.write, kind agent_tool_usage_feedback",
-    "CompleteEpisode": "experience with tools is kept by memory.write, kind agent_tool_usage_feedback",
-    "GetSimilarEpisodes": "memory.recall with tool_registry_refs answers what experience says of tools",
+    "GetRankingStatus": "GetRetrievalCapabilities shows what recall has, `why` of a hit what ranked it",
 }
 """RPCs of the Agent Memory service that nothing here answers, and what does instead."""
 
