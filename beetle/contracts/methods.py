@@ -312,7 +312,6 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
-        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -329,7 +328,7 @@ if TYPE_CHECKING:
         TransferPutReport,
         TransferPutRequest,
     )
-    from beetle.contracts.turns import CanonicalTurnDelta
+    from beetle.contracts.turns import CanonicalTurnDelta, Role
     from beetle.contracts.waiting import (
         GovernanceDecideReport,
         GovernanceDecideRequest,
