@@ -71,6 +71,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for action, index in (("mask", 0), ("erase", 1)):
             memory.call("chain.lifecycle", {"chain_key": "c", "action": action, "indexes": [index], "reason": "r"})
         memory.call("chain.append", {**written, "content": "three"})
+        noted = {"conversation_id": "c", "tags": ["t"], "type": "note", "tokens": 7}
+
+        def noting(more: dict[str, Any]) -> Any:
+            return memory.call("chunk.create", {**noted, **more})
+
+        first = noting({"content": "one"}).chunk.id
+        second = noting({"content": "two", "links": {"supports": [first, "elsewhere"]}}).chunk.id
+        noting({"content": "three", "conversation_id": "d"})
+        memory.get_chunk(second)
+        gone = noting({"content": "four"}).chunk.id
+        memory.call("chunk.delete", {"id": first})
+        memory.call("chunk.delete", {"id": gone, "permanent": True})
         captured = {"host_session_id": "s", "host_turn_index": 0, "role": "user", "content": "the kiln is hot"}
         memory.call("turn.capture", captured)
         enrolled = {"host_pubkey_b64": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "label": "laptop"}
@@ -234,6 +246,9 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "thought": {"thoughts", "seals"},
         "thought_link": {"thoughts"},
         "chain_activity": {"thoughts"},
+        "chunk": {"chunks", "seals"},
+        "chunk_link": {"chunks"},
+        "chunk_tag": {"chunks"},
         "toc_outbox": {"toc"},
         "toc_node": {"toc", "seals"},
         "grip": {"toc", "seals"},
