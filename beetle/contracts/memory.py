@@ -318,6 +318,8 @@ class PlaneCounts(Piece, frozen=True, kw_only=True):
     uploaded_skill_versions: Open[int]
     chains: Open[int]
     thoughts: Open[int]
+    chunks: Open[int]
+    archived_chunks: Open[int]
 
 
 class EventLogState(Piece, frozen=True, kw_only=True):

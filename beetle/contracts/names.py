@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 PlaneName = Literal["evidence", "procedural", "long_term", "thoughts", "chunks", "agent_skill"]
-"""What a request may name as a plane. `chunks` is reserved: nothing is kept in it yet."""
+"""What a request may name as a plane."""
 PLANE_NAMES: tuple[PlaneName, ...] = get_args(PlaneName)
 
-INDEX_CODES: dict[str, int] = {"evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3, "thoughts": 4}
+INDEX_CODES: dict[str, int] = {
+    "evidence": 0, "procedural": 1, "long_term": 2, "long_term_past": 3, "thoughts": 4,
+    "chunks": 5,
+}  # fmt: skip
 """The last four bits of a row's number in the recall index: they stand in every store, and never change.
 
 `long_term` holds the text of each current fact by the fact's key; `long_term_past` the texts that are current no more,
@@ -39,8 +42,8 @@ SIGNAL_NAMES: tuple[SignalName, ...] = get_args(SignalName)
 
 CheckName = Literal[
     "schema", "event_log", "event_log_head", "event_places", "committed_turns", "seals", "evidence", "derived_refs",
-    "procedural", "long_term", "thoughts", "toc", "candidates", "proposals", "tool_registries", "skill_registry",
-    "tool_experience", "private", "devices", "jobs", "recall_index", "pages", "foreign_keys", "pending_erasures",
-    "chain_mirrors", "leftovers", "idempotency", "remembered_conversations",
+    "procedural", "long_term", "thoughts", "chunks", "toc", "candidates", "proposals", "tool_registries",
+    "skill_registry", "tool_experience", "private", "devices", "jobs", "recall_index", "pages", "foreign_keys",
+    "pending_erasures", "chain_mirrors", "leftovers", "idempotency", "remembered_conversations",
 ]  # fmt: skip
 """The checks of a store, by which findings are told. What each looks at: `runtime.areas.checks`."""

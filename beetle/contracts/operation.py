@@ -39,6 +39,7 @@ AGENT_SKILL = Group("Memory", "agent-skill", "Agent Skills in the mounted folder
 REGISTRY = Group("Memory", "registry", "skills that agents upload for one another, version by version")
 TOOL_REGISTRY = Group("Memory", "tool-registry", "registered tools of the host")
 CHAIN = Group("Memory", "chain", "thought chains: append, search, walk, verify; their agents")
+CHUNK = Group("Memory", "chunk", "linked notes: store, list, link, recall and analyse them")
 LONG_TERM = Group("Memory", "long-term", "learned facts: read, correct, forget, set policies")
 TRANSCRIPT = Group("Memory", "transcript", "conversations as evidence: commit, read, search, govern")
 CAPTURE = Group("Memory", "host", "turns that hosts deliver: capture one, report their coverage")
