@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, NoReturn, cast, get_args
 
 from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, ChunkSource, ChunkType, LinkKind
@@ -47,6 +48,7 @@ _KINDS: Final[Mapping[type, str]] = {
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 Extra = Mapping[str, Any]
+NOTHING: Final[Extra] = MappingProxyType({})
 
 
 class ChunkDocument(NamedTuple):
@@ -68,9 +70,9 @@ class ChunkDocument(NamedTuple):
     access_count: int = 0
     last_accessed: int | None = None
     tags: tuple[str, ...] = ()
-    extra: Extra = {}
-    extra_metadata: Extra = {}
-    extra_links: Extra = {}
+    extra: Extra = NOTHING
+    extra_metadata: Extra = NOTHING
+    extra_links: Extra = NOTHING
 
 
 class Unreadable(NamedTuple):
@@ -106,7 +108,7 @@ def place_of(document: ChunkDocument, *, archived: bool = False) -> str:
 
 
 def time_text(at: int) -> str:
-    """A time as a file says it: to the second where it is a whole one, else with six digits, which every reader takes."""
+    """A time as a file says it: to the second where it is a whole one, else with the six digits that readers take."""
     return f"{from_us(at).replace(tzinfo=None).isoformat()}Z"
 
 

@@ -230,6 +230,11 @@ class TreeFolder:
         return _words(error)
 
 
+def is_tree(folder: TreeFolder) -> bool:
+    """Whether it holds what a tree holds."""
+    return any(each in folder.names("") for each in (CHUNKS, ARCHIVE))
+
+
 def read_tree(folder: TreeFolder) -> Iterator[Member | Unreadable]:
     """What a tree holds: the bytes of each file that may be a chunk, one at a time, and what cannot be read."""
     yield from folder.linked_folders()
