@@ -26,7 +26,7 @@ class ChunkResult:
 
 
 class ChunkingEngine:
-    """Splits texts. Nothing is lost, no piece is longer than `max_tokens`, and code, tables and lists stay as they are."""
+    """Splits texts. Nothing is lost, no piece is longer than `max_tokens`; code, tables and lists stay as they are."""
 
     def __init__(self, min_tokens: int = MIN_TOKENS, max_tokens: int = MAX_TOKENS) -> None:
         """Set the bounds of a piece, in tokens as `count_tokens` counts them.
@@ -35,7 +35,9 @@ class ChunkingEngine:
             ValueError: `max_tokens` is below 1, or below `min_tokens`.
         """
         if max_tokens < max(1, min_tokens):
-            raise ValueError(f"max_tokens is {max_tokens}: it must be at least 1 and at least min_tokens ({min_tokens})")
+            raise ValueError(
+                f"max_tokens is {max_tokens}: it must be at least 1 and at least min_tokens ({min_tokens})"
+            )
         self.min_tokens = min_tokens
         self.max_tokens = max_tokens
 
@@ -47,7 +49,9 @@ class ChunkingEngine:
         """The type of a text by the words it uses: decision, pattern, preference, fact, else note."""
         return detect_type(content or "")
 
-    def chunk(self, content: str | None, conversation_id: str = "", tags: Iterable[str] | None = None) -> list[ChunkResult]:
+    def chunk(
+        self, content: str | None, conversation_id: str = "", tags: Iterable[str] | None = None
+    ) -> list[ChunkResult]:
         """Split a text.
 
         Args:

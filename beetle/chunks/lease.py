@@ -1,9 +1,9 @@
 """Who of several processes has the store open: each in turn, without a daemon.
 
-One process at a time may open a store (`beetle.store.engine.lock`), and opening it takes longer than a call. So a process
-keeps it open over many calls, and gives it up when another one waits: after a call when it has had it for `SLICE_S`, and
-between calls once it has been idle. Who waits holds a lock on a file of its own (the queue), which the owner looks at.
-The kernel frees both locks when a process dies, so nothing is ever left to be cleaned up.
+One process at a time may open a store (`beetle.store.engine.lock`), and opening it takes longer than a call. So a
+process keeps it open over many calls, and gives it up when another one waits: after a call when it has had it for
+`SLICE_S`, and between calls once it has been idle. Who waits holds a lock on a file of its own (the queue), which the
+owner looks at. The kernel frees both locks when a process dies, so nothing is ever left to be cleaned up.
 
 Threads of one process share one lease, and all `ChunkStore`s of one path in it.
 """

@@ -17,7 +17,7 @@ DEFAULT_WINDOW_MINUTES = 5
 
 
 class AutoLinker:
-    """Links chunks as `ChunkStore.create_chunk` does already, for those that were created without, or with another window."""
+    """Links chunks as `ChunkStore.create_chunk` does: those that were created without, or with another window."""
 
     def __init__(self, chunk_store: ChunkStore, temporal_window_minutes: float = DEFAULT_WINDOW_MINUTES) -> None:
         """Set the store, and how many minutes before a chunk another one was created that it follows."""

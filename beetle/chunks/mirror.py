@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from beetle.chunk_tree import indexes
-from beetle.chunk_tree.document import ChunkDocument
-from beetle.chunk_tree.words import LINK_TYPES
+from beetle.chunk_tree.document import LINK_KINDS, ChunkDocument
+
 
 class Mirror:
     """Every chunk that is not archived: its row, its tags, where its links lead. In the order of the index."""
@@ -24,7 +24,7 @@ class Mirror:
         before = self._links.get(document.id, {}).get("related_to", ())
         self._rows[document.id] = indexes.entry_of(document)
         self._tags[document.id] = document.tags
-        self._links[document.id] = {kind: document.links[kind] for kind in LINK_TYPES if document.links[kind]}
+        self._links[document.id] = {kind: document.links[kind] for kind in LINK_KINDS if document.links[kind]}
         related = document.links["related_to"]
         for other in {*before} - {*related}:
             self._relate(other, document.id, add=False)

@@ -43,7 +43,9 @@ class ChunkMetadata:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file has it."""
-        return _with_extra(self, ("created", "conversation_id", "source", "confidence", "access_count", "last_accessed"))
+        return _with_extra(
+            self, ("created", "conversation_id", "source", "confidence", "access_count", "last_accessed")
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChunkMetadata:
@@ -57,7 +59,7 @@ class ChunkMetadata:
 
 @dataclass
 class ChunkLinks:
-    """Ids by type of link. `context_of` holds the conversation's id; trees of other writers have ids of chunks in it."""
+    """Ids by type of link. `context_of` holds the conversation's id; of other writers it may hold ids of chunks."""
 
     context_of: list[str] = field(default_factory=list)
     follows: list[str] = field(default_factory=list)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from weakref import WeakValueDictionary
 
-from beetle.chunk_tree.document import is_chunk_id
+from beetle.chunk_tree.document import is_chunk_id, place_of
 from beetle.chunk_tree.folder import TreeFolder
 from beetle.chunks.index import ChunkIndex
 from beetle.chunks.records import LINK_FIELDS, Chunk, ChunkLinks, document_of, record_of
@@ -82,7 +82,7 @@ class ChunkStore:
         """Write the index files and give the store up now; the next call opens it again."""
         self._tree.lease.give_up()
 
-    def create_chunk(
+    def create_chunk(  # noqa: PLR0913
         self,
         content: str,
         chunk_type: str,
@@ -306,9 +306,9 @@ class ChunkStore:
         Returns:
             How many chunks there are, archived ones included.
         """
-        with self._tree.lease.held() as opened:
-            with TreeFolder(os.fspath(self.base_path if path is None else path), make=True) as folder:
-                count = self._tree.write_all(opened, folder)
+        place = os.fspath(self.base_path if path is None else path)
+        with self._tree.lease.held() as opened, TreeFolder(place, make=True) as folder:
+            count = self._tree.write_all(opened, folder)
         _log.info("Exported %d chunks", count)
         return count
 
@@ -369,7 +369,9 @@ class ChunkStore:
         _log.debug("Listed chunks")
 
     def _get_chunk_path(self, chunk_id: str) -> Path:
-        return self.base_path / place_of_id(chunk_id)
+        # Callers of other stores of this layout ask for it by this name.
+        stored = self._stored(chunk_id, count_access=False)
+        return self.base_path / (place_of(document_of(stored)) if stored else f"chunks/{chunk_id}.json")
 
 
 def init_storage(base_path: str | os.PathLike[str] = DEFAULT_PATH) -> ChunkStore:

@@ -1,9 +1,9 @@
 """The JSON tree beside a store, kept in step with it.
 
-The store is the truth. A chunk's file is written once its row is committed; `tree.json` beside the store says up to which
-revision the files are written, so that whoever opens the store next writes what is missing, after a kill too. The index
-files are a cache of everything, and writing them costs the more the more chunks there are: they are written at once
-while that takes at most a tenth of the time, and in any case when nobody calls, or when the store is closed.
+The store is the truth. A chunk's file is written once its row is committed; `tree.json` beside the store says up to
+which revision the files are written, so that whoever opens the store next writes what is missing, after a kill too. The
+index files are a cache of everything, and writing them costs the more the more chunks there are: they are written at
+once while that takes at most a tenth of the time, and in any case when nobody calls, or when the store is closed.
 """
 
 from __future__ import annotations
