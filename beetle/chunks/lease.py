@@ -111,7 +111,8 @@ class Lease:
             if opened is None:
                 return
             try:
-                self._tenant.moving_out(opened, wanted=wanted)
+                if self._is_same_file():
+                    self._tenant.moving_out(opened, wanted=wanted)
             finally:
                 opened.release()
                 self._changed.notify_all()
