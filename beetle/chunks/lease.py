@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
-from beetle.contracts.errors import BeetleError, StoreLocked
+from beetle.contracts.errors import BeetleError, StoreLocked, StoreReadOnly
 from beetle.store.engine.lock import holder_of
 
 if TYPE_CHECKING:
@@ -133,9 +133,8 @@ class Lease:
             self._opened = None
         opened = self._opened = self._wait_for_turn()
         self._since = self._last = time.monotonic()
-        found = os.stat(self.store)
-        self._file = (found.st_dev, found.st_ino)
         try:
+            self._file = self._look()
             self._tenant.moved_in(opened)
         except BaseException:
             self._opened = None
@@ -145,17 +144,25 @@ class Lease:
         return opened
 
     def _is_same_file(self) -> bool:
+        return self._file is not None and self._look() == self._file
+
+    def _look(self) -> tuple[int, int] | None:
+        """What tells the store's file from another one of its name; None where there is none."""
         try:
             found = os.stat(self.store)
         except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == self._file
+            return None
+        return found.st_dev, found.st_ino
 
     def _wait_for_turn(self) -> Embedded:
         """Stand in the queue, wait until the owner has given the store up, and open it."""
         until = time.monotonic() + WAIT_S
-        os.makedirs(os.path.dirname(self.store), mode=0o700, exist_ok=True)
-        queue = os.open(self._queue, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.makedirs(os.path.dirname(self.store), mode=0o700, exist_ok=True)
+            queue = os.open(self._queue, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            reason = f"its folder cannot be made or written ({error.strerror})"
+            raise StoreReadOnly(path=self.store, reason=reason) from error
         try:
             for _ in _turns(until):
                 if _locks(queue):

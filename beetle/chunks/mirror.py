@@ -54,5 +54,6 @@ class Mirror:
         if chunk_id not in self._links:
             return
         links = self._links[chunk_id]
-        rest = tuple(each for each in links.get("related_to", ()) if each != other)
-        links["related_to"] = (*rest, other) if add else rest
+        now = links.get("related_to", ())
+        if add != (other in now):
+            links["related_to"] = (*now, other) if add else tuple(each for each in now if each != other)

@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,6 +28,7 @@ from beetle.chunk_tree.document import (
     written,
 )
 from beetle.chunk_tree.folder import ARCHIVE, CHUNKS, TreeFolder, read_tree
+from beetle.chunk_tree.indexes import INDEXES
 from beetle.chunks.lease import Lease
 from beetle.chunks.mirror import Mirror
 from beetle.chunks.records import document_of
@@ -65,12 +67,16 @@ class ImportedTree(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Up to which revision of which store chunk files and index files are written; `cost` of the latter in seconds."""
+    """Up to which revision of which store chunk files and index files are written; `cost` of the latter in seconds.
+
+    `seen` is how the index files look from outside: others are not of that revision.
+    """
 
     store_id: str
-    files: int
-    indexes: int
-    cost: float
+    files: int = 0
+    indexes: int = 0
+    cost: float = 0.0
+    seen: str = ""
 
 
 class SyncedTree:
@@ -79,7 +85,7 @@ class SyncedTree:
     def __init__(self, base: Path, open_store: Callable[[str], Embedded]) -> None:
         self.base = base
         self.lease = Lease(os.fspath(base / OWN_FOLDER), open_store, self)
-        self._state = _State("", 0, 0, 0.0)
+        self._state = _State("")
         self._saved = self._state
         self._folder: TreeFolder | None = None
         self._touched: set[str] = set()
@@ -97,7 +103,10 @@ class SyncedTree:
         store_id = opened.open_report.store_id
         found = self._read_state()
         is_new = found is None or found.store_id != store_id
-        self._state = self._saved = _State(store_id, 0, 0, 0.0) if found is None or is_new else found
+        self._state = _State(store_id) if found is None or is_new else found
+        self._saved = _State("") if is_new else self._state
+        if self._state.seen != self._look():
+            self._state = self._state._replace(indexes=-1)
         if is_new:
             self._mirror = None
         self._indexed_at = time.monotonic()
@@ -226,6 +235,8 @@ class SyncedTree:
             if chunk is not None:
                 document = document_of(chunk)
                 _write_if_other(folder, place_of(document, archived=chunk.archived), written(document))
+                if self._mirror is not None and not chunk.archived:
+                    self._mirror.put(document)
 
     def _is_time_for_indexes(self) -> bool:
         behind = self._state.indexes < self._state.files
@@ -249,12 +260,24 @@ class SyncedTree:
                 text.append(piece)
             folder.write(path, "".join(text).encode(), settle=False)
         self._indexed_at = time.monotonic()
-        self._state = self._state._replace(indexes=revision, cost=self._indexed_at - begun)
+        cost = self._indexed_at - begun
+        self._state = self._state._replace(indexes=revision, cost=cost, seen=self._look())
+
+    def _look(self) -> str:
+        """What tells an index file from one that somebody else wrote, without reading it."""
+        found: list[str] = []
+        for each in INDEXES:
+            with suppress(OSError):
+                status = os.stat(self.base / each)
+                found.append(f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}")
+        return " ".join(found)
 
     def _read_state(self) -> _State | None:
         try:
             found = json.loads((self.base / STATE_FILE).read_bytes())
-            return _State(str(found["store"]), int(found["files"]), int(found["indexes"]), float(found["cost"]))
+            return _State(
+                str(found["store"]), int(found["files"]), int(found["indexes"]), float(found["cost"]), str(found["seen"])
+            )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -267,7 +290,10 @@ class SyncedTree:
         folder.settle()
         if self._state != self._saved:
             state = self._state
-            said = {"store": state.store_id, "files": state.files, "indexes": state.indexes, "cost": state.cost}
+            said = {
+                "store": state.store_id, "files": state.files, "indexes": state.indexes, "cost": state.cost,
+                "seen": state.seen,
+            }  # fmt: skip
             folder.write(STATE_FILE, json.dumps(said).encode())
             self._saved = state
 
