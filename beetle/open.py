@@ -18,6 +18,7 @@ from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.chunks import importing
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
@@ -82,6 +83,7 @@ def open_store(
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
+        store.add_findings(importing.finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 
