@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from beetle.contracts.chunks import CHUNK_ID, ChunkSource, ChunkType
 from beetle.contracts.fields import NO_CONTROL, Id, Label, Part, Visibility, budgeted
 from beetle.contracts.governance import (
     Authority,
@@ -322,6 +323,33 @@ class BriefRecord(Part, frozen=True, kw_only=True):
     operator_note: Annotated[str, Meta(max_length=2048)] | None = None
 
 
+class ChunkLinkRecord(Part, frozen=True, kw_only=True):
+    """A link of a chunk to another, by its id, or to a conversation."""
+
+    kind: Literal["context_of", "follows", "related_to", "supports", "contradicts"]
+    target: Annotated[str, Meta(min_length=1, max_length=256)]
+    strength: Annotated[float, Meta(ge=0, le=1)]
+
+
+class ChunkRecord(Part, frozen=True, kw_only=True):
+    """A chunk. `extra` is the JSON of what an imported file had besides."""
+
+    chunk_id: Annotated[str, Meta(pattern=CHUNK_ID)]
+    conversation_id: Id
+    type: ChunkType
+    source: ChunkSource
+    tokens: Annotated[int, Meta(ge=1, le=2**31)]
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    created_at: At
+    content: Content
+    tags: Labels = ()
+    extra: Content | None = None
+    archived_at: At | None = None
+    accesses: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    last_accessed: At | None = None
+    links: Annotated[tuple[ChunkLinkRecord, ...], Meta(max_length=320)] = ()
+
+
 class ObservationRecord(Part, frozen=True, kw_only=True):
     """One use of a tool; `turn` is the evidence ref of the turn that it was observed in."""
 
@@ -394,6 +422,7 @@ class Records(Part, frozen=True, kw_only=True):
     registries: tuple[RegistryRecord, ...] = ()
     uploaded_skills: tuple[UploadedSkillRecord, ...] = ()
     chains: tuple[ChainRecord, ...] = ()
+    chunks: tuple[ChunkRecord, ...] = ()
     observations: tuple[ObservationRecord, ...] = ()
     candidates: tuple[CandidateRecord, ...] = ()
     private: tuple[PrivateRecord, ...] = ()

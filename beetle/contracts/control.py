@@ -16,6 +16,7 @@ TOPIC_CAPABILITIES: dict[TopicName, str] = {
     "transcript": "transcript",
     "skill": "skill",
     "chain": "chain",
+    "chunk": "chunk",
     "job": "scheduler",
     "device": "device",
     "replication": "replication",

@@ -77,6 +77,30 @@ if TYPE_CHECKING:
         ChainTraverseRequest,
         TimeWindow,
     )
+    from beetle.contracts.chunk_reasoning import (
+        ChunkReasonReport,
+        ChunkReasonRequest,
+        ChunkRecallReport,
+        ChunkRecallRequest,
+        ChunkRememberReport,
+        ChunkRememberRequest,
+    )
+    from beetle.contracts.chunks import (
+        ChunkCreateRequest,
+        ChunkDeleteReport,
+        ChunkDeleteRequest,
+        ChunkGetReport,
+        ChunkGetRequest,
+        ChunkLinkRequest,
+        ChunkLinksInput,
+        ChunkListReport,
+        ChunkListRequest,
+        ChunkReport,
+        ChunkRestoreRequest,
+        ChunkStatsReport,
+        ChunkStatsRequest,
+        ChunkUpdateRequest,
+    )
     from beetle.contracts.common import Conversation, ModeInput, RegistryRef, Report, WireScope
     from beetle.contracts.console import (
         ConsoleOverviewReport,
@@ -313,7 +337,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 126
+OPERATION_COUNT = 137
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -3902,6 +3926,548 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("chain.disable_agent", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def create_chunk(self, request: ChunkCreateRequest, /) -> ChunkReport: ...
+        @overload
+        def create_chunk(
+            self,
+            /,
+            *,
+            content: str,
+            conversation_id: str,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            tokens: int | None = None,
+            tags: Sequence[str] = ...,
+            confidence: float = 0.7,
+            source: Literal["interaction", "import", "derived"] = "interaction",
+            links: ChunkLinksInput | Mapping[str, Any] = ...,
+            link: bool = True,
+        ) -> ChunkReport: ...
+        @overload
+        def create_chunk(
+            self,
+            content: str,
+            /,
+            *,
+            conversation_id: str,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            tokens: int | None = None,
+            tags: Sequence[str] = ...,
+            confidence: float = 0.7,
+            source: Literal["interaction", "import", "derived"] = "interaction",
+            links: ChunkLinksInput | Mapping[str, Any] = ...,
+            link: bool = True,
+        ) -> ChunkReport: ...
+
+    def create_chunk(self, request: ChunkCreateRequest | str | None = None, /, **fields: Any) -> ChunkReport:
+        """Store a chunk and link it with its conversation, what came before and what shares a tag.
+
+        Args:
+            content: text of the chunk (required; not blank; at most the profile's message_content_bytes).
+            type: type of the chunk; without one it is detected from the text (default None).
+            conversation_id: id of the conversation (required; at least 1 character; at most 256 characters; no
+                control characters).
+            tokens: size in tokens; without one they are counted (`beetle help chunks`) (default None; at least 1;
+                at most 2,147,483,648).
+            tags: labels to find it by, case-sensitive (default (); each: at least 1 character; each: at most 256
+                characters; at most 64 items).
+            confidence: how reliable it is, from 0 to 1 (default 0.7; at least 0; at most 1).
+            source: how it came to be (default interaction).
+            links: links of your own, beside those that are made (default {}).
+            link: make the links context_of, follows and related_to (default True).
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.create", "content", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def get_chunk(self, request: ChunkGetRequest, /) -> ChunkGetReport: ...
+        @overload
+        def get_chunk(
+            self,
+            /,
+            *,
+            id: str,
+            count_access: bool = True,
+        ) -> ChunkGetReport: ...
+        @overload
+        def get_chunk(
+            self,
+            id: str,
+            /,
+            *,
+            count_access: bool = True,
+        ) -> ChunkGetReport: ...
+
+    def get_chunk(self, request: ChunkGetRequest | str | None = None, /, **fields: Any) -> ChunkGetReport:
+        """Show a chunk, also an archived one, and what links to it.
+
+        Args:
+            id: id of the chunk (required; at most 1,024 characters).
+            count_access: count this as an access of the chunk (default True).
+
+        Returns:
+            `chunk` is null where there is none of that id. `linked_from`: links of other chunks that lead to it,
+                the newest first, 64 at most; `target` is the chunk that they come from.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.get", "id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def list_chunks(self, request: ChunkListRequest, /) -> ChunkListReport: ...
+        @overload
+        def list_chunks(
+            self,
+            /,
+            *,
+            conversation_id: str | None = None,
+            tags: Sequence[str] = ...,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            created_after: datetime | str | None = None,
+            created_before: datetime | str | None = None,
+            state: Literal["live", "archived", "all"] = "live",
+            changed_since: int | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChunkListReport: ...
+        @overload
+        def list_chunks(
+            self,
+            conversation_id: str | None,
+            /,
+            *,
+            tags: Sequence[str] = ...,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            created_after: datetime | str | None = None,
+            created_before: datetime | str | None = None,
+            state: Literal["live", "archived", "all"] = "live",
+            changed_since: int | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChunkListReport: ...
+
+    def list_chunks(self, request: ChunkListRequest | str | None | None = None, /, **fields: Any) -> ChunkListReport:
+        """List chunks in the order in which they were stored, by conversation, tags, type and time.
+
+        Args:
+            conversation_id: only chunks of this conversation (default None; at least 1 character; at most 256
+                characters; no control characters).
+            tags: only chunks with all of these tags (default (); each: at least 1 character; each: at most 256
+                characters; at most 64 items).
+            type: only chunks of this type (default None).
+            created_after: created at this time or later (default None).
+            created_before: created at this time or earlier (default None).
+            state: only chunks in this state (default live).
+            changed_since: only what changed behind this revision, in the order of revisions (default None; at least
+                0; at most 9,007,199,254,740,992).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `revision` is the space's newest. With `changed_since`, `removed` are the ids of deleted chunks,
+                whatever the other filters are.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.list", "conversation_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def chunk_stats(self, request: ChunkStatsRequest, /) -> ChunkStatsReport: ...
+        @overload
+        def chunk_stats(
+            self,
+            /,
+            *,
+            by: Literal["conversation", "tag"] | None = None,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChunkStatsReport: ...
+        @overload
+        def chunk_stats(
+            self,
+            by: Literal["conversation", "tag"] | None,
+            /,
+            *,
+            limit: int = 50,
+            cursor: str | None = None,
+        ) -> ChunkStatsReport: ...
+
+    def chunk_stats(
+        self, request: ChunkStatsRequest | Literal["conversation", "tag"] | None | None = None, /, **fields: Any
+    ) -> ChunkStatsReport:
+        """Count the chunks of the space, and list its conversations or its tags with the number of their chunks.
+
+        Args:
+            by: also list these, each with the number of its live chunks (default None).
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+            cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
+
+        Returns:
+            `total_chunks` and `by_type` are of live chunks. `groups` in the order of their names.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.stats", "by", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def update_chunk(self, request: ChunkUpdateRequest, /) -> ChunkReport: ...
+        @overload
+        def update_chunk(
+            self,
+            /,
+            *,
+            id: str,
+            content: str | None = None,
+            tokens: int | None = None,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            tags: Sequence[str] | None = None,
+            confidence: float | None = None,
+            links: ChunkLinksInput | Mapping[str, Any] = ...,
+        ) -> ChunkReport: ...
+        @overload
+        def update_chunk(
+            self,
+            id: str,
+            /,
+            *,
+            content: str | None = None,
+            tokens: int | None = None,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+            tags: Sequence[str] | None = None,
+            confidence: float | None = None,
+            links: ChunkLinksInput | Mapping[str, Any] = ...,
+        ) -> ChunkReport: ...
+
+    def update_chunk(self, request: ChunkUpdateRequest | str | None = None, /, **fields: Any) -> ChunkReport:
+        """Change a chunk; what is not given stays; new content without tokens is counted anew.
+
+        Args:
+            id: id of the chunk (required; at most 1,024 characters).
+            content: text of the chunk (default None; not blank; at most the profile's message_content_bytes).
+            tokens: size in tokens; without one they are counted (`beetle help chunks`) (default None; at least 1;
+                at most 2,147,483,648).
+            type: type of the chunk (default None).
+            tags: labels to find it by, case-sensitive (default None; each: at least 1 character; each: at most 256
+                characters; at most 64 items).
+            confidence: how reliable it is, from 0 to 1 (default None; at least 0; at most 1).
+            links: kinds of links to replace as a whole (default {}).
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.update", "id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def delete_chunk(self, request: ChunkDeleteRequest, /) -> ChunkDeleteReport: ...
+        @overload
+        def delete_chunk(
+            self,
+            /,
+            *,
+            id: str,
+            permanent: bool = False,
+        ) -> ChunkDeleteReport: ...
+        @overload
+        def delete_chunk(
+            self,
+            id: str,
+            /,
+            *,
+            permanent: bool = False,
+        ) -> ChunkDeleteReport: ...
+
+    def delete_chunk(self, request: ChunkDeleteRequest | str | None = None, /, **fields: Any) -> ChunkDeleteReport:
+        """Archive a chunk, or delete it for good, also from the archive.
+
+        Args:
+            id: id of the chunk (required; at most 1,024 characters).
+            permanent: erase it from the store; it cannot be restored (default False).
+
+        Returns:
+            `unchanged`: it was archived already. `erasure` and `replica_horizon`: see `transcript.lifecycle`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.delete", "id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def restore_chunk(self, request: ChunkRestoreRequest, /) -> ChunkReport: ...
+        @overload
+        def restore_chunk(
+            self,
+            /,
+            *,
+            id: str,
+        ) -> ChunkReport: ...
+        @overload
+        def restore_chunk(
+            self,
+            id: str,
+            /,
+        ) -> ChunkReport: ...
+
+    def restore_chunk(self, request: ChunkRestoreRequest | str | None = None, /, **fields: Any) -> ChunkReport:
+        """Take an archived chunk out of the archive.
+
+        Args:
+            id: id of the chunk (required; at most 1,024 characters).
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.restore", "id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def link_chunk(self, request: ChunkLinkRequest, /) -> ChunkReport: ...
+        @overload
+        def link_chunk(
+            self,
+            /,
+            *,
+            id: str,
+            kind: Literal["context_of", "follows", "related_to", "supports", "contradicts"],
+            target: str,
+            strength: float | None = None,
+            remove: bool = False,
+        ) -> ChunkReport: ...
+        @overload
+        def link_chunk(
+            self,
+            id: str,
+            /,
+            *,
+            kind: Literal["context_of", "follows", "related_to", "supports", "contradicts"],
+            target: str,
+            strength: float | None = None,
+            remove: bool = False,
+        ) -> ChunkReport: ...
+
+    def link_chunk(self, request: ChunkLinkRequest | str | None = None, /, **fields: Any) -> ChunkReport:
+        """Link a chunk to another by hand, change the strength of a link, or remove one.
+
+        Args:
+            id: id of the chunk (required; at most 1,024 characters).
+            kind: kind of the link (required).
+            target: id of the chunk it leads to; of context_of a conversation (required; at least 1 character; at
+                most 256 characters).
+            strength: strength; without one 0.5, of context_of 1.0 (default None; at least 0; at most 1).
+            remove: remove this link (default False).
+
+        Returns:
+            The chunk as it is now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.link", "id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def remember_chunks(self, request: ChunkRememberRequest, /) -> ChunkRememberReport: ...
+        @overload
+        def remember_chunks(
+            self,
+            /,
+            *,
+            content: str,
+            conversation_id: str,
+            tags: Sequence[str] = ...,
+            confidence: float = 0.7,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+        ) -> ChunkRememberReport: ...
+        @overload
+        def remember_chunks(
+            self,
+            content: str,
+            /,
+            *,
+            conversation_id: str,
+            tags: Sequence[str] = ...,
+            confidence: float = 0.7,
+            type: Literal["fact", "preference", "pattern", "note", "decision"] | None = None,
+        ) -> ChunkRememberReport: ...
+
+    def remember_chunks(
+        self, request: ChunkRememberRequest | str | None = None, /, **fields: Any
+    ) -> ChunkRememberReport:
+        """Split a text into chunks of 100 to 800 tokens, store them and link them.
+
+        Args:
+            content: the text; blank text is stored as nothing (required; at most the profile's
+                message_content_bytes).
+            conversation_id: id of the conversation (required; at least 1 character; at most 256 characters; no
+                control characters).
+            tags: labels of every chunk, case-sensitive (default (); each: at least 1 character; each: at most 256
+                characters; at most 64 items).
+            confidence: how reliable it is, from 0 to 1 (default 0.7; at least 0; at most 1).
+            type: type of every chunk; without one each is detected (default None).
+
+        Returns:
+            `chunk_ids` in the order of the text. Without success, `error` says why nothing was stored.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.remember", "content", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def recall_chunks(self, request: ChunkRecallRequest, /) -> ChunkRecallReport: ...
+        @overload
+        def recall_chunks(
+            self,
+            /,
+            *,
+            query: str,
+            conversation_id: str | None = None,
+            max_results: int = 5,
+            min_confidence: float = 0.5,
+        ) -> ChunkRecallReport: ...
+        @overload
+        def recall_chunks(
+            self,
+            query: str,
+            /,
+            *,
+            conversation_id: str | None = None,
+            max_results: int = 5,
+            min_confidence: float = 0.5,
+        ) -> ChunkRecallReport: ...
+
+    def recall_chunks(self, request: ChunkRecallRequest | str | None = None, /, **fields: Any) -> ChunkRecallReport:
+        """Answer a query with the chunks that fit it best.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            conversation_id: only chunks of this conversation (default None; at least 1 character; at most 256
+                characters; no control characters).
+            max_results: chunks in the answer at most (default 5; at least 1; clipped at the profile's
+                recall_limit).
+            min_confidence: only chunks with at least this confidence (default 0.5; at least 0; at most 1).
+
+        Returns:
+            `answer` holds the contents of `source_chunks`, best first. `confidence` is theirs, weighted by their
+                scores. `traversal_path` are the steps that led to them. No model is asked: `cost_usd` is 0.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.recall", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def reason_chunks(self, request: ChunkReasonRequest, /) -> ChunkReasonReport: ...
+        @overload
+        def reason_chunks(
+            self,
+            /,
+            *,
+            query: str,
+            context_chunks: Sequence[str] = ...,
+            analysis_type: Literal["synthesis", "comparison", "pattern", "gap"] = "synthesis",
+        ) -> ChunkReasonReport: ...
+        @overload
+        def reason_chunks(
+            self,
+            query: str,
+            /,
+            *,
+            context_chunks: Sequence[str] = ...,
+            analysis_type: Literal["synthesis", "comparison", "pattern", "gap"] = "synthesis",
+        ) -> ChunkReasonReport: ...
+
+    def reason_chunks(self, request: ChunkReasonRequest | str | None = None, /, **fields: Any) -> ChunkReasonReport:
+        """Analyse chunks: what they say together, how they compare, their patterns, gaps and contradictions.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            context_chunks: ids of the chunks to analyse; without any, those that the query finds (default (); each:
+                at most 1,024 characters; at most 256 items).
+            analysis_type: kind of analysis (default synthesis).
+
+        Returns:
+            `synthesis` is the analysis as text, `insights` its points one by one. `evidence` names the chunks that
+                it rests on, by role.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `chunk`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("chunk.reason", "query", request, fields)
 
     if TYPE_CHECKING:
 

@@ -29,7 +29,7 @@ ViewName = Literal["raw_owner", "model_context", "host_ui", "operator_audit", "e
 """Through what a report is seen; a caller's own order of them says which it gets without asking."""
 VIEW_NAMES: tuple[ViewName, ...] = get_args(ViewName)
 
-TopicName = Literal["lifecycle", "transcript", "skill", "chain", "job", "device", "replication"]
+TopicName = Literal["lifecycle", "transcript", "skill", "chain", "chunk", "job", "device", "replication"]
 """What events can be followed by."""
 TOPIC_NAMES: tuple[TopicName, ...] = get_args(TopicName)
 

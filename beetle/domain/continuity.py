@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-from beetle.contracts.codec import UNSET, decode_request, pack
+from beetle.contracts.codec import UNSET, decode_request, pack, unpack_json
 from beetle.contracts.continuity_records import (
     Body,
     Envelope,
@@ -162,7 +162,7 @@ def check_records(body: Body, kind: str) -> None:
 def _check_chat(records: Records) -> None:
     if len(records.conversations) > 1:
         raise _wrong("a chat is one conversation", "records.conversations")
-    for name in ("policies", "registries", "uploaded_skills", "chains", "observations", "candidates", "aliases"):
+    for name in ("policies", "registries", "uploaded_skills", "chains", "chunks", "observations", "candidates", "aliases"):
         if getattr(records, name):
             raise _wrong("a chat's snapshot holds none", f"records.{name}")
 
@@ -265,7 +265,30 @@ def _check_rest(records: Records) -> None:
         if alias.conversation >= len(records.conversations):
             raise _wrong("it names a conversation that is not there", f"records.aliases[{place}]")
     _check_tools(records)
+    _check_chunks(records)
     _check_private(records)
+
+
+def _check_chunks(records: Records) -> None:
+    if len({each.chunk_id for each in records.chunks}) != len(records.chunks):
+        raise _wrong("a chunk stands twice", "records.chunks")
+    for place, each in enumerate(records.chunks):
+        path = f"records.chunks[{place}]"
+        if not each.content.strip() or (each.accesses > 0) != (each.last_accessed is not None):
+            raise _wrong("a chunk that no store wrote", path)
+        if each.extra is not None and not _is_extra(each.extra):
+            raise _wrong("what it has besides is no JSON object of objects", path)
+        named = [(link.kind, link.target) for link in each.links]
+        if len(set(named)) != len(named) or any(name == each.chunk_id for _, name in named):
+            raise _wrong("a link that stands twice, or leads to itself", path)
+
+
+def _is_extra(text: str) -> bool:
+    try:
+        found = unpack_json(text)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and all(isinstance(each, dict) for each in cast("dict[str, Any]", found).values())
 
 
 def _check_tools(records: Records) -> None:

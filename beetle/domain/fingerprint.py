@@ -62,6 +62,7 @@ def fingerprint_of(
         "registries": sorted(_digest("registry", each) for each in records.registries),
         **_optional("uploaded_skills", (_digest("uploaded skill", each) for each in records.uploaded_skills)),
         **_optional("chains", (_digest("chain", _chain(each, thoughts or {})) for each in records.chains)),
+        **_optional("chunks", (_digest("chunk", each) for each in records.chunks)),
         "observations": sorted(_digest("observation", each) for each in records.observations),
         "candidates": sorted(_digest("candidate", _candidate(each, records)) for each in records.candidates),
         "private": sorted(_digest("private", _private(each, plain)) for each in records.private),

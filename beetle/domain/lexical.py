@@ -131,6 +131,12 @@ def thought_fields(
     return IndexFields(_indexed(f"{content}\n{labels}"), _indexed(f"{labels}\n{agent_id}"), time_text(at_us))
 
 
+def chunk_fields(*, content: str, tags: Collection[str], at_us: int) -> IndexFields:
+    """The index fields of a chunk. Its tags stand in `names` too, as a skill's title does."""
+    labels = "\n".join(tags)
+    return IndexFields(_indexed(f"{content}\n{labels}"), _indexed(labels), time_text(at_us))
+
+
 def fact_fields(*, topic: str, content: str, keywords: Collection[str], at_us: int) -> IndexFields:
     """The index fields of a long-term fact. Its topic stands in `names` too, as a skill's title does."""
     return IndexFields(_indexed("\n".join((topic, content, *keywords))), _indexed(topic), time_text(at_us))

@@ -38,6 +38,8 @@ COLUMNS = (
         for name in ("tags", "triggers", "warnings")
     ),
     *(Column("thought_body", "thought", name, "array", "thoughts") for name in ("tags", "concepts")),
+    Column("chunk_body", "chunk", "tags", "array", "chunks"),
+    Column("chunk_body", "chunk", "extra", "object", "chunks"),
     Column("proposal_body", "proposal", "change", "object", "proposals"),
     Column("job", "job", "subject", "object", "jobs"),
     Column("device", "device", "capabilities", "array", "devices"),

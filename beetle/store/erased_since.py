@@ -86,6 +86,9 @@ HELD_UPLOADED_SQL = """
 SELECT k.registry_skill, k.space FROM registry_skill k JOIN space s ON s.space = k.space
 WHERE s.memory_space_id = ? AND k.skill_id = ?
 """
+HELD_CHUNK_SQL = """
+SELECT c.chunk, c.space FROM chunk c JOIN space s ON s.space = c.space WHERE s.memory_space_id = ? AND c.chunk_id = ?
+"""
 HASH_SQL = "SELECT hash FROM event_log WHERE seq = ?"
 TAIL_SQL = "SELECT * FROM event_log WHERE seq > ? ORDER BY seq"
 PLACES_SQL = "SELECT * FROM event_place WHERE seq > ? ORDER BY seq"
@@ -162,6 +165,8 @@ def records(store: Reading, copy: Reading, since: int | None) -> Iterator[HeldRe
         yield from _told(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
         forgotten = ("uploaded", "$.skill_id", "skill", "registry_forgotten", None)
         yield from _told(store, copy, since, forgotten, HELD_UPLOADED_SQL)
+        deleted = ("chunk", "$.chunk_id", "chunk", "deleted", None)
+        yield from _told(store, copy, since, deleted, HELD_CHUNK_SQL)
         reasons = json.dumps(BY_ERASURE)
         dropped = ("candidate", "$.candidate_id", "memory", "candidate_dropped", reasons)
         yield from _told(store, copy, since, dropped, HELD_CANDIDATE_SQL)

@@ -85,6 +85,13 @@ OWNED = (
         )
         for name in ("chain_alias", "chain_agent_key")
     ),
+    Owned("chunk", "SELECT 'chunks:' || t.chunk_id, 0, t.* FROM chunk t WHERE t.space = ?"),
+    Owned(
+        "chunk_access",
+        "SELECT 'chunks:' || c.chunk_id, 0, t.* FROM chunk_access t JOIN chunk c ON c.chunk = t.chunk "
+        "WHERE c.space = ?",
+    ),
+    Owned("removed_chunk", "SELECT 'removed chunk ' || t.chunk_id, 0, t.* FROM removed_chunk t WHERE t.space = ?"),
 )
 """What a caller may know of by a ref of its own. A row that was removed is of no space any more: operators are told."""
 

@@ -97,6 +97,8 @@ class Entry(NamedTuple):
     space: int
     conversation: int | None
     visibility: str
+    label: int | None = None
+    """Another number by which a search may be narrowed; None for planes that have none."""
 
 
 class IndexMatch(NamedTuple):
@@ -111,6 +113,7 @@ class SearchScope(NamedTuple):
     """Where to look: in the rows of `tables`. `private` says whether private rows count.
 
     Times are microseconds, both ends included. With `as_of` counts what was current then, as each table says of itself.
+    `label`: only rows that were added with this one.
     """
 
     space: int
@@ -120,6 +123,7 @@ class SearchScope(NamedTuple):
     since: int | None = None
     until: int | None = None
     as_of: int | None = None
+    label: int | None = None
 
 
 def add(tx: Writing, entry: Entry, fields: Fields) -> None:
@@ -279,7 +283,8 @@ def rowid_of(entry: Entry) -> int:
 def scope_of(entry: Entry) -> str:
     """The tokens by which a query is held to a scope."""
     conversation = "" if entry.conversation is None else f" c{entry.conversation}"
-    return f"s{entry.space}{conversation} p{INDEX_CODES[entry.plane]} v{entry.visibility}"
+    label = "" if entry.label is None else f" l{entry.label}"
+    return f"s{entry.space}{conversation} p{INDEX_CODES[entry.plane]} v{entry.visibility}{label}"
 
 
 def _within(tx: Reading, scope: SearchScope) -> str:
@@ -295,6 +300,8 @@ def _within(tx: Reading, scope: SearchScope) -> str:
         # What belongs to no conversation stays in view.
         apart = " OR ".join(f'"p{code}"' for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS)
         wanted.append(f'("c{scope.conversation}" OR {apart})')
+    if scope.label is not None:
+        wanted.append(f'"l{scope.label}"')
     if not scope.private:
         wanted.append('"vshared"')
     names = {each.name for each in scope.tables}

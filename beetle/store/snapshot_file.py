@@ -55,6 +55,7 @@ COUNTED = {
     "uploaded_skills": ("registry_skill", "SELECT count(*) FROM registry_skill"),
     "chains": ("chain", "SELECT count(*) FROM chain"),
     "thoughts": ("thought", "SELECT count(*) FROM thought"),
+    "chunks": ("chunk", "SELECT count(*) FROM chunk"),
     "jobs": ("job", "SELECT count(*) FROM job"),
     "devices": ("device", "SELECT count(*) FROM device"),
     "proposals": ("proposal", "SELECT count(*) FROM proposal"),

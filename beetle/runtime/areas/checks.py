@@ -43,6 +43,10 @@ CHECKS: tuple[Check, ...] = (
         NOTHING,
     ),
     Check(
+        "chunks", "each chunk says and links what was written; links stay in their space; tags find their chunks",
+        NOTHING,
+    ),
+    Check(
         "toc", "nodes follow from the events; each has its grips and what is below it",
         f"{RECOVER}, admin.rebuild_toc",
     ),

@@ -207,6 +207,7 @@ def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list
             break
     for each in planes:
         findings.extend(each.of_space(tx, space, invocation.sight))
+        findings.extend(each.owned(invocation, tx, space))
     sealer = sealer_of(invocation.key, invocation.shared.identity)
     for ref, problem in own_seals.broken(tx, sealer, space, invocation.sight):
         findings.append(Finding(SEALS, ref, problem))

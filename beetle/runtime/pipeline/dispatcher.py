@@ -36,6 +36,7 @@ from beetle.contracts.operations import BY_NAME, Operation
 from beetle.runtime.host import sealing
 from beetle.runtime.host.caller import Caller, resolve_scope
 from beetle.runtime.host.chain_mirrors import ChainMirrors
+from beetle.runtime.host.chunk_accesses import ChunkAccesses
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
@@ -143,6 +144,7 @@ class Dispatcher:
             scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
             verified_chains=VerifiedChains(),
             mirrors=ChainMirrors(store),
+            chunk_accesses=ChunkAccesses(store),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)
@@ -150,6 +152,7 @@ class Dispatcher:
         store.at_close(self.shared.heads.sign_last)
         store.before_close(self.shared.transfers.close)
         store.before_close(self.shared.mirrors.close)
+        store.before_close(self.shared.chunk_accesses.close)
         self.shared.mirrors.begin()
 
     def dispatch(self, call: Call) -> Outcome:

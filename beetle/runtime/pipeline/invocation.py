@@ -16,6 +16,7 @@ from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.host.chain_mirrors import ChainMirrors
+from beetle.runtime.host.chunk_accesses import ChunkAccesses
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History
 from beetle.runtime.host.identity import Identity
@@ -108,6 +109,7 @@ class Facilities(NamedTuple):
     """A few places, for who looks through a part of a large frame."""
     verified_chains: VerifiedChains
     mirrors: ChainMirrors
+    chunk_accesses: ChunkAccesses
 
     @property
     def uptime_s(self) -> float:

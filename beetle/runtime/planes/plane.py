@@ -37,7 +37,7 @@ class Search(NamedTuple):
 
     `conversation` narrows the search to one; `here` only says which one counts as current. `agent_skills` says whether
     the runtime's mode lets the host's skills in. `neighbours`: whether what only stands beside a match is a hit too.
-    `asked_at`: when the query was asked; None where times in it do not count.
+    `asked_at`: when the query was asked; None where times in it do not count. `label`: only index rows with this one.
     """
 
     query: str
@@ -52,6 +52,7 @@ class Search(NamedTuple):
     agent_skills: bool = True
     neighbours: bool = True
     asked_at: int | None = None
+    label: int | None = None
 
     @property
     def timed(self) -> bool:
@@ -164,6 +165,7 @@ class Verified(NamedTuple):
         rows: what there is in the whole store, by what it is called.
         checks: by the step that each is; they look at the tables alone.
         of_space: those of the checks' findings that are of a space, as far as a caller may know of them.
+        owned: as `of_space`, where it takes the store's key.
         links: derived refs that say something else than the plane's records.
         opened: checks that open what is sealed, by their step: each says how many there are, and what it found.
     """
@@ -171,6 +173,7 @@ class Verified(NamedTuple):
     rows: Callable[[Reading], Counts] = lambda tx: {}
     checks: Mapping[str, Callable[[Reading], Iterator[Finding]]] = {}
     of_space: Callable[[Reading, int, Sight], Iterable[Finding]] = lambda tx, space, sight: ()
+    owned: Callable[[Invocation, Reading, int], Iterable[Finding]] = lambda invocation, tx, space: ()
     links: Callable[[Reading], Iterable[Finding]] = lambda tx: ()
     opened: Mapping[str, Callable[[Invocation, Reading], tuple[int, list[Finding]]]] = {}
 

@@ -6,6 +6,7 @@ from beetle.contracts.memory import PlaneCounts
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import (
     agent_skill,
+    chunks,
     evidence,
     long_term,
     private,
@@ -25,6 +26,7 @@ PLANES: tuple[Plane, ...] = (
     procedural.PLANE,
     long_term.PLANE,
     thoughts.PLANE,
+    chunks.PLANE,
     agent_skill.PLANE,
     tool_experience.PLANE,
     skill_registry.PLANE,

@@ -30,6 +30,7 @@ DIGESTS = (
     "d69daef0833eadfeb9e1d8c694c3e030dc75edd21c5dce6fdf9d0007affe82ea",
     "97608f9249275c141a489d081b15456092e232e47c9bdec3fa7301c71b51d847",
     "cd096b00e03ccd69ce6e10a38cd6c3986bc2b5ec625d766d660090ee166b34a0",
+    "ed5301a10f3733c52237c78aa4854b4a3db65910c228c8c7a38cb8637e1f8fe7",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

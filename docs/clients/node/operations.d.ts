@@ -384,7 +384,7 @@ export interface SubscribeReport {
 
 export interface SubscribeRequest {
   /** topics to follow */
-  topics: Array<"chain" | "device" | "job" | "lifecycle" | "replication" | "skill" | "transcript">;
+  topics: Array<"chain" | "chunk" | "device" | "job" | "lifecycle" | "replication" | "skill" | "transcript">;
 }
 
 export interface ToolCall {

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from beetle.contracts.refs import evidence_named
 from beetle.runtime.areas.chains import taking_in as chains_in
+from beetle.runtime.areas.chunks import taking_in as chunks_in
 from beetle.runtime.areas.erasure.turns import row_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
@@ -69,6 +70,7 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
     erasures.drop_space(tx, space)
     if whole:
         chains_in.clear(invocation, tx, space)
+        chunks_in.clear(invocation, tx, space)
         continuity_write.clear_space(tx, space)
     loose = [each for key in keys for each in continuity_write.loosen(tx, space, key)]
     said = None if conversation is None else _said(tx, conversation)

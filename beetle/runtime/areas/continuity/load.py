@@ -14,6 +14,7 @@ from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.capture.restoring import restore
 from beetle.runtime.areas.chains import taking_in as chains_in
+from beetle.runtime.areas.chunks import taking_in as chunks_in
 from beetle.runtime.areas.continuity import clear
 from beetle.runtime.areas.continuity.export import opener
 from beetle.runtime.areas.continuity.gather import gather
@@ -339,6 +340,7 @@ class Loading:
         for each in records.uploaded_skills:
             taking_in.write(self.invocation, tx, space, each)
         chains_in.write(self.invocation, tx, space, records.chains)
+        chunks_in.write(self.invocation, tx, space, records.chunks)
         for each in records.observations:
             turn = None if each.turn is None else self._turn_of(each.turn)
             row = ObservationRow(

@@ -13,6 +13,7 @@ from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import taking_in as chains_in
+from beetle.runtime.areas.chunks import taking_in as chunks_in
 from beetle.runtime.areas.registry import taking_in
 from beetle.runtime.host import passphrase, signed_text
 from beetle.runtime.host.signed_text import ARCHIVE, Signer
@@ -152,6 +153,7 @@ def _learned_words(records: Records) -> Iterator[secrets.Said]:
         yield f"records.private[{place}].content", each.content
     yield from taking_in.words(records.uploaded_skills)
     yield from chains_in.words(records.chains)
+    yield from chunks_in.words(records.chunks)
 
 
 def _tool_words(records: Records) -> Iterator[tuple[str, str]]:

@@ -138,6 +138,7 @@ def _search(
         since=search.since,
         until=until,
         as_of=search.as_of,
+        label=search.label,
     )
     found: dict[str, dict[int, float]] = {}
     for each in recall_index.search(tx, terms, scope, POOL):

@@ -1,0 +1,1 @@
+"""Chunks: what stores, finds, links, archives and analyses them."""

@@ -1,0 +1,129 @@
+"""chunk.recall, chunk.reason: answers out of chunks, found by the one recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from beetle.contracts.chunk_reasoning import (
+    ChunkContradiction,
+    ChunkReasonReport,
+    ChunkReasonRequest,
+    ChunkRecallReport,
+    ChunkRecallRequest,
+)
+from beetle.contracts.codec import format_us
+from beetle.contracts.refs import parse_ref
+from beetle.domain.chunks.reasoning import Evidence, reason
+from beetle.domain.ranking import POOL
+from beetle.runtime.areas.recall.search import find
+from beetle.runtime.pipeline.handlers import Handler, Read
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.paging import Room
+from beetle.runtime.planes.chunk_rows import NAME, conversation_digest, is_sound
+from beetle.runtime.planes.plane import Search
+from beetle.store import chunks, evidence
+from beetle.store.chunks import ChunkRow
+from beetle.store.engine.transaction import Reading
+
+NOTHING_FOUND = "No relevant memories found"
+REASONED_OVER = 10
+"""Chunks that an analysis is of where none are named."""
+
+
+class Found(NamedTuple):
+    """A chunk that fits a query, and how well, from 0 to 1."""
+
+    row: ChunkRow
+    score: float
+
+
+def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> ChunkRecallReport:
+    """The contents of the best chunks; each is counted as accessed."""
+    looked, kept = 0, list[Found]()
+    room = Room(invocation)
+    for each in _found(invocation, tx, request.query, request.conversation_id):
+        looked += 1
+        if each.row.confidence < request.min_confidence:
+            continue
+        if len(kept) == request.max_results or not room.takes(_content(each.row)):
+            break
+        kept.append(each)
+    for each in kept:
+        invocation.shared.chunk_accesses.note(each.row.chunk, invocation.now)
+    weight = sum(each.score for each in kept)
+    return ChunkRecallReport(
+        answer="\n\n".join(_content(each.row) for each in kept) if kept else NOTHING_FOUND,
+        confidence=round(sum(each.row.confidence * each.score for each in kept) / weight, 4) if weight else 0.0,
+        source_chunks=tuple(each.row.chunk_id for each in kept),
+        traversal_path=("search", "rank", "min_confidence"),
+        iterations_used=1,
+        cost_usd=0.0,
+        profile_budget_applied=room.full,
+    )
+
+
+def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading) -> ChunkReasonReport:
+    """An analysis of the chunks that are named, or else of those that the query finds; nothing counts as accessed."""
+    space = evidence.find_space(tx, invocation.space_id)
+    if request.context_chunks:
+        named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
+        rows = [row for row in named if row is not None and row.is_live and is_sound(invocation.key, row)]
+    else:
+        found = _found(invocation, tx, request.query, None)
+        rows = [each.row for each, _ in zip(found, range(REASONED_OVER), strict=False)]
+    room = Room(invocation)
+    rows = [row for row in rows if room.takes(_content(row))]
+    made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type)
+    return ChunkReasonReport(
+        synthesis=made.synthesis,
+        insights=tuple(made.insights),
+        evidence={"sources": tuple(made.sources)},
+        contradictions=tuple(
+            ChunkContradiction(
+                type=each.type, topic=each.topic or None, chunks=(each.first, each.second), reason=each.reason
+            )
+            for each in made.contradictions
+        ),
+        confidence=round(made.confidence, 4),
+        source_chunks=tuple(made.sources),
+        iterations_used=1 if rows else 0,
+        cost_usd=0.0,
+        profile_budget_applied=room.full,
+    )
+
+
+def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None) -> Iterator[Found]:
+    """The chunks that fit a query, best first."""
+    space = evidence.find_space(tx, invocation.space_id)
+    label = None if conversation_id is None else conversation_digest(invocation.key, space, conversation_id)
+    search = Search(query, POOL, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
+    for hit in find(invocation, tx, search).hits:
+        ref = parse_ref(hit.ref)
+        row = None if ref is None else chunks.find(tx, space, ref.segments[0])
+        if row is not None:
+            yield Found(row, hit.score)
+
+
+def _content(row: ChunkRow) -> str:
+    return "" if row.body is None else row.body.content
+
+
+def _evidence(row: ChunkRow) -> Evidence:
+    return Evidence(
+        chunk_id=row.chunk_id,
+        content=_content(row),
+        confidence=row.confidence,
+        created_ms=row.created_at // 1000,
+        day=format_us(row.created_at)[:10],
+        kind=row.type,
+        tags=row.tags,
+        linked=any(each.kind != "context_of" for each in row.links),
+        contradicts=tuple(each.name for each in row.links if each.kind == "contradicts"),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "chunk.reason": Read(reason_over),
+    "chunk.recall": Read(recall),
+}

@@ -1,0 +1,78 @@
+"""Chunks as reports have them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from beetle.contracts.chunks import Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
+from beetle.contracts.codec import format_us
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunk_rows import is_sound, ref_of
+from beetle.store import chunk_links
+from beetle.store.chunk_links import KINDS, Backlink
+from beetle.store.chunks import ChunkRow
+from beetle.store.columns import mapping
+from beetle.store.engine.transaction import Reading
+
+BACKLINKS = 64
+"""Links of other chunks that are shown of one."""
+PARTS = ("chunk", "metadata", "links")
+
+
+def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
+    """A chunk. What it says is null where another program has changed it."""
+    body = row.body if is_sound(invocation.key, row) else None
+    links = _links(tx, row)
+    return Chunk(
+        id=row.chunk_id,
+        content=None if body is None else body.content,
+        tokens=row.tokens,
+        type=cast(Any, row.type),
+        metadata=_metadata(invocation, row),
+        links=ChunkLinks(**{kind: tuple(each.target for each in links if each.kind == kind) for kind in KINDS}),
+        tags=None if body is None else row.tags,
+        archived=not row.is_live,
+        ref=ref_of(row.chunk_id),
+        revision=row.revision,
+        strengths=links,
+        extra=None if body is None or body.extra is None else _extra(body.extra),
+    )
+
+
+def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
+    """The newest links of other chunks that lead to one."""
+    found = [each for kind in KINDS for each in _backlinks(tx, row, kind)]
+    newest = sorted(found, key=lambda each: each.chunk, reverse=True)[:BACKLINKS]
+    return tuple(ChunkLink(kind=cast(Any, each.kind), target=each.chunk_id, strength=each.strength) for each in newest)
+
+
+def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
+    noted = invocation.shared.chunk_accesses.of(row.chunk)
+    last = row.last_accessed if noted is None else noted.last_at
+    return ChunkMetadata(
+        created=format_us(row.created_at),
+        conversation_id=row.conversation_id,
+        source=cast(Any, row.source),
+        confidence=row.confidence,
+        access_count=row.accesses + (0 if noted is None else noted.count),
+        last_accessed=None if last is None else format_us(last),
+    )
+
+
+def _links(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
+    """Its own links, and those that relate to it, the newest first: a relation stands once, and leads both ways."""
+    own = {(each.kind, each.name): each.strength for each in row.links}
+    for each in _backlinks(tx, row, "related_to"):
+        own.setdefault(("related_to", each.chunk_id), each.strength)
+    return tuple(
+        ChunkLink(kind=cast(Any, kind), target=target, strength=strength) for (kind, target), strength in own.items()
+    )
+
+
+def _backlinks(tx: Reading, row: ChunkRow, kind: str) -> list[Backlink]:
+    return chunk_links.leading_to(tx, row.space, row.chunk, row.chunk_id, kind, BACKLINKS)
+
+
+def _extra(text: str) -> ChunkExtra:
+    found = mapping(text)
+    return ChunkExtra(**{name: found.get(name, {}) for name in PARTS})

@@ -1,0 +1,84 @@
+"""Accesses of chunks that are not written yet.
+
+A read writes nothing: it would wait for the writer, and a store that cannot be written could not be read. So a read only
+notes that a chunk was accessed. What is noted is shown at once, goes to the store with the next write of chunks, in its
+transaction, by itself when it is of many chunks, and when the store is closed. A process that is killed loses the counts
+since then, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from beetle.contracts.errors import BeetleError
+from beetle.store import chunks
+from beetle.store.engine.store import Store
+from beetle.store.engine.transaction import Writing
+
+MANY = 1_000
+"""Chunks with noted accesses that are worth a write of their own."""
+MOST = 10_000
+"""Chunks of which accesses are noted while none can be written; of further ones none are."""
+
+
+class Accesses(NamedTuple):
+    """How often a chunk was accessed, and when last (microseconds)."""
+
+    count: int
+    last_at: int
+
+
+class ChunkAccesses:
+    """By the chunk's row, in the store's present epoch: a restore makes another one. For several threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._guard = threading.Lock()
+        self._epoch = store.epoch
+        self._noted: dict[int, Accesses] = {}
+
+    def note(self, chunk: int, at: int) -> None:
+        """A chunk was accessed."""
+        with self._guard:
+            self._follow()
+            known = self._noted.get(chunk)
+            if known is not None or len(self._noted) < MOST:
+                self._noted[chunk] = Accesses(1, at) if known is None else Accesses(known.count + 1, at)
+            due = known is None and len(self._noted) % MANY == 0
+        if due:
+            self._store.post(self.write)
+
+    def of(self, chunk: int) -> Accesses | None:
+        """What is noted of a chunk."""
+        with self._guard:
+            self._follow()
+            return self._noted.get(chunk)
+
+    def write(self, tx: Writing) -> None:
+        """Write down what is noted, within a write of chunks."""
+        with self._guard:
+            self._follow()
+            noted, self._noted = self._noted, {}
+        for chunk, each in noted.items():
+            chunks.count_access(tx, chunk, each.count, each.last_at)
+
+    def forget(self, chunk: int) -> None:
+        """A chunk is gone."""
+        with self._guard:
+            self._noted.pop(chunk, None)
+
+    def close(self) -> None:
+        """Write down what is noted before the store is closed, where it can be written to."""
+        if not self._noted:
+            return
+        try:
+            self._store.write(self.write, grows=False)
+        except BeetleError:
+            # A store that is full or read-only keeps what it has; counts are no evidence.
+            self._noted.clear()
+
+    def _follow(self) -> None:
+        if self._epoch != self._store.epoch:
+            self._epoch = self._store.epoch
+            self._noted.clear()

@@ -1,0 +1,34 @@
+"""Chunks as an archive holds them, in the order in which they were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from beetle.contracts.continuity_records import ChunkLinkRecord, ChunkRecord
+from beetle.runtime.planes.chunk_rows import is_sound
+from beetle.runtime.planes.gathering import Gathering
+from beetle.store import chunks
+
+
+def gather(gathering: Gathering, space: int) -> dict[str, Any]:
+    """A chat has none of its own. A damaged chunk stays behind."""
+    return {} if gathering.chat is not None else {"chunks": tuple(_chunks(gathering, space))}
+
+
+def _chunks(gathering: Gathering, space: int) -> Iterator[ChunkRecord]:
+    for row in chunks.of_space(gathering.tx, space):
+        if row.body is None or (gathering.key is not None and not is_sound(gathering.key, row)):
+            gathering.leave_out("chunks")
+            continue
+        gathering.spend(len(row.body.content))
+        yield ChunkRecord(
+            chunk_id=row.chunk_id, conversation_id=row.conversation_id, type=cast(Any, row.type),
+            source=cast(Any, row.source), tokens=row.tokens, confidence=row.confidence, created_at=row.created_at,
+            content=row.body.content, tags=row.tags, extra=row.body.extra, archived_at=row.archived_at,
+            accesses=row.accesses, last_accessed=row.last_accessed,
+            links=tuple(
+                ChunkLinkRecord(kind=cast(Any, each.kind), target=each.name, strength=each.strength)
+                for each in row.links
+            ),
+        )  # fmt: skip
