@@ -18,7 +18,6 @@ from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
-from beetle.runtime.areas.chunks import importing
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
@@ -32,6 +31,7 @@ from beetle.runtime.host.profile import Profile, choose_profile, load_profile, r
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
+from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
 from beetle.store.engine.turns import IsAbandoned
@@ -83,7 +83,10 @@ def open_store(
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
-        store.add_findings(importing.finish_all(dispatcher.shared, dispatcher.crowd))
+        if kept_imports.are_left(store.settings):
+            from beetle.runtime.areas.chunks.importing import finish_all
+
+            store.add_findings(finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 

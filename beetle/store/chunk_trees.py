@@ -72,7 +72,7 @@ def links_from(tx: Reading, space: int | None) -> Iterator[tuple[Any, ...]]:
 
 
 def links_to(tx: Reading, space: int | None) -> Iterator[tuple[Any, ...]]:
-    """(row number, id, kind, other id) of the links that lead to live chunks, as `links_from`; None from archived ones."""
+    """(row number, id, kind, other id) of links that lead to live chunks, as `links_from`; None from archived ones."""
     return iter(tx.rows(TO_SQL, space))
 
 

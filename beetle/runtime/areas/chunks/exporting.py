@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -14,6 +14,7 @@ from beetle.chunk_tree.document import LINK_KINDS, place_of, written
 from beetle.contracts.chunk_trees import ChunkExportTreeReport, ChunkExportTreeRequest
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.runtime.areas.chunks.tree_rows import document_of
+from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import chunk_trees, chunks, evidence
 from beetle.store.engine.transaction import Reading
@@ -21,9 +22,7 @@ from beetle.store.engine.transaction import Reading
 STEPS = ("chunks", "indexes")
 
 
-def export_tree(
-    invocation: Invocation, request: ChunkExportTreeRequest, tx: Reading
-) -> ChunkExportTreeReport:
+def export_tree(invocation: Invocation, request: ChunkExportTreeRequest, tx: Reading) -> ChunkExportTreeReport:
     """All chunks of the space.
 
     Raises:
@@ -123,3 +122,6 @@ class _Packing(Packing):
         for each in kept:
             self.write(inflate.decompress(each))
         self.end(size)
+
+
+HANDLERS: Mapping[str, Handler] = {"chunk.export_tree": Read(export_tree)}

@@ -7,7 +7,7 @@ again, and files that were written before change nothing a second time. Others w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from beetle.domain.sensitive import FINDING_WORDS, is_secret
 from beetle.runtime.areas.chunks.tree_rows import put, relinked, state_of
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
+from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
 from beetle.store import chunk_trees, continuity_write, evidence
 from beetle.store.engine import kept_imports
@@ -272,3 +273,6 @@ def _on_behalf(shared: Facilities, crowd: Crowd, name: str, owner_id: str, agent
         progress=progress,
         work=Work(crowd, name),
     )
+
+
+HANDLERS: Mapping[str, Handler] = {"chunk.import_tree": Plain(import_tree)}

@@ -53,9 +53,7 @@ def put(invocation: Invocation, tx: WriteTransaction, space: int, document: Chun
     return "updated"
 
 
-def state_of(
-    invocation: Invocation, tx: Reading, space: int | None, document: ChunkDocument, archived: bool
-) -> Became:
+def state_of(invocation: Invocation, tx: Reading, space: int | None, document: ChunkDocument, archived: bool) -> Became:
     """What `put` would make of a file."""
     row = chunks.find(tx, space, document.id)
     if row is None:
@@ -120,9 +118,7 @@ def _extra(document: ChunkDocument) -> dict[str, Any] | None:
     return {name: dict(part) for name, part in zip(PARTS, parts, strict=True)} if any(parts) else None
 
 
-def _wanted(
-    invocation: Invocation, tx: Reading, row: ChunkRow, document: ChunkDocument, archived: bool
-) -> _Wanted:
+def _wanted(invocation: Invocation, tx: Reading, row: ChunkRow, document: ChunkDocument, archived: bool) -> _Wanted:
     archived_at = (row.archived_at or invocation.now) if archived else None
     now = row._replace(
         conversation_id=document.conversation_id,
@@ -142,9 +138,7 @@ def _wanted(
     return _Wanted(now, None if same else given, max(0, more))
 
 
-def _given(
-    document: ChunkDocument, strengths: dict[tuple[str, str], float], back: Iterable[str]
-) -> tuple[Given, ...]:
+def _given(document: ChunkDocument, strengths: dict[tuple[str, str], float], back: Iterable[str]) -> tuple[Given, ...]:
     """The links that a file gives, with the strength that each has already.
 
     A relation stands once: where the other chunk has it, this one has none.
