@@ -7,10 +7,10 @@ again, and files that were written before change nothing a second time. Others w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
 from beetle.chunk_tree.document import MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
@@ -30,10 +30,13 @@ from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.write_transaction import WriteTransaction
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 STEPS = ("read", "write", "link")
 SLICE_S = 0.006
 """How long a slice should hold the writer: as long as a handful of commits."""
-FIRST_FILES, MOST_FILES = 8, 256
+LEAST_FILES, MOST_FILES = 8, 256
 UNPACKED = 32
 """How many times the profile's import_bytes an archive may hold once it is uncompressed."""
 MOST_ENTRIES = 1_000_000
@@ -91,7 +94,7 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     assert archive is not None, "pieces are put together before"
     tally = _Tally(invocation.shared.profile.budgets.repair_issues)
     invocation.progress.plan(STEPS[:1] if request.dry_run else STEPS)
-    files, unpacked = _read(invocation, archive, tally, compare=request.dry_run)
+    files, unpacked, barred = _read(invocation, archive, tally, compare=request.dry_run)
     if request.dry_run:
         return tally.report(dry_run=True)
     if not files:
@@ -105,7 +108,7 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     said = pack((invocation.caller.name, scope.owner_id, scope.agent_id))
     invocation.check("the import was begun")
     kept = kept_imports.keep(store.settings, invocation.new_id("i"), said, archive)
-    _write_all(invocation, archive, files, tally)
+    _write_all(invocation, archive, files, barred, tally)
     report = tally.report()
     if tally.changed:
         counts = {**tally.counts, "refused": tally.refused_files}
@@ -125,8 +128,8 @@ def _finish(shared: Facilities, crowd: Crowd, kept: kept_imports.KeptImport) -> 
         name, owner_id, agent_id = unpack_any(kept.said)
         invocation = _on_behalf(shared, crowd, name, owner_id, agent_id)
         tally = _Tally(0)
-        files, _ = _read(invocation, kept.data, tally, compare=False)
-        _write_all(invocation, kept.data, files, tally)
+        files, _, barred = _read(invocation, kept.data, tally, compare=False)
+        _write_all(invocation, kept.data, files, barred, tally)
         log_apart(invocation, invocation.event("chunk", "tree_import_finished", **tally.counts))
         kept_imports.drop(kept.path)
     except BeetleError as error:
@@ -134,12 +137,13 @@ def _finish(shared: Facilities, crowd: Crowd, kept: kept_imports.KeptImport) -> 
     return "an import of chunks that was begun is finished now"
 
 
-def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: bool) -> tuple[int, int]:
-    """Judge every file: how many can be imported, and how many bytes they have in all.
+def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: bool) -> tuple[int, int, set[str]]:
+    """Judge every file: how many can be imported, how long they are in all, and the ids of those with a secret.
 
     With `compare` what would become of each is counted.
     """
     progress, number, unpacked, entries = invocation.progress, 0, 0, 0
+    barred: set[str] = set()
     progress.step("read")
     budgets = invocation.shared.profile.budgets
     try:
@@ -148,6 +152,9 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
             entries += 1
             if isinstance(file, Unreadable):
                 tally.refuse(file)
+            elif file is not None and any(map(is_secret, (file.document.content, *file.document.tags))):
+                barred.add(file.document.id)
+                tally.refuse(Unreadable(file.path, f"it {FINDING_WORDS['secret']}"))
             elif file is not None:
                 number += 1
                 unpacked += len(file.document.content)
@@ -166,7 +173,7 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
             hint="pack what is in the folder, such as with tar -C brain/memory -czf tree.tar.gz .",
             path="$.args.archive",
         )
-    return number, unpacked
+    return number, unpacked, barred
 
 
 def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
@@ -198,13 +205,11 @@ def _file(member: Member, content_bytes: int, seen: set[str]) -> TreeFile | Unre
         return Unreadable(member.path, f"content is over this profile's limit of {content_bytes} bytes")
     if document.id in seen:
         return Unreadable(member.path, "its id stands in another file of the tree already")
-    if any(map(is_secret, (document.content, *document.tags))):
-        return Unreadable(member.path, f"it {FINDING_WORDS['secret']}")
     seen.add(document.id)
     return TreeFile(member.path, document, standing == "archived")
 
 
-def _write_all(invocation: Invocation, archive: bytes, files: int, tally: _Tally) -> None:
+def _write_all(invocation: Invocation, archive: bytes, files: int, barred: set[str], tally: _Tally) -> None:
     """All files in slices, then the links that lead to chunks which came later.
 
     Raises:
@@ -214,25 +219,18 @@ def _write_all(invocation: Invocation, archive: bytes, files: int, tally: _Tally
     progress, budgets = invocation.progress, invocation.shared.profile.budgets
     progress.step("write", of=files)
     given = _files(archive, budgets.message_content_bytes, budgets.import_bytes)
-    found = (each for each in given if isinstance(each, TreeFile))
-    size = FIRST_FILES
-    while batch := list(islice(found, size)):
-        begun = time.monotonic()
-        for became in _slice(invocation, partial(_put, invocation, batch)):
-            if isinstance(became, Unreadable):
-                tally.refuse(became)
-            else:
-                tally.counts[became] += 1
-        size = _next_size(size, time.monotonic() - begun)
+    found = (each for each in given if isinstance(each, TreeFile) and each.document.id not in barred)
+    for became in _in_slices(invocation, found, partial(_put, invocation)):
+        if isinstance(became, Unreadable):
+            tally.refuse(became)
+        else:
+            tally.counts[became] += 1
         progress.at(sum(tally.counts.values()))
     with invocation.shared.store.read() as tx:
         loose = chunk_trees.loose(tx, evidence.find_space(tx, invocation.space_id))
     progress.step("link", of=len(loose))
-    left, size = iter(loose), FIRST_FILES
-    while keys := list(islice(left, size)):
-        begun = time.monotonic()
-        _slice(invocation, partial(relinked, invocation, keys))
-        size = _next_size(size, time.monotonic() - begun)
+    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation))):
+        progress.at(number)
 
 
 def _put(invocation: Invocation, batch: Iterable[TreeFile], tx: WriteTransaction) -> list[str | Unreadable]:
@@ -246,16 +244,30 @@ def _put(invocation: Invocation, batch: Iterable[TreeFile], tx: WriteTransaction
     return became
 
 
-def _slice(invocation: Invocation, apply: partial[list[str | Unreadable]]) -> list[str | Unreadable]:
-    """One write. What is decided has no deadline, and passes the ceiling, to which it was held before."""
-    invocation.shared.lifecycle.check()
-    done: list[str | Unreadable] = invocation.shared.store.write(apply, grows=False, by=invocation.caller.name)
-    invocation.work.rest()
-    return done
+def _in_slices(
+    invocation: Invocation, things: Iterable[T], apply: Callable[[list[T], WriteTransaction], list[R]]
+) -> Iterator[R]:
+    """Write the things in slices, as many as fit into the time, by what the last slice took; what became of each.
+
+    What is decided has no deadline, and passes the ceiling, to which it was held before.
+    """
+    left, size = iter(things), LEAST_FILES
+    while batch := list(islice(left, size)):
+        invocation.shared.lifecycle.check()
+        seconds, became = invocation.shared.store.write(
+            partial(_timed, apply, batch), grows=False, by=invocation.caller.name
+        )
+        size = max(LEAST_FILES, min(MOST_FILES, 2 * size, int(size * SLICE_S / max(seconds, 1e-4))))
+        yield from became
+        invocation.work.rest()
 
 
-def _next_size(size: int, seconds: float) -> int:
-    return max(1, min(MOST_FILES, 2 * size, int(size * SLICE_S / max(seconds, 1e-4))))
+def _timed(
+    apply: Callable[[list[T], WriteTransaction], list[R]], batch: list[T], tx: WriteTransaction
+) -> tuple[float, list[R]]:
+    begun = time.monotonic()
+    became = apply(batch, tx)
+    return time.monotonic() - begun, became
 
 
 def _on_behalf(shared: Facilities, crowd: Crowd, name: str, owner_id: str, agent_id: str) -> Invocation:

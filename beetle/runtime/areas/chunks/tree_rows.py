@@ -10,6 +10,7 @@ from beetle.domain.chunks.linking import CONTEXT_STRENGTH, GIVEN_STRENGTH
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunk_rows import is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
 from beetle.store.columns import mapping
@@ -61,11 +62,10 @@ def state_of(invocation: Invocation, tx: Reading, space: int | None, document: C
     return "updated" if _wanted(invocation, tx, row, document, archived).differs(row) else "unchanged"
 
 
-def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) -> list[Any]:
-    """Let the links of chunks lead to those that came after them."""
-    for row in chunks.by_keys(tx, keys):
-        relink(invocation, tx, row, given_of(row.links))
-    return []
+def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
+    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is."""
+    rows = [row for row in chunks.by_keys(tx, keys) if is_sound(invocation.key, row)]
+    return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
 
 
 def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
