@@ -30,6 +30,7 @@ CHAIN: Plain = {"chain_key": WORD}
 THOUGHT: Plain = {**CHAIN, "thought_type": "Plan", "content": f"the {WORD} secret", "tags": [WORD], "agent_id": WORD}
 AGENT: Plain = {**CHAIN, "agent_id": WORD}
 KEY: Plain = {**AGENT, "key_id": "k1"}
+CHUNK: Plain = {"content": f"the {WORD} secret", "conversation_id": WORD, "tags": [WORD]}
 UPLOAD = {
     "agent_id": "agent-main",
     "content": f"---\nname: {WORD}\ndescription: the way\n---\n# Steps\n\nthe {WORD} secret\n",
@@ -82,6 +83,10 @@ class Prepared:
         return self["day"]["node"]["bullets"][0]["grip_ids"][0]
 
     @property
+    def chunk(self) -> str:
+        return self["chunk"]["chunk"]["id"]
+
+    @property
     def snapshot(self) -> str:
         return self["snapshot"]["snapshot"]["snapshot_id"]
 
@@ -114,6 +119,8 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "agent key": Preparation(
         "chain.add_agent_key", {**KEY, "algorithm": "ed25519", "public_key_bytes": [7] * 32}, ("thought",)
     ),
+    "chunk": Preparation("chunk.create", CHUNK),
+    "archived chunk": Preparation("chunk.create", {**CHUNK, "tags": []}),
     "uploaded": Preparation("skill_registry.upload", UPLOAD),
     "proposal": Preparation("evolve.propose", {"proposals": [PROPOSAL]}, ("skill",)),
     "captured": Preparation("turn.capture", CAPTURED),
@@ -386,6 +393,45 @@ CASES: tuple[Case, ...] = (
          quiet=(Asked({**KEY, "key_id": NOBODY}, "not_found"),)),
     Case("chain.disable_agent", AGENT, ("thought",), changes=True, stranger=(Asked(AGENT, "not_found"),),
          quiet=(Asked({**AGENT, "agent_id": NOBODY}, "not_found"),)),
+    Case("chunk.create", CHUNK, changes=True, says="words",
+         stranger=(Asked({"content": "another's note", "conversation_id": "own"}),),
+         wrong=(({"content": "x"}, "conversation_id"), ({**CHUNK, "content": " "}, "content"),
+                ({**CHUNK, "tokens": 0}, "tokens"), ({**CHUNK, "type": "idea"}, "type"),
+                ({**CHUNK, "confidence": 1.1}, "confidence"), ({**CHUNK, "tags": [""]}, "tags[0]"),
+                ({**CHUNK, "links": {"likes": []}}, "links.likes")),
+         over=(({**CHUNK, "content": "x" * (2**18 + 1)}, "content"),)),
+    Case("chunk.get", lambda got: {"id": got.chunk}, says="words",
+         stranger=(Asked(lambda got: {"id": got.chunk}), Asked({"id": "../etc/passwd"})),
+         wrong=(({}, "id"),)),
+    Case("chunk.list", {"tags": [WORD]}, ("chunk",), says="words",
+         stranger=(Asked({"state": "all"}), Asked({"changed_since": 0})),
+         wrong=(({"state": "gone"}, "state"), ({"created_after": "2026-01-01"}, "created_after"),
+                ({"changed_since": -1}, "changed_since"))),
+    Case("chunk.stats", {"by": "tag"}, ("chunk",), says="words", stranger=(Asked({"by": "conversation"}),),
+         wrong=(({"by": "type"}, "by"),)),
+    Case("chunk.update", lambda got: {"id": got.chunk, "confidence": 0.5}, changes=True, says="words",
+         stranger=(Asked(lambda got: {"id": got.chunk, "confidence": 0.1}, "not_found"),),
+         wrong=(({"id": "x", "confidence": -0.1}, "confidence"), ({"id": "x", "content": ""}, "content"))),
+    Case("chunk.link", lambda got: {"id": got.chunk, "kind": "context_of", "target": "elsewhere"}, changes=True,
+         says="words",
+         stranger=(Asked(lambda got: {"id": got.chunk, "kind": "context_of", "target": "mine"}, "not_found"),),
+         wrong=(({"id": "x", "kind": "likes", "target": "y"}, "kind"),
+                ({"id": "x", "kind": "supports", "target": ""}, "target"))),
+    Case("chunk.delete", lambda got: {"id": got.chunk}, changes=True,
+         stranger=(Asked(lambda got: {"id": got.chunk, "permanent": True}, "not_found"),),
+         quiet=(Asked({"id": NOBODY}, "not_found"),)),
+    Case("chunk.restore", lambda got: {"id": got["archived chunk"]["chunk"]["id"]}, says="words",
+         stranger=(Asked(lambda got: {"id": got["archived chunk"]["chunk"]["id"]}, "not_found"),)),
+    Case("chunk.remember", {"content": f"the {WORD} secret", "conversation_id": WORD}, changes=True,
+         stranger=(Asked({"content": "another's text", "conversation_id": "own"}),),
+         quiet=(Asked({"content": " ", "conversation_id": "own"}),),
+         wrong=(({"content": "x"}, "conversation_id"), ({"content": "x", "conversation_id": ""}, "conversation_id"))),
+    Case("chunk.recall", {"query": WORD}, ("chunk",), says="words",
+         wrong=(({"query": " "}, "query"), ({"query": "x", "min_confidence": 2.0}, "min_confidence")),
+         over=(({"query": LONG_QUERY}, "query"),)),
+    Case("chunk.reason", {"query": WORD, "analysis_type": "pattern"}, ("chunk",), says="words",
+         stranger=(Asked(lambda got: {"query": "x", "context_chunks": [got.chunk]}),),
+         wrong=(({"query": "x", "analysis_type": "guess"}, "analysis_type"),)),
     Case("long_term.list", {"state": "all"}, ("fact",), says="words",
          stranger=(Asked({"state": "all"}), Asked({"query": WORD}))),
     Case("long_term.detail", lambda got: {"ref": got.fact}, says="words",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, NoReturn, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, NoReturn, cast, get_args
 
 from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, ChunkSource, ChunkType, LinkKind
 from beetle.contracts.codec import from_us, to_us
@@ -105,6 +105,18 @@ def place_of(document: ChunkDocument, *, archived: bool = False) -> str:
     if archived:
         return f"archive/{document.id}{ENDING}"
     return f"chunks/{month_of(document.id, document.created)}/{document.id}{ENDING}"
+
+
+def standing_of(path: str) -> Literal["live", "archived"] | Unreadable | None:
+    """Which chunk a file of a tree is by its place; None of what is no chunk's file, such as an index."""
+    match path.split("/"):
+        case ["archive", name] if name.endswith(ENDING):
+            return "archived"
+        case ["chunks", month, name] if month and name.endswith(ENDING):
+            return "live"
+        case ["chunks", *_, name] if name.endswith(ENDING):
+            return Unreadable(path, "it does not stand in a month's folder, such as chunks/2026-02")
+    return None
 
 
 def time_text(at: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
-from beetle.contracts.operation import ANY, CARE, DAEMON, CHUNK, QUERY, SECTIONS, SKILL, Group, Operation
+from beetle.contracts.operation import ANY, CARE, CHUNK, DAEMON, QUERY, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("Installation")

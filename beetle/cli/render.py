@@ -8,6 +8,7 @@ from typing import Any
 from beetle.cli import (
     render_capture,
     render_chains,
+    render_chunks,
     render_console,
     render_continuity,
     render_evolve,
@@ -426,6 +427,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     HelloReport: hello,
     **render_capture.RENDERERS,
     **render_chains.RENDERERS,
+    **render_chunks.RENDERERS,
     **render_console.RENDERERS,
     **render_continuity.RENDERERS,
     **render_evolve.RENDERERS,

@@ -162,7 +162,16 @@ def check_records(body: Body, kind: str) -> None:
 def _check_chat(records: Records) -> None:
     if len(records.conversations) > 1:
         raise _wrong("a chat is one conversation", "records.conversations")
-    for name in ("policies", "registries", "uploaded_skills", "chains", "chunks", "observations", "candidates", "aliases"):
+    for name in (
+        "policies",
+        "registries",
+        "uploaded_skills",
+        "chains",
+        "chunks",
+        "observations",
+        "candidates",
+        "aliases",
+    ):
         if getattr(records, name):
             raise _wrong("a chat's snapshot holds none", f"records.{name}")
 

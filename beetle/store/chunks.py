@@ -99,7 +99,7 @@ FILTERS = """
 """
 ONE = COLUMNS.format(begin="chunk c")
 FIND_SQL = ONE + "WHERE c.space = ? AND c.chunk_id = ?"
-BY_KEYS_SQL = ONE + "WHERE c.chunk IN (SELECT value FROM json_each(?)) ORDER BY c.chunk"
+BY_KEYS_SQL = ONE + "WHERE c.chunk IN (SELECT value FROM json_each(?)) ORDER BY c.chunk"  # noqa: S608 - constants
 EVERY_SQL = ONE + "WHERE c.chunk > ? ORDER BY c.chunk"
 OF_SPACE_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_of_space") + (
     "WHERE c.space = ? AND c.chunk > ? ORDER BY c.chunk"
@@ -130,8 +130,8 @@ SELECT max(
 HAS_ID_SQL = "SELECT 1 FROM chunk WHERE space = ? AND chunk_id = ?"
 KEY_SQL = "SELECT chunk FROM chunk WHERE space = ? AND chunk_id = ?"
 NEW_SQL = """
-INSERT INTO chunk (space, chunk_id, conversation_id, type, tokens, source, confidence, created_at, archived_at, revision,
-  digest)
+INSERT INTO chunk (space, chunk_id, conversation_id, type, tokens, source, confidence, created_at, archived_at,
+  revision, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 CHANGE_SQL = """
@@ -246,7 +246,7 @@ def has_id(tx: Reading, space: int, chunk_id: str) -> bool:
 
 
 def followed(tx: Reading, space: int, conversation_id: str, since: int, until: int, limit: int) -> list[Neighbour]:
-    """The live chunks of a conversation that were created in a time, ends included; the newest `limit`, without tags."""
+    """The newest live chunks of a conversation that were created in a time, ends included; without their tags."""
     return [_neighbour(row) for row in tx.rows(FOLLOWED_SQL, space, conversation_id, since, until, limit)]
 
 

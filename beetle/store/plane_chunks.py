@@ -44,7 +44,9 @@ SELECT t.chunk FROM chunk_tag t LEFT JOIN chunk c ON c.chunk = t.chunk WHERE c.c
 STRAY_BODIES_SQL = """
 SELECT b.chunk FROM chunk_body b LEFT JOIN chunk c ON c.chunk = b.chunk WHERE c.chunk IS NULL LIMIT 100
 """
-TAGS_OF_SQL = "SELECT tag FROM chunk_tag WHERE tag IN (SELECT value FROM json_each(?)) AND chunk = ? AND conversation = ?"
+TAGS_OF_SQL = (
+    "SELECT tag FROM chunk_tag WHERE tag IN (SELECT value FROM json_each(?)) AND chunk = ? AND conversation = ?"
+)
 COUNT_TAGS_SQL = "SELECT count(*) FROM chunk_tag"
 REMOVE_SQLS = (
     "DELETE FROM chunk_link WHERE chunk IN (SELECT chunk FROM chunk WHERE space = ?)",

@@ -71,6 +71,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for action, index in (("mask", 0), ("erase", 1)):
             memory.call("chain.lifecycle", {"chain_key": "c", "action": action, "indexes": [index], "reason": "r"})
         memory.call("chain.append", {**written, "content": "three"})
+        noted = {"conversation_id": "c", "tags": ["t"], "type": "note", "tokens": 7}
+        first = memory.call("chunk.create", {**noted, "content": "one"})["chunk"]["id"]
+        second = memory.call("chunk.create", {**noted, "content": "two", "links": {"supports": [first, "elsewhere"]}})
+        memory.call("chunk.create", {**noted, "content": "three", "conversation_id": "d"})
+        memory.call("chunk.get", {"id": second["chunk"]["id"]})
+        gone = memory.call("chunk.create", {**noted, "content": "four"})["chunk"]["id"]
+        memory.call("chunk.delete", {"id": first})
+        memory.call("chunk.delete", {"id": gone, "permanent": True})
         captured = {"host_session_id": "s", "host_turn_index": 0, "role": "user", "content": "the kiln is hot"}
         memory.call("turn.capture", captured)
         enrolled = {"host_pubkey_b64": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "label": "laptop"}
@@ -234,6 +242,9 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "thought": {"thoughts", "seals"},
         "thought_link": {"thoughts"},
         "chain_activity": {"thoughts"},
+        "chunk": {"chunks", "seals"},
+        "chunk_link": {"chunks"},
+        "chunk_tag": {"chunks"},
         "toc_outbox": {"toc"},
         "toc_node": {"toc", "seals"},
         "grip": {"toc", "seals"},

@@ -28,6 +28,7 @@ LISTS = {
     "agent_skill.list": "skills", "skill.list": "runtime_skills", "transcript.replay": "turns",
     "transcript.export": "turns", "transcript.timeline": "turns", "transcript.conversations": "conversations",
     "chain.list": "chains", "chain.export": "thoughts", "chain.agents": "agents", "chain.agent_registry": "agents",
+    "chunk.list": "chunks", "chunk.stats": "groups",
     "snapshot.list": "snapshots", "memory.replay": "turns", "governance.list": "candidates",
     "host_key.list": "host_keys", "event.range": "events", "toc.root": "nodes",
 }  # fmt: skip
@@ -62,6 +63,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
                 "chain.append",
                 {"chain_key": key, "agent_id": f"a{n}", "thought_type": "Plan", "content": f"s{n}"},
             )
+        ask(opened, "chunk.create", {"content": f"note {n}", "conversation_id": f"c{n}"})
         ask(opened, "evolve.propose", {"proposals": [{**PROPOSAL, "proposal_id": f"e{n}", "target": f"s{n}"}]})
         ask(opened, "device.add", {"label": "pad", "device_id": f"d{n}", "capabilities": [], "owner_id": MARA})
         ask(opened, "snapshot.create", {})
@@ -101,6 +103,8 @@ def request(op: str) -> Plain:
         return {"conversation": {"conversation_id": "talk"}, "view": view}
     if op == "event.range":
         return {"from_timestamp_ms": 0, "to_timestamp_ms": 2 * 10**12}
+    if op == "chunk.stats":
+        return {"by": "conversation"}
     if op == "skill_registry.versions":
         return {"skill_id": "same"}
     return {"chat_id": "talk"} if op == "memory.replay" else {}

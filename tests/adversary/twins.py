@@ -265,6 +265,10 @@ FOREIGN: Mapping[str, Hidden] = {
         _by(ZOE, "chain.add_agent_key", {**_writer(n), "key_id": f"key-{n}", "algorithm": "ed25519",
                                          "public_key_bytes": [n % 256] * 32}),
     ],
+    "chunk": lambda n, text: [
+        _by(ZOE, "chunk.create", {"content": f"the {text} of {n}", "conversation_id": text, "tags": [text]}),
+        _by(ZOE, "chunk.remember", {"content": f"the {text} of {n}", "conversation_id": "talk"}),
+    ],
     "uploaded skill": lambda n, text: [
         _thought(n, text, "mentisdb"),
         _by(ZOE, "skill_registry.upload", {"agent_id": f"writer-{n}", "content":

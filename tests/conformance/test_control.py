@@ -75,6 +75,7 @@ def test_inspection_counts_the_space_and_shows_how_a_query_is_answered(door: Doo
         "conversations": 1, "turns": 3, "messages": 4, "masked_messages": 1, "deleted_messages": 1,
         "runtime_skills": 1, "skill_revisions": 2, "derived_refs": 2, "facts": 0, "stale_facts": 0,
         "superseded_facts": 0, "deleted_facts": 0, "waiting_candidates": 0, "chains": 0, "thoughts": 0,
+        "chunks": 0, "archived_chunks": 0,
         "uploaded_skills": 0, "uploaded_skill_versions": 0,
     }  # fmt: skip
     assert "a pelican" in found_texts(report)

@@ -22,6 +22,8 @@ OWN = {
     "chain.append",
     "chain.append_retrospective",
     "chain.upsert_agent",
+    "chunk.create",
+    "chunk.remember",
     "skill_registry.upload",
 }
 """Of these the stranger has records of its own afterwards; they come last, for the others to find nothing."""

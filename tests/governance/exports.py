@@ -22,7 +22,7 @@ SPACE = {
     canary(name)
     for name in (
         "policy topic", "policy reason", "registry title", "registry summary", "uploaded name", "uploaded text",
-        "thought", "thought agent",
+        "thought", "thought agent", "chunk", "chunk archived", "chunk tag",
     )
 }  # fmt: skip
 PRIVATE = {canary(name) for name in ("fact private", "garden", "soul candidate", "waiting")}

@@ -92,6 +92,7 @@ class Store:
         self._learn()
         self._keep()
         self._think()
+        self._note()
         self.grips = self._index()
         steps = {"live": (), "masked": ("mask",), "unmasked": ("mask", "unmask"), "deleted": ("delete_raw",)}[stage]
         for action in steps:
@@ -191,6 +192,14 @@ class Store:
             step = {"chain_key": "told", "action": action, "indexes": [index], "reason": "because"}
             self.ask("chain.lifecycle", step)
 
+    def _note(self) -> None:
+        """Chunks: live, archived, deleted."""
+        for name in ("chunk", "chunk archived", "chunk gone"):
+            said = {"content": canary(name), "conversation_id": "noted", "tags": [canary("chunk tag")]}
+            self.refs[f"id of {name}"] = self.ask("chunk.create", {**said, "link": False})["chunk"]["id"]
+        for name, permanent in (("chunk archived", False), ("chunk gone", True)):
+            self.ask("chunk.delete", {"id": self.refs[f"id of {name}"], "permanent": permanent})
+
     def _index(self) -> tuple[str, ...]:
         """Have the table of contents built; what its bullets rest on."""
         self.ask("admin.rebuild_toc", {})
@@ -226,6 +235,7 @@ ALL = tuple(
         "fact gone", "fact reason", "skill live", "skill off", "skill gone", "garden", "soul candidate", "waiting",
         "policy topic", "policy reason", "agent skill", "agent file", "registry title", "registry summary",
         "thought", "thought masked", "thought gone", "thought agent",
+        "chunk", "chunk archived", "chunk gone", "chunk tag",
         "uploaded name", "uploaded text",
     )
 )  # fmt: skip

@@ -88,6 +88,20 @@ LISTS: dict[str, Listed] = {
     "chain.export": Listed("thoughts", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
     "chain.agents": Listed("agents", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
     "chain.agent_registry": Listed("agents", {"chain_key": "paged-0"}, {"chain_key": "paged-1"}),
+    "chunk.list": Listed(
+        "chunks",
+        {},
+        {
+            "conversation_id": "paged-0",
+            "tags": ["paged"],
+            "type": "note",
+            "created_after": "1999-01-01T00:00:00Z",
+            "created_before": "2999-01-01T00:00:00Z",
+            "state": "all",
+            "changed_since": 0,
+        },
+    ),
+    "chunk.stats": Listed("groups", {"by": "conversation"}, {"by": "tag"}),
     "long_term.list": Listed(
         "records", {"view": "host_ui"}, {"query": "fact", "kind": "fact", "state": "all", "view": "raw_owner"}
     ),
@@ -196,6 +210,9 @@ def _fill(memory: MemoryRuntime) -> None:
             memory.append_thought(
                 chain_key=f"paged-{each}", agent_id=f"agent-{other}", thought_type="Plan", content=f"step {other}"
             )
+        for other in range(AT_LEAST):
+            tags = ["paged", f"paged-{other}"]
+            memory.create_chunk(content=f"note {other}", conversation_id=f"paged-{each}", tags=tags, type="note")
         for _ in range(AT_LEAST):
             memory.upload_skill(agent_id="agent-main", content=f"---\n{head}\n---\ndo it\n")
     for each in range(AT_LEAST):

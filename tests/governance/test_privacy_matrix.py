@@ -102,7 +102,9 @@ def current_facts(view: str, own: bool) -> set[str]:
 
 def recalled(stage: str, view: str, own: bool) -> set[str]:
     """Recall, and what stands on it: evidence, current facts, enabled skills."""
-    skills = {canary("skill live"), canary("agent skill"), canary("thought")} if sees_words(view) else set()
+    skills = (
+        {canary("skill live"), canary("agent skill"), canary("thought"), canary("chunk")} if sees_words(view) else set()
+    )
     return found_by_words(stage, view, own) | current_facts(view, own) | skills
 
 
@@ -138,6 +140,7 @@ def cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield from private_cells(store, asker)
     yield from host_cells(asker)
     yield from chain_cells(asker)
+    yield from chunk_cells(store, asker)
     yield from contents_cells(store, asker)
     yield from written_cells()
     yield from case_cells(asker)
@@ -292,6 +295,29 @@ def host_cells(asker: Asker) -> Iterator[Cell]:
     yield Cell("skill_registry.upload", {**UPLOAD, "format": "yaml"}, None)
     yield Cell("skill_registry.deprecate", {"skill_id": "gone"}, None)
     yield Cell("skill_registry.revoke", {"skill_id": "gone"}, None)
+
+
+def chunk_cells(store: Store, asker: Asker) -> Iterator[Cell]:
+    """A chunk is the space's, whole, for whoever sees words; a deleted one is nobody's."""
+    tag = {canary("chunk tag")} if sees_words(asker.view) else set[str]()
+    shown, archived = ({canary(name), *tag} if tag else set[str]() for name in ("chunk", "chunk archived"))
+    modelled = sees_words(_model_view(asker))
+    live, put_away, gone = (store.refs[f"id of {name}"] for name in ("chunk", "chunk archived", "chunk gone"))
+    yield Cell("chunk.get", {"id": live}, shown)
+    yield Cell("chunk.get", {"id": put_away}, archived)
+    yield Cell("chunk.get", {"id": gone}, set())
+    yield Cell("chunk.list", {}, shown)
+    yield Cell("chunk.list", {"state": "all", "changed_since": 0}, shown | archived)
+    yield Cell("chunk.list", {"tags": [canary("chunk tag")], "state": "archived"}, archived)
+    yield Cell("chunk.stats", {"by": "tag"}, tag)
+    yield Cell("chunk.update", {"id": live, "confidence": 0.7}, shown)
+    yield Cell("chunk.link", {"id": live, "kind": "supports", "target": "nobody", "remove": True}, shown)
+    yield Cell("chunk.restore", {"id": live}, shown)
+    yield Cell("chunk.create", {"content": " ", "conversation_id": "c"}, None)
+    yield Cell("chunk.recall", {"query": QUERY, "max_results": 50}, {canary("chunk")} if modelled else set())
+    said = {canary("chunk"), canary("chunk tag")} if modelled else set[str]()
+    yield Cell("chunk.reason", {"query": QUERY, "analysis_type": "synthesis"}, said & {canary("chunk")})
+    yield Cell("chunk.reason", {"query": QUERY, "analysis_type": "pattern"}, said & {canary("chunk tag")})
 
 
 def chain_cells(asker: Asker) -> Iterator[Cell]:

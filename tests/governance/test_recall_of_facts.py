@@ -128,6 +128,7 @@ def test_the_block_shows_facts_as_background_with_date_and_source(held: Held) ->
         "agent_skills",
         "facts",
         "thoughts",
+        "chunks",
         "evidence",
         "recent",
     ]

@@ -124,6 +124,16 @@ def of_agent(operation: str, field: str) -> Door:
     return door
 
 
+def chunk(operation: str, **said: Any) -> Door:
+    """A note whose words are the text, or whose tag it is."""
+
+    def door(text: str) -> tuple[str, Plain]:
+        asked = {name: [text] if name == "tags" else text if each is None else each for name, each in said.items()}
+        return operation, asked
+
+    return door
+
+
 DOORS: dict[str, Door] = {
     "candidate": candidates(),
     "operator's candidate": candidates(authority="operator"),
@@ -140,6 +150,10 @@ DOORS: dict[str, Door] = {
     "tool registry": registry,
     "decision's reason": decided,
     **{f"thought's {field}": thought(field) for field in ("content", "tags", "concepts", "agent_name", "agent_owner")},
+    "chunk": chunk("chunk.create", content=None, conversation_id="c"),
+    "chunk's tag": chunk("chunk.create", content="x", conversation_id="c", tags=None),
+    "chunk's new text": chunk("chunk.update", id="x", content=None),
+    "text in chunks": chunk("chunk.remember", content=None, conversation_id="c"),
     "retrospective": of_agent("chain.append_retrospective", "content"),
     "first thought": of_agent("chain.bootstrap", "content"),
     **{

@@ -39,6 +39,9 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
         (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"
     ),
     **dict.fromkeys(
+        (row.name for row in OPERATIONS if row.name.startswith("chunk.")), "tests/chunks, in memory and on disk"
+    ),
+    **dict.fromkeys(
         (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
     ),
     **dict.fromkeys(

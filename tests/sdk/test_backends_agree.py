@@ -17,7 +17,7 @@ from tests.sdk.reopened import ReopenedStore, ReopenedStores, comparable
 from tests.sdk.script import NOT_IN_THE_SCRIPT, TALK, cases, mount_skills, said, steps
 
 NEVER_ANSWERED = {"memory.maintain": "no model is configured here"}
-OF_THEIR_OWN = ("chain.", "skill_registry.", "turn.", "host.", "host_key.", "event.")
+OF_THEIR_OWN = ("chain.", "chunk.", "skill_registry.", "turn.", "host.", "host_key.", "event.")
 """How the operations begin whose rules stand in suites of their own."""
 NOT_IN_THE_MACHINE: dict[str, str] = {
     "agent_skill.list": "its folders are read anew by the clock on the wall; the script reads them once",

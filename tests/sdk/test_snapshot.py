@@ -431,8 +431,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0013_capture",
         "0014_toc",
         "0015_scheduler",
+        "0016_chunks",
     )
-    assert memory.inspect().store.schema == 15
+    assert memory.inspect().store.schema == 16
     assert_clean(memory)
 
 

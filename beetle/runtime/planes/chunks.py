@@ -153,8 +153,7 @@ CHUNK = Kind("chunk", "chunks", 95, _erase, refs=NAME)
 PLANE = Plane(
     NAME,
     recall=Recall("chunks", TABLES, _load, _hit),
-    # Nothing of its own: what the other sections leave.
-    projected=Projected(38, "chunks", {"normal": 0, "elevated": 0, "critical": 0}, _items, NOTE, spare=True),
+    projected=Projected(38, "chunks", {"normal": 5, "elevated": 5, "critical": 0}, _items, NOTE),
     indexed=Indexed(TABLES, plane_chunks.missing, _rows, Texts(NAME, _page, is_whole)),
     verified=Verified(opened={NAME: chunk_checks.of_store}, owned=chunk_checks.of_space),
     named=Named((NAME,), _problem, _resolves),

@@ -207,7 +207,7 @@ SKILL = Kind("skill", "skills", 70, _erase, _targets, refs=NAME)
 PLANE = Plane(
     NAME,
     recall=Recall("runtime_skills", TABLES, _load, _hit),
-    projected=Projected(10, "procedures", {"normal": 30, "elevated": 35, "critical": 10}, _items),
+    projected=Projected(10, "procedures", {"normal": 25, "elevated": 35, "critical": 10}, _items),
     indexed=Indexed(TABLES, plane_procedural.missing, _rows),
     verified=Verified(plane_procedural.rows, {"skills": plane_procedural.revisions}, _of_space),
     named=Named((NAME,), _problem, _resolves),

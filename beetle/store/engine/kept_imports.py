@@ -51,6 +51,11 @@ def keep(settings: StoreSettings, import_id: str, said: bytes, data: bytes) -> s
     return made
 
 
+def are_left(settings: StoreSettings) -> bool:
+    """Whether an import was begun and is not finished."""
+    return settings.backend != "in-memory" and any(each.kind == IMPORT for each in beside(settings.path))
+
+
 def left(settings: StoreSettings) -> Iterator[KeptImport]:
     """The imports that were begun and are not finished."""
     if settings.backend == "in-memory":

@@ -1,4 +1,4 @@
-"""Writing chunks: the one place where a chunk is made, changed, linked, archived or restored, by whatever way it came."""
+"""Writing chunks: the one place where a chunk is made, changed, linked, archived or restored, however it came."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from beetle.contracts.codec import from_us
-from beetle.domain.chunks.linking import CONTEXT_STRENGTH, FOLLOWS_MS, MOST_FOLLOWS, MOST_RELATED, Linkable, links_on_create
+from beetle.domain.chunks.linking import (
+    CONTEXT_STRENGTH,
+    FOLLOWS_MS,
+    MOST_FOLLOWS,
+    MOST_RELATED,
+    Linkable,
+    links_on_create,
+)
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import (
     check,
