@@ -39,6 +39,8 @@ from beetle.contracts.chunks import (
     ChunkGetRequest,
     ChunkListReport,
     ChunkListRequest,
+    ChunkStatsReport,
+    ChunkStatsRequest,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 OWN_FOLDER: Final = ".beetle"
 STATE_FILE: Final = f"{OWN_FOLDER}/tree.json"
+NOT_TAKEN_IN: Final = -1
+"""In place of a revision: a tree that was there before the store is being taken in."""
 BATCH_BYTES: Final = 2**20
 """Bytes of files that are taken in at once."""
 PAGE: Final = 200
@@ -102,19 +106,19 @@ class SyncedTree:
         self._folder = TreeFolder(os.fspath(self.base), make=True)
         store_id = opened.open_report.store_id
         found = self._read_state()
-        is_new = found is None or found.store_id != store_id
-        self._state = _State(store_id) if found is None or is_new else found
-        self._saved = _State("") if is_new else self._state
+        if found is not None and found.store_id == store_id:
+            self._state = self._saved = found
+        else:
+            self._mirror = None
+            self._state = _State(store_id, files=NOT_TAKEN_IN if _revision(opened) == 0 else 0)
+            self._save_state()
         if self._state.seen != self._look():
             self._state = self._state._replace(indexes=-1)
-        if is_new:
-            self._mirror = None
         self._indexed_at = time.monotonic()
-        if is_new:
+        if self._state.files == NOT_TAKEN_IN:
             self.take_in(opened, self._folder)
+            self._state = self._state._replace(files=0)
         self.catch_up(opened)
-        if is_new:
-            self._save_state()
 
     def moving_out(self, opened: Embedded, *, wanted: bool) -> None:
         """Write the files whose links changed, and the indexes if there is time."""
@@ -198,6 +202,11 @@ class SyncedTree:
                 self._write_chunk(folder, chunk)
             for chunk_id in report.removed:
                 self._remove_chunk(folder, chunk_id)
+            if report.revision < self._state.files:
+                # An older copy of the store was put in its place: the files say what it does not.
+                self._state, self._mirror = self._state._replace(files=0, indexes=-1), None
+                self._catch_up_all(opened, folder)
+                return
             if not report.has_more:
                 self._state = self._state._replace(files=report.revision)
 
@@ -276,7 +285,11 @@ class SyncedTree:
         try:
             found = json.loads((self.base / STATE_FILE).read_bytes())
             return _State(
-                str(found["store"]), int(found["files"]), int(found["indexes"]), float(found["cost"]), str(found["seen"])
+                str(found["store"]),
+                int(found["files"]),
+                int(found["indexes"]),
+                float(found["cost"]),
+                str(found["seen"]),
             )
         except FileNotFoundError:
             return None
@@ -302,6 +315,12 @@ def _get(opened: Embedded, chunk_id: str) -> Chunk | None:
     report = opened.call("chunk.get", ChunkGetRequest(id=chunk_id, count_access=False), None, None, None).report
     assert isinstance(report, ChunkGetReport)
     return report.chunk
+
+
+def _revision(opened: Embedded) -> int:
+    report = opened.call("chunk.stats", ChunkStatsRequest(), None, None, None).report
+    assert isinstance(report, ChunkStatsReport)
+    return report.revision
 
 
 def _reports(opened: Embedded, request: ChunkListRequest) -> Iterator[ChunkListReport]:

@@ -35,7 +35,20 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 
 ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}\Z")
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{6})?Z\Z")
-HOSTILE_IDS = ("", "..", "../../etc/passwd", "a/b", "a\\b", "a\0b", "chunk-1\n", ".hidden", "a b", "é", "%2e", "x" * 129)
+HOSTILE_IDS = (
+    "",
+    "..",
+    "../../etc/passwd",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "chunk-1\n",
+    ".hidden",
+    "a b",
+    "é",
+    "%2e",
+    "x" * 129,
+)
 
 
 @pytest.fixture
