@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -144,7 +144,7 @@ class SyncedTree:
         """
         folder = self._open_folder()
         if changed is not None and changed.revision == self._state.files + 1:
-            self._write_chunk(folder, changed)
+            self._write_chunk(opened, folder, changed)
             self._state = self._state._replace(files=changed.revision)
         else:
             self._catch_up_all(opened, folder)
@@ -199,9 +199,9 @@ class SyncedTree:
         request = ChunkListRequest(state="all", changed_since=self._since(), limit=PAGE)
         for report in _reports(opened, request):
             for chunk in report.chunks:
-                self._write_chunk(folder, chunk)
+                self._write_chunk(opened, folder, chunk)
             for chunk_id in report.removed:
-                self._remove_chunk(folder, chunk_id)
+                self._remove_chunk(opened, folder, chunk_id)
             if report.revision < self._state.files:
                 # An older copy of the store was put in its place: the files say what it does not.
                 self._state, self._mirror = self._state._replace(files=0, indexes=-1), None
@@ -214,12 +214,14 @@ class SyncedTree:
         """From which revision on this process has to see what changed."""
         return self._state.files if self._mirror is None else min(self._state.files, self._mirrored)
 
-    def _write_chunk(self, folder: TreeFolder, chunk: Chunk) -> None:
+    def _write_chunk(self, opened: Embedded, folder: TreeFolder, chunk: Chunk) -> None:
         document = document_of(chunk)
         if chunk.revision > self._state.files:
             place = place_of(document, archived=chunk.archived)
-            before = _write_if_other(folder, place, written(document))
-            self._touched |= _related(before) ^ {*document.links["related_to"]}
+            # What is no longer related comes first: after a kill in between, the difference is still there to be seen.
+            self._write_each(opened, folder, _related(folder, place) - {*document.links["related_to"]})
+            _write_if_other(folder, place, written(document))
+            self._touched.update(document.links["related_to"])
             folder.remove(place_of(document, archived=not chunk.archived), settle=False)
         if self._mirror is not None:
             if chunk.archived:
@@ -228,19 +230,24 @@ class SyncedTree:
                 self._mirror.put(document)
             self._mirrored = max(self._mirrored, chunk.revision)
 
-    def _remove_chunk(self, folder: TreeFolder, chunk_id: str) -> None:
+    def _remove_chunk(self, opened: Embedded, folder: TreeFolder, chunk_id: str) -> None:
         if not is_chunk_id(chunk_id):
             return
         name = f"{chunk_id}{ENDING}"
         for place in (f"{ARCHIVE}/{name}", *(f"{CHUNKS}/{month}/{name}" for month in folder.names(CHUNKS))):
+            self._write_each(opened, folder, _related(folder, place))
             folder.remove(place, settle=False)
         if self._mirror is not None:
             self._mirror.drop(chunk_id)
 
     def _write_touched(self, opened: Embedded, folder: TreeFolder) -> None:
         """Chunks that a later one relates to have it among their links, and did not change for that."""
-        while self._touched:
-            chunk = _get(opened, self._touched.pop())
+        self._write_each(opened, folder, self._touched)
+        self._touched.clear()
+
+    def _write_each(self, opened: Embedded, folder: TreeFolder, ids: Iterable[str]) -> None:
+        for chunk_id in ids:
+            chunk = _get(opened, chunk_id)
             if chunk is not None:
                 document = document_of(chunk)
                 _write_if_other(folder, place_of(document, archived=chunk.archived), written(document))
@@ -364,21 +371,18 @@ def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[lis
         yield batch
 
 
-def _write_if_other(folder: TreeFolder, place: str, text: str) -> ChunkDocument | None:
-    """Write a file that does not hold this text yet; answers the chunk that it held."""
+def _write_if_other(folder: TreeFolder, place: str, text: str) -> None:
+    """Write a file that does not hold this text yet."""
+    before, data = folder.read(place), text.encode()
+    if isinstance(before, Unreadable) or before.data != data:
+        folder.write(place, data, settle=False)
+
+
+def _related(folder: TreeFolder, place: str) -> set[str]:
+    """What the chunk of a file is related to, as the file says."""
     before = folder.read(place)
-    data = text.encode()
-    if isinstance(before, Unreadable):
-        folder.write(place, data, settle=False)
-        return None
-    found = read_chunk(before.data, place)
-    if before.data != data:
-        folder.write(place, data, settle=False)
-    return found if isinstance(found, ChunkDocument) else None
-
-
-def _related(document: ChunkDocument | None) -> set[str]:
-    return set() if document is None else {*document.links["related_to"]}
+    found = before if isinstance(before, Unreadable) else read_chunk(before.data, place)
+    return {*found.links["related_to"]} if isinstance(found, ChunkDocument) else set()
 
 
 def _now() -> int:

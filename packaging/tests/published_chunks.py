@@ -85,9 +85,9 @@ def main(checkout: str) -> int:
     map_modules()
     warnings.simplefilter("ignore", DeprecationWarning)
     suites = unittest.TestSuite(load(found[0].resolve()))
-    with tempfile.TemporaryDirectory(prefix="chunks-") as folder:
+    with tempfile.TemporaryDirectory(prefix="chunks-") as folder, open(os.devnull, "w") as nowhere:
         os.chdir(folder)
-        result = unittest.TextTestRunner(stream=open(os.devnull, "w"), verbosity=0, buffer=True).run(suites)
+        result = unittest.TextTestRunner(stream=nowhere, verbosity=0, buffer=True).run(suites)
         os.chdir("/")
     failed = {case.id(): trace for case, trace in (*result.failures, *result.errors)}
     wrong = 0

@@ -1,4 +1,4 @@
-"""Folders of chunks that others wrote: taken in when a `ChunkStore` is opened there, and again when people edited them."""
+"""Folders of chunks that others wrote or edited: taken in when a `ChunkStore` is opened there, and when asked to."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def links(**kinds: list[str]) -> dict[str, Any]:
 
 BROKEN: dict[str, Any] = {
     live("chunk-2026-02-10-00000001"): [],
-    live("chunk-2026-02-10-00000002"): {**published("chunk-2026-02-10-00000002"), "metadata": {"created": "2026-02-10T21:37:00Z"}},
+    live("chunk-2026-02-10-00000002"): published("chunk-2026-02-10-00000002", metadata={"created": "2026-02-10T21:37Z"}),
     live("chunk-2026-02-10-00000003"): b'{"id": "\xff"}',
     live("chunk-2026-02-10-00000004"): published("chunk-2026-02-10-00000099"),
     live("chunk-2026-02-10-00000005"): b'{"id": "chunk-2026',
-    live("chunk-2026-02-10-00000006"): {**published("chunk-2026-02-10-00000006"), "tokens": "many"},
+    live("chunk-2026-02-10-00000006"): published("chunk-2026-02-10-00000006", tokens="many"),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Several processes at one folder of chunks, some of which are killed: nothing acknowledged is lost, no file is half."""
+"""Several processes at one folder of chunks, some of them killed: nothing acknowledged is lost, no file is half."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def test_the_layout_file_by_file(tmp_path: Path) -> None:
     assert text == (
         f'{{\n  "id": "{first.id}",\n  "content": "Prefere chá — 茶",\n  "tokens": 12,\n  "type": "preference",\n'
         f'  "metadata": {{\n    "created": "{first.metadata.created}",\n    "conversation_id": "conv-1",\n'
-        '    "source": "interaction",\n    "confidence": 0.95,\n    "access_count": 0,\n    "last_accessed": null\n  },\n'
+        '    "source": "interaction",\n    "confidence": 0.95,\n    "access_count": 0,\n    "last_accessed": null\n'
+        "  },\n"
         '  "links": {\n    "context_of": [\n      "conv-1"\n    ],\n    "follows": [],\n    "related_to": [],\n'
         '    "supports": [],\n    "contradicts": []\n  },\n  "tags": [\n    "bebidas",\n    "chá"\n  ]\n}'
     )
@@ -210,7 +211,7 @@ def test_updates(store: ChunkStore) -> None:
     assert ignored is not None and ignored.tokens == 77
     linked = store.update_chunk(chunk.id, links=ChunkLinks(supports=["chunk-x"]))
     assert linked is not None and linked.links.to_dict() == {
-        **dict.fromkeys(("context_of", "follows", "related_to", "contradicts"), []),
+        **ChunkLinks().to_dict(),
         "supports": ["chunk-x"],
     }
     assert linked.metadata.access_count == 0
