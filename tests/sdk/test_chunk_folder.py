@@ -12,6 +12,7 @@ import pytest
 from beetle.chunks import ChunkStore
 
 FIRST, SECOND = "chunk-2026-02-10-a1b2c3d4", "chunk-2026-02-11-0a0b0c0d"
+TIME = "2026-02-10T21:37:00Z"
 PROFILE = "profile-desktop-linux-embedded-sdk"
 
 
@@ -54,7 +55,7 @@ def links(**kinds: list[str]) -> dict[str, Any]:
 
 BROKEN: dict[str, Any] = {
     live("chunk-2026-02-10-00000001"): [],
-    live("chunk-2026-02-10-00000002"): published("chunk-2026-02-10-00000002", metadata={"created": "2026-02-10T21:37Z"}),
+    live("chunk-2026-02-10-00000002"): published("chunk-2026-02-10-00000002", metadata={"created": TIME}),
     live("chunk-2026-02-10-00000003"): b'{"id": "\xff"}',
     live("chunk-2026-02-10-00000004"): published("chunk-2026-02-10-00000099"),
     live("chunk-2026-02-10-00000005"): b'{"id": "chunk-2026',
