@@ -106,7 +106,10 @@ def test_the_seed_s_example_comes_back_byte_for_byte_in_the_seed_s_layout(memory
     indexes = {path: json.loads(data) for path, data in files.items() if path != PLACE}
     assert all(files[path] == text(index) and index.pop("updated").endswith("Z") for path, index in indexes.items())
     entry = {name: SEEDS["metadata"][name] for name in ("conversation_id", "created", "confidence")}  # type: ignore[index]
-    assert indexes["index/metadata_index.json"] == {"entries": {SEEDS["id"]: {"type": "decision", **entry}}, "lists": {}}
+    assert indexes["index/metadata_index.json"] == {
+        "entries": {SEEDS["id"]: {"type": "decision", **entry}},
+        "lists": {},
+    }
     assert indexes["index/tag_index.json"] == {
         "entries": {}, "lists": {tag: [SEEDS["id"]] for tag in ("architecture", "decision", "rlm")},
     }  # fmt: skip
@@ -115,14 +118,14 @@ def test_the_seed_s_example_comes_back_byte_for_byte_in_the_seed_s_layout(memory
 
 
 def test_what_a_store_made_is_the_same_in_another_store(memory: MemoryRuntime, tmp_path: Path) -> None:
-    first = memory.create_chunk(content="Größe zählt\u2028 – 測試\n\ttab", conversation_id="c/1", tags=("ä", "b"))
+    first = memory.create_chunk(content="Größe zählt\u2028 測試\n\ttab", conversation_id="c/1", tags=("ä", "b"))
     memory.create_chunk(content="The second one", conversation_id="c2", tags=("b",), confidence=1.0)
     third = memory.create_chunk(content="Archived", conversation_id="c2")
     memory.delete_chunk(id=third.chunk.id)
     memory.link_chunk(id=first.chunk.id, kind="supports", target=third.chunk.id)
     files = taken_out(memory)
     assert f"archive/{third.chunk.id}.json" in files
-    assert "Größe zählt\u2028 – 測試" in files[f"chunks/{first.chunk.id[6:13]}/{first.chunk.id}.json"].decode()
+    assert "Größe zählt\u2028 測試" in files[f"chunks/{first.chunk.id[6:13]}/{first.chunk.id}.json"].decode()
     with open_runtime(tmp_path / "other.db", "in-memory") as other:
         report = take_in(other, packed(Member(*each) for each in files.items()))
         assert counts(report) == (3, 0, 0, 0)
@@ -159,10 +162,16 @@ def test_a_tree_of_another_program_is_taken_in(memory: MemoryRuntime, index: str
         found = out[place(each)]
         assert found["links"] == each["links"]
         assert found["tags"] == each.get("tags", [])
-        assert found["metadata"]["created"].rstrip("Z") == each["metadata"]["created"].removesuffix("+00:00").rstrip("Z")
+        assert found["metadata"]["created"].rstrip("Z") == each["metadata"]["created"].removesuffix("+00:00").rstrip(
+            "Z"
+        )
     assert out[place(archived, "archive")] == archived
     linked = memory.get_chunk(id="chunk-2026-02-11-00000001", count_access=False).linked_from
-    assert {(each.kind, each.target[-1]) for each in linked} == {("context_of", "2"), ("follows", "2"), ("context_of", "3")}
+    assert {(each.kind, each.target[-1]) for each in linked} == {
+        ("context_of", "2"),
+        ("follows", "2"),
+        ("context_of", "3"),
+    }
 
 
 def test_a_tree_that_is_imported_again_changes_nothing(memory: MemoryRuntime) -> None:
@@ -170,13 +179,13 @@ def test_a_tree_that_is_imported_again_changes_nothing(memory: MemoryRuntime) ->
         chunk(1, links={"related_to": ["chunk-2026-02-11-00000002"]}),
         chunk(2, links={"related_to": ["chunk-2026-02-11-00000001", "chunk-2026-02-11-00000002"]}),
     )
-    data = of(*both)
-    assert counts(take_in(memory, data, dry_run=True)) == (2, 0, 0, 0)
+    tree = of(*both)
+    assert counts(take_in(memory, tree, dry_run=True)) == (2, 0, 0, 0)
     assert memory.list_chunks().chunks == (), "a dry run changes nothing"
-    assert counts(take_in(memory, data)) == (2, 0, 0, 0)
+    assert counts(take_in(memory, tree)) == (2, 0, 0, 0)
     revision = memory.list_chunks().revision
-    again = take_in(memory, data)
-    assert counts(again) == counts(take_in(memory, data, dry_run=True)) == (0, 0, 2, 0)
+    again = take_in(memory, tree)
+    assert counts(again) == counts(take_in(memory, tree, dry_run=True)) == (0, 0, 2, 0)
     assert again.lifecycle is not None and not again.lifecycle.changed
     assert memory.list_chunks().revision == revision
     first, second = (memory.get_chunk(id=each["id"], count_access=False).chunk for each in both)
@@ -209,7 +218,7 @@ def test_a_file_that_was_moved_to_the_archive_or_back_moves_its_chunk(memory: Me
     live, archived = of(one), archive((place(one, "archive"), text(one)))
     take_in(memory, live)
     assert counts(take_in(memory, archived)) == (0, 1, 0, 0)
-    assert memory.list_chunks().chunks == () and list(taken_out(memory))[0] == place(one, "archive")
+    assert memory.list_chunks().chunks == () and next(iter(taken_out(memory))) == place(one, "archive")
     assert json.loads(taken_out(memory)["index/metadata_index.json"])["entries"] == {}
     assert counts(take_in(memory, archived)) == (0, 0, 1, 0)
     assert counts(take_in(memory, live)) == (0, 1, 0, 0)
@@ -292,7 +301,8 @@ BAD: Mapping[str, tuple[bytes, str]] = {
     "an empty tag": (text(chunk(1, tags=[""])), "tags holds an empty string"),
     "another id": (text(chunk(2)), "id is 'chunk-2026-02-11-00000002', and the file is named 'x-0'"),
     "a secret": (
-        text(chunk(1, content="my password is hunter2-Xy7!")), "it holds what looks like a secret (a key, a token, a password)",
+        text(chunk(1, content="my password is hunter2-Xy7!")),
+        "it holds what looks like a secret (a key, a token, a password)",
     ),
 }  # fmt: skip
 PLACES: Mapping[str, str] = {
@@ -309,11 +319,11 @@ PLACES: Mapping[str, str] = {
 
 
 def test_each_file_that_is_no_chunk_is_listed_with_its_reason_and_stops_nothing(memory: MemoryRuntime) -> None:
-    files = [(f"chunks/2026-02/x-{number}.json", data) for number, (data, _) in enumerate(BAD.values())]
+    files = [(f"chunks/2026-02/x-{number}.json", told) for number, (told, _) in enumerate(BAD.values())]
     bad = []
-    for (path, data), name in zip(files, BAD, strict=True):
+    for (path, told), name in zip(files, BAD, strict=True):
         stem = path.rpartition("/")[2].removesuffix(".json").encode()
-        right = data if name in ("another id", "no id") else data.replace(ONE["id"].encode(), stem)
+        right = told if name in ("another id", "no id") else told.replace(ONE["id"].encode(), stem)
         bad.append((path, right))
     report = take_in(memory, archive((place(ONE), text(ONE)), *bad, *((each, text(ONE)) for each in PLACES)))
     assert report.refused_files == len(report.refused) == len(BAD) + len(PLACES)
@@ -338,9 +348,9 @@ BROKEN: Mapping[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_an_archive_that_cannot_be_read_is_refused_as_a_whole(memory: MemoryRuntime, name: str) -> None:
-    data, reason = BROKEN[name]
+    broken, reason = BROKEN[name]
     with pytest.raises(InvalidRequest, match=reason) as refused:
-        take_in(memory, data)
+        take_in(memory, broken)
     assert refused.value.details["path"] == "$.args.archive" and refused.value.hint
     assert memory.list_chunks(state="all").chunks == ()
 
@@ -394,7 +404,9 @@ def test_progress_is_told_and_others_write_between_the_slices(memory: MemoryRunt
         told.append(step)
         if step.name in ("write", "link"):
             other = threading.Thread(
-                target=lambda: written.append(memory.create_chunk(content="Beside it", conversation_id="other").chunk.id)
+                target=lambda: written.append(
+                    memory.create_chunk(content="Beside it", conversation_id="other").chunk.id
+                )
             )
             other.start()
             other.join()
