@@ -73,7 +73,11 @@ def listed(report: ChunkListReport, width: int | None) -> str:
 def stats(report: ChunkStatsReport, width: int | None) -> str:
     """Counts, and conversations or tags."""
     by_type = ", ".join(f"{name} {number:,}" for name, number in report.by_type.items())
-    shown = [("Chunks", f"{report.total_chunks:,}"), ("By type", by_type or "-"), ("Archived", f"{report.archived_chunks:,}")]
+    shown = [
+        ("Chunks", f"{report.total_chunks:,}"),
+        ("By type", by_type or "-"),
+        ("Archived", f"{report.archived_chunks:,}"),
+    ]
     if not report.groups:
         return pairs(shown)
     rows = [(WITHHELD if each.name is None else each.name, f"{each.chunks:,}") for each in report.groups]

@@ -21,7 +21,6 @@ WHERE c.chunk > ? AND NOT EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = 
   AND c.archived_at IS NULL
 ORDER BY c.chunk LIMIT ?
 """
-ROWS_SQL = "SELECT json_object('chunks', (SELECT count(*) FROM chunk))"
 COUNTS_SQL = """
 SELECT json_object('chunks', total(archived_at IS NULL), 'archived_chunks', total(archived_at IS NOT NULL))
 FROM chunk WHERE space = ?
@@ -60,11 +59,6 @@ REMOVE_SQLS = (
 def counts(tx: Reading, space: int | None) -> dict[str, int]:
     """What a space holds, as an inspection counts it."""
     return {name: int(number) for name, number in json.loads(tx.value(COUNTS_SQL, space)).items()}
-
-
-def rows(tx: Reading) -> dict[str, int]:
-    """What the store holds, as a verification counts it."""
-    return json.loads(tx.value(ROWS_SQL))
 
 
 def missing(tx: Reading, after: int, limit: int) -> list[int]:

@@ -165,7 +165,7 @@ async def hosts(shown: Visit) -> None:
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
-        for _ in range(("Facts", "Policies", "Tools", "Waiting", "Proposals", "Jobs").index(title)):
+        for _ in range(("Facts", "Chunks", "Policies", "Tools", "Waiting", "Proposals", "Jobs").index(title)):
             await shown.press("right")
         await shown.until_shown(*texts)
 

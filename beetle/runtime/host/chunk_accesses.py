@@ -1,9 +1,9 @@
 """Accesses of chunks that are not written yet.
 
 A read writes nothing: it would wait for the writer, and a store that cannot be written could not be read. So a read
-only notes that a chunk was accessed. What is noted is shown at once. It goes to the store with the next write of chunks,
-in its transaction; by itself, when it is of many chunks; and when the store is closed. A process that is killed loses
-the counts since then, and nothing else.
+only notes that a chunk was accessed. What is noted is shown at once. It goes to the store in the transaction of the
+next write of chunks; by itself, when it is of many chunks; and when the store is closed. A process that is killed
+loses the counts since then, and nothing else.
 """
 
 from __future__ import annotations

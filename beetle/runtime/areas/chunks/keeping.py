@@ -139,15 +139,21 @@ def _made(invocation: Invocation, tx: WriteTransaction, row: ChunkRow, tags: Seq
     where = conversation_digest(key, space, name)
     for tag in tag_digests(key, space, tags):
         near += chunks.sharing(tx, space, tag, where, WINDOW, MOST_RELATED)
-    rows = {each.chunk_id: each.chunk for each in near}
+    named = {_place(each): each for each in near}
     new = Linkable(row.chunk_id, name, row.created_at // 1000, frozenset(tags))
     found = links_on_create(new, map(_linkable, near))
     own = LinkRow("context_of", None, name, CONTEXT_STRENGTH)
-    return [own, *(LinkRow(each.kind, rows[each.target], each.target, _rounded(each.strength)) for each in found)]
+    made = ((each.kind, named[each.target], each.strength) for each in found)
+    return [own, *(LinkRow(kind, to.chunk, to.chunk_id, _rounded(strength)) for kind, to, strength in made)]
 
 
 def _linkable(each: Neighbour) -> Linkable:
-    return Linkable(each.chunk_id, each.conversation_id, each.created_at // 1000, frozenset(each.tags))
+    return Linkable(_place(each), each.conversation_id, each.created_at // 1000, frozenset(each.tags))
+
+
+def _place(each: Neighbour) -> str:
+    # The rules order by name what was created at one moment: here the one stored last is the newest.
+    return f"{2**63 - each.chunk:020d}"
 
 
 def _resolved(tx: WriteTransaction, space: int, chunk_id: str, links: Sequence[Given]) -> list[LinkRow]:

@@ -1,0 +1,200 @@
+"""What is kept of chunks on disk: accesses, archives, erasure to the byte, damage, snapshots."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from beetle import MemoryRuntime
+from beetle.contracts.errors import BeetleError
+from tests.store.conftest import assert_clean, open_runtime
+
+CANARY = "Xylographiekanarienvogel"
+TABLES = ("chunk", "chunk_body", "chunk_link", "chunk_tag", "chunk_access", "removed_chunk")
+
+
+class Kept(NamedTuple):
+    """A store with chunks of every kind, by their names."""
+
+    path: Path
+    ids: dict[str, str]
+
+
+def fill(memory: MemoryRuntime) -> dict[str, str]:
+    ids: dict[str, str] = {}
+
+    def create(name: str, conversation: str, **more: Any) -> None:
+        made = memory.create_chunk(content=f"the {name} one", conversation_id=conversation, tags=["t", name], **more)
+        ids[name] = made.chunk.id
+
+    create("first", "c", confidence=0.25, source="import")
+    create("second", "c", links={"supports": [ids["first"], "dangling"]})
+    create("third", "d", type="pattern", tokens=77)
+    create("archived", "d")
+    create("gone", "e")
+    memory.get_chunk(ids["first"])
+    memory.delete_chunk(ids["archived"])
+    memory.delete_chunk(ids["gone"], permanent=True)
+    return ids
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    path = tmp_path_factory.mktemp("chunks") / "store.db"
+    with open_runtime(path) as memory:
+        ids = fill(memory)
+    return Kept(path, ids)
+
+
+@pytest.fixture
+def path(kept: Kept, tmp_path: Path) -> Path:
+    """A copy of it."""
+    for each in kept.path.parent.glob("store.db*"):
+        if each.is_file():
+            shutil.copy(each, tmp_path / each.name)
+    return tmp_path / "store.db"
+
+
+def plain(memory: MemoryRuntime) -> list[Any]:
+    """All chunks, without what a store gives them."""
+    return [{**each, "revision": 0} for each in memory.list_chunks(state="all").to_dict()["chunks"]]
+
+
+def test_a_store_is_opened_again_with_all_that_it_had(kept: Kept, path: Path) -> None:
+    with open_runtime(path) as memory:
+        assert_clean(memory)
+        first = memory.get_chunk(kept.ids["first"]).chunk
+        assert (first.metadata.access_count, first.metadata.confidence, first.metadata.source) == (2, 0.25, "import")
+        before = plain(memory)
+    with open_runtime(path) as memory:
+        assert plain(memory) == before, "accesses are stored when the store is closed"
+
+
+def test_a_space_is_taken_out_and_in_with_its_chunks(path: Path, tmp_path: Path) -> None:
+    with open_runtime(path) as memory, open_runtime(tmp_path / "other.db") as other:
+        archive = memory.export_space().archive
+        report = other.import_space(archive=archive, mode="bootstrap_import")
+        assert report.counts == {"chunks": 4}
+        assert plain(other) == plain(memory)
+        assert_clean(other)
+        revision = other.chunk_stats().revision
+        other.create_chunk(content="not in the archive", conversation_id="c")
+        assert other.import_space(archive=archive, mode="full_restore", other_store=True).replaced == {"chunks": 5}
+        assert plain(other) == plain(memory) and other.chunk_stats().revision > revision
+        changed = other.list_chunks(changed_since=revision, state="all")
+        assert len(changed.chunks) == 4 and len(changed.removed) == 1
+        with pytest.raises(BeetleError) as found:
+            other.import_space(archive=archive, mode="bootstrap_import")
+        assert found.value.key == "conflict"
+        assert_clean(other)
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+def test_a_deleted_chunk_leaves_no_byte(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "store.db"
+    with open_runtime(path) as memory:
+        for place in range(30):
+            memory.create_chunk(content=f"note {place} of the harbour", conversation_id="c", tags=["harbour"])
+        said = {"content": f"it is {CANARY}", "conversation_id": "c", "tags": [f"{CANARY}tag", "harbour"]}
+        gone = memory.create_chunk(**said).chunk.id
+        memory.create_chunk(content="a later one", conversation_id="c", tags=["harbour"])
+        if how == "delete":
+            assert memory.delete_chunk(gone, permanent=True).erasure == "done"
+        else:
+            token = memory.forget(query=CANARY, dry_run=True).token
+            assert memory.forget(query=CANARY, token=token).erasure == "done"
+        left = [each.name for each in tmp_path.glob("store.db*") if each.is_file() and _holds(each)]
+        assert left == []
+        assert memory.recall(CANARY).hits == ()
+        assert_clean(memory)
+
+
+def _holds(path: Path) -> bool:
+    data = path.read_bytes().lower()
+    return any(CANARY[start : start + 8].lower().encode() in data for start in range(len(CANARY) - 7))
+
+
+def fields(path: Path) -> Iterator[tuple[str, str, str, Any]]:
+    """(table, column, condition, value) of one row of each table."""
+    connection = apsw.Connection(str(path))
+    for table in TABLES:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        keys = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5]]
+        for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()[:2]:
+            values = dict(zip(columns, row, strict=True))
+            where = " AND ".join(f"{key} = {values[key]}" for key in keys)
+            yield from ((table, column, where, value) for column, value in values.items())
+    connection.close()
+
+
+def other(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return bytes((value[0] ^ 1,)) + value[1:]
+    if isinstance(value, str):
+        return value.replace("e", "E", 1) if "e" in value else value + "x"
+    return 7 if value is None else value + 1
+
+
+def test_every_changed_field_is_named_by_verify(kept: Kept, path: Path) -> None:
+    original = path.read_bytes()
+    unnamed: list[str] = []
+    for table, column, where, value in fields(kept.path):
+        path.write_bytes(original)
+        connection = apsw.Connection(str(path))
+        try:
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (other(value),))
+        except apsw.ConstraintError:
+            continue  # the schema does not hold such a value
+        finally:
+            connection.close()
+        with open_runtime(path) as memory:
+            told = {each.check for each in memory.verify_store(pages=False).findings}
+        if not told & {"chunks", "seals", "foreign_keys"}:
+            unnamed.append(f"{table}.{column}: {told}")
+    assert unnamed == []
+
+
+def test_a_chunk_that_another_program_changed_says_nothing_and_can_be_deleted(kept: Kept, path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE chunk_body SET content = 'the forged one' WHERE content = 'the first one'")
+    connection.close()
+    chunk_id = kept.ids["first"]
+    with open_runtime(path) as memory:
+        assert memory.recall("forged first", planes=["chunks"]).hits == ()
+        assert memory.get_chunk(chunk_id).chunk.content is None
+        for call in (memory.update_chunk, memory.delete_chunk):
+            with pytest.raises(BeetleError) as found:
+                call(id=chunk_id, **({"confidence": 0.5} if call == memory.update_chunk else {}))
+            assert found.value.key == "integrity_violation"
+        named = {(each.check, each.subject) for each in memory.verify_store().findings}
+        assert ("chunks", f"chunks:{chunk_id}") in named
+        memory.recover()
+        assert memory.delete_chunk(chunk_id, permanent=True).outcome == "deleted"
+        assert_clean(memory)
+
+
+def test_a_restored_snapshot_erases_again_what_was_deleted_since(kept: Kept, path: Path) -> None:
+    with open_runtime(path) as memory:
+        snapshot = memory.create_snapshot().snapshot.snapshot_id
+        memory.delete_chunk(kept.ids["second"], permanent=True)
+        memory.update_chunk(id=kept.ids["first"], confidence=0.5)
+        memory.restore_snapshot(snapshot_id=snapshot)
+        assert memory.get_chunk(kept.ids["second"]).chunk is None
+        assert memory.get_chunk(kept.ids["first"]).chunk.metadata.confidence == 0.25
+        assert_clean(memory)
+
+
+def test_an_older_store_gets_chunks_when_it_is_opened(tmp_path: Path) -> None:
+    from beetle.store.engine import migrate
+
+    path = tmp_path / "store.db"
+    with open_runtime(path) as memory:
+        memory.create_chunk(content="here", conversation_id="c")
+        assert memory.inspect().store.schema == migrate.available()[-1].number == 16
+        assert re.match("0016_chunks", migrate.available()[-1].name)
