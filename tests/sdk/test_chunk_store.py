@@ -420,7 +420,7 @@ def test_indexes_answer_from_the_store_and_are_not_written_by_hand(store: ChunkS
     row = store.metadata_index.get(chunk.id)
     assert row == {"type": "note", "conversation_id": "conv-1", "created": chunk.metadata.created, "confidence": 0.7}
     assert store.metadata_index.get_all_keys() == store.tag_index.get_list("t") == [chunk.id]
-    assert store.link_graph.get(chunk.id)["context_of"] == ["conv-1"]
+    assert (store.link_graph.get(chunk.id) or {})["context_of"] == ["conv-1"]
     assert store.metadata_index.get("chunk-none") is None
     with pytest.raises(TypeError, match="follows the store"):
         store.tag_index.add_to_list("t", "x")
