@@ -166,9 +166,10 @@ PLANE = Plane(
 }
 IN_THE_LIST = (
     ("    evidence,\n", "    evidence,\n    note,\n"),
-    ("    evidence.PLANE,\n", "    evidence.PLANE,\n    note.PLANE,\n"),
+    ("    chunks.PLANE,\n", "    note.PLANE,\n"),
 )
-"""One line of the list of planes, and its import."""
+"""One line of the list of planes, and its import. A plane's name stands in the contract, which clients have too: so this
+one takes the name, and the place, of another."""
 
 
 @pytest.fixture(scope="module")

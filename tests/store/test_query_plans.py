@@ -44,6 +44,7 @@ WHOLE: dict[str, str] = {
     "plane_long_term.HOLDS_SQL": "verify walks the revisions of every fact",
     "plane_long_term.TEXT_SQL": "verify compares every revision with its text",
     "plane_long_term.UNSHOWN_SQL": "verify looks at every text of a fact",
+    "plane_chunks.STRAY_TAGS_SQL": "verify looks at every tag of a chunk",
     "plane_chunks.STRAY_BODIES_SQL": "verify looks at every body of a chunk",
     "plane_thoughts.PINS_SQL": "verify looks at what the event log tells of every chain",
     "toc.DAYS_SQL": "a rebuild and verify look at every message",
