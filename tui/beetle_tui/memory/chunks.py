@@ -68,7 +68,7 @@ class Chunks(Section[Row]):
     def columns(self) -> Sequence[Column[Row]]:
         """See Section."""
         return (
-            Column("Type", lambda row: "" if isinstance(row, ChunkGroup) else row.type, 10, narrow=60),
+            Column("Type", lambda row: "" if isinstance(row, ChunkGroup) else row.type, 10, narrow=44),
             Column("Chunk", named_short),
             Column("Sure", lambda row: "" if isinstance(row, ChunkGroup) else f"{row.metadata.confidence:.0%}", 4,
                    right=True, narrow=80),
