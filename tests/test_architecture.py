@@ -66,7 +66,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.replication": ("replication contracts.errors", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
-    "beetle.chunks": ("open contracts chunk_tree", ""),
+    "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
     "beetle.deploy.selftest": (ANYTHING, "msgpack beetle_tui"),
     "beetle.deploy.frozen": ("", ""),

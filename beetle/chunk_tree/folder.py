@@ -198,7 +198,7 @@ class TreeFolder:
     def _make(self, folder: str) -> None:
         """Make a folder within, and what is above it, where it is missing."""
         made = ""
-        for part in folder.split("/"):
+        for part in filter(None, folder.split("/")):
             above, made = made, f"{made}/{part}" if made else part
             with self._opened(above) as descriptor, suppress(FileExistsError):
                 os.mkdir(part, FOLDER_MODE, dir_fd=descriptor)

@@ -243,31 +243,35 @@ class _Source:
         between = boundary_before(self.text, cut, start)
         return between if between > start else latest
 
-    def _item_cut(self, earliest: int, latest: int) -> int | None:
+    def item_cut(self, earliest: int, latest: int) -> int | None:
+        """Before the last item that begins in reach; None where none does."""
         cut = None
         for match in _ITEM_LINE.finditer(self.lines, max(earliest - 1, 0), latest):
             cut = match.end()
         return cut
 
-    def _line_cut(self, earliest: int, latest: int) -> int | None:
+    def line_cut(self, earliest: int, latest: int) -> int | None:
+        """Behind the last line end in reach."""
         found = self.lines.rfind("\n", max(earliest - 1, 0), latest)
         return None if found < 0 else found + 1
 
-    def _sentence_cut(self, earliest: int, latest: int) -> int | None:
+    def sentence_cut(self, earliest: int, latest: int) -> int | None:
+        """Behind the last sentence that ends in reach."""
         cut = None
         for end in _sentence_ends(self.text, earliest, latest):
             cut = end
         return cut
 
-    def _word_cut(self, earliest: int, latest: int) -> int | None:
+    def word_cut(self, earliest: int, latest: int) -> int | None:
+        """Before the last space in reach."""
         found = max(self.lines.rfind(space, earliest, latest) for space in _SPACES)
         return None if found < 0 else found
 
 
 _WAYS: Final[dict[str, tuple[Callable[[_Source, int, int], int | None], ...]]] = {
-    "lines": (_Source._line_cut, _Source._word_cut),
-    "items": (_Source._item_cut, _Source._line_cut, _Source._sentence_cut, _Source._word_cut),
-    "prose": (_Source._sentence_cut, _Source._line_cut, _Source._word_cut),
+    "lines": (_Source.line_cut, _Source.word_cut),
+    "items": (_Source.item_cut, _Source.line_cut, _Source.sentence_cut, _Source.word_cut),
+    "prose": (_Source.sentence_cut, _Source.line_cut, _Source.word_cut),
 }
 """How a block is cut, best way first."""
 
