@@ -141,7 +141,7 @@ class _Types:
         self.used: dict[str, str] = {
             "Report": "beetle.contracts.common", "WireScope": "beetle.contracts.common",
             "OnProgress": "beetle.contracts.progress", "Conversation": "beetle.contracts.common",
-            "Visibility": "beetle.contracts.fields", "Role": "beetle.contracts.transcript",
+            "Visibility": "beetle.contracts.fields", "Role": "beetle.contracts.turns",
         }  # fmt: skip
 
     def of(self, hint: Any) -> str:

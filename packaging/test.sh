@@ -18,7 +18,8 @@ fi
 make_environment dev
 .venv/bin/ruff check --quiet .
 .venv/bin/ruff format --quiet --check .
-.venv/bin/pyright --warnings
+.venv/bin/pyright --warnings &
+types=$!
 # The tests start hundreds of processes: without this each would compile every module that it loads, whatever the
 # environment says of writing bytecode, and half of a daemon's start is that.
 unset PYTHONDONTWRITEBYTECODE
@@ -27,6 +28,9 @@ if [ -n "$build" ]; then
     # Compiles the tests once while the build ends, where each worker would do it for itself. What is wrong with them is
     # told by the run.
     .venv/bin/python -m pytest --collect-only -q >/dev/null 2>&1 || :
+fi
+wait "$types" || exit 1
+if [ -n "$build" ]; then
     wait "$build" || { cat build/build.log >&2; exit 1; }
     tail -1 build/build.log
 fi

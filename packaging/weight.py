@@ -19,6 +19,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,11 +77,16 @@ def weigh(tree: Path) -> list[Part]:
     found: dict[str, list[bytes]] = defaultdict(list)
     for name, data in pieces(tree):
         found[name].append(data)
-    press = zstandard.ZstdCompressor(level=LEVEL)
-    parts = [
-        Part(name, len(datas), sum(map(len, datas)), len(press.compress(b"".join(datas))))
-        for name, datas in found.items()
-    ]
+
+    def packed(datas: list[bytes]) -> int:
+        return len(zstandard.ZstdCompressor(level=LEVEL).compress(b"".join(datas)))
+
+    with ThreadPoolExecutor() as pool:
+        sizes = pool.map(packed, found.values())
+        parts = [
+            Part(name, len(datas), sum(map(len, datas)), size)
+            for (name, datas), size in zip(found.items(), sizes, strict=True)
+        ]
     return sorted(parts, key=lambda part: (-part.packed, part.name))
 
 

@@ -22,8 +22,8 @@ from beetle.contracts.lifecycle import MemoryRecoverReport
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.contracts.skills import RuntimeSkillWrite
 from beetle.contracts.snapshots import SnapshotVerifyReport
-from beetle.contracts.transcript import ActorAttribution, MessageDelta
 from beetle.contracts.transcript_repair import MemoryTranscriptRepairReport, MemoryTranscriptRepairSafeReport
+from beetle.contracts.turns import ActorAttribution, MessageDelta
 
 DEFAULT_VIEW = "host_ui"
 """What a person at a terminal is: the wire has no default, so the choice is this transport's."""

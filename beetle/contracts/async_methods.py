@@ -318,7 +318,6 @@ if TYPE_CHECKING:
         MemoryTranscriptSearchRequest,
         MemoryTranscriptTimelineReport,
         MemoryTranscriptTimelineRequest,
-        Role,
         TimelineAnchor,
     )
     from beetle.contracts.transcript_repair import (
@@ -335,7 +334,7 @@ if TYPE_CHECKING:
         TransferPutReport,
         TransferPutRequest,
     )
-    from beetle.contracts.turns import CanonicalTurnDelta
+    from beetle.contracts.turns import CanonicalTurnDelta, Role
     from beetle.contracts.waiting import (
         GovernanceDecideReport,
         GovernanceDecideRequest,

@@ -9,8 +9,8 @@ from msgspec import Meta
 from beetle.contracts.common import ConversationRef, Cursor, DerivedMemoryRef, Report, TurnPageLimit
 from beetle.contracts.fields import Content, Id, Open, Piece, Request, Secret, budgeted
 from beetle.contracts.operation import MEMORY, Operation, Tool
-from beetle.contracts.transcript import StoredRole
 from beetle.contracts.transfer import ExportView, TransferHandle, TransferId
+from beetle.contracts.turns import StoredRole
 
 ImportMode = Literal["bootstrap_import", "full_restore"]
 

@@ -25,7 +25,7 @@ from beetle.contracts.governance import (
 )
 from beetle.contracts.private import PrivatePlane, PrivatePrivacy
 from beetle.contracts.skills import SkillName, SkillSummary, SkillText, SkillTitle, SkillTopic
-from beetle.contracts.transcript import ActorAttribution, EventType, HostOpaqueRef, RefView, StoredRole
+from beetle.contracts.turns import ActorAttribution, EventType, HostOpaqueRef, RefView, StoredRole
 
 FIRST_US = -62_135_596_800_000_000
 LAST_US = 253_402_300_799_999_999

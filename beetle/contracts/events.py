@@ -9,7 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from beetle.contracts.common import ConversationRef, Cursor, Report
 from beetle.contracts.fields import Evidence, Id, Open, Part, Piece, Request, Visibility, budgeted, clipped
 from beetle.contracts.operation import EVENT, QUERY, RPC, Operation
-from beetle.contracts.transcript import EventType, Redacted, StoredRole
+from beetle.contracts.transcript import Redacted
+from beetle.contracts.turns import EventType, StoredRole
 
 EventRole = Literal["user", "assistant", "system", "tool"]
 CHANNEL = "event"

@@ -11,7 +11,7 @@ from beetle.contracts.common import Conversation, ConversationRef, DerivedMemory
 from beetle.contracts.fields import NONBLANK, Id, Open, Part, Piece, Request, Time
 from beetle.contracts.governance import FactKind, GovernanceOutcome, Reason
 from beetle.contracts.operation import MEMORY, Operation
-from beetle.contracts.transcript import CanonicalTurnDelta
+from beetle.contracts.turns import CanonicalTurnDelta
 
 SessionCommit = Literal["alias_current", "alias_updated", "alias_untrusted"]
 JobState = Literal["waiting", "leased", "done", "failed", "dropped"]

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from beetle.contracts.errors import InvalidRequest
-from beetle.contracts.transcript import ToolCall, ToolResult, ToolResultView, TranscriptMessage
+from beetle.contracts.transcript import ToolResultView, TranscriptMessage
+from beetle.contracts.turns import ToolCall, ToolResult
 
 Parts = tuple[tuple[ToolCall, ...], ToolResult | None]
 

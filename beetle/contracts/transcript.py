@@ -31,18 +31,7 @@ from beetle.contracts.fields import (
 )
 from beetle.contracts.names import ViewName
 from beetle.contracts.operation import TRANSCRIPT, Operation
-from beetle.contracts.turns import EVENT_NUMBERS as EVENT_NUMBERS
-from beetle.contracts.turns import EVENT_TYPES as EVENT_TYPES
-from beetle.contracts.turns import ActorAttribution as ActorAttribution
 from beetle.contracts.turns import CanonicalTurnDelta, EventType, StoredRole
-from beetle.contracts.turns import HostOpaqueRef as HostOpaqueRef
-from beetle.contracts.turns import MessageDelta as MessageDelta
-from beetle.contracts.turns import MessageTarget as MessageTarget
-from beetle.contracts.turns import RefView as RefView
-from beetle.contracts.turns import Role as Role
-from beetle.contracts.turns import ToolCall as ToolCall
-from beetle.contracts.turns import ToolResult as ToolResult
-from beetle.contracts.turns import TranscriptAttr as TranscriptAttr
 
 ViewArg = Annotated[ViewName, Meta(description="view that filters the report; one that the caller is allowed to use")]
 Query = Annotated[

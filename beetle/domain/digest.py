@@ -13,7 +13,7 @@ from typing import Any
 
 from beetle.contracts.codec import pack, to_us
 from beetle.contracts.tool_parts import is_tail, tail_of
-from beetle.contracts.transcript import CanonicalTurnDelta, MessageDelta
+from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 
 
 def keyed(key: bytes, purpose: str, data: bytes) -> bytes:

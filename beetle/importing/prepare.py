@@ -14,7 +14,7 @@ from beetle.contracts.common import DEFAULT_CHANNEL, Conversation
 from beetle.contracts.fields import Id, Label, Request, Time
 from beetle.contracts.governance import Authority
 from beetle.contracts.refs import EvidenceRef
-from beetle.contracts.transcript import CanonicalTurnDelta
+from beetle.contracts.turns import CanonicalTurnDelta
 from beetle.importing.items import Committed, Fact, Role, SourceLocation, Spoken, ToolCall, ToolResult, Turn, Visible
 
 ID_CHARS = 256

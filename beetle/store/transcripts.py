@@ -10,8 +10,6 @@ from typing import Any, NamedTuple, cast
 from beetle.contracts.codec import UNSET, fields_of, format_us
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
-    EVENT_NUMBERS,
-    EVENT_TYPES,
     ActorView,
     AttrView,
     ConversationSummary,
@@ -22,6 +20,7 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
     TranscriptTurn,
 )
+from beetle.contracts.turns import EVENT_NUMBERS, EVENT_TYPES
 from beetle.store.engine.transaction import Reading, Row
 
 Proof = Callable[[tuple[int, int], bytes, "str | None"], "tuple[Any, bool]"]

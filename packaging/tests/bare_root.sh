@@ -42,7 +42,11 @@ if [ -n "${BEETLE_ROOT:-}" ]; then
 else
     release=$(. /etc/os-release && echo "$VERSION_CODENAME")
     echo "making a bare $release ..." >&2
-    debootstrap --variant=minbase "$release" "$root" >"$work/log" 2>&1 || { tail "$work/log" >&2; fail "debootstrap"; }
+    # Unpacked and not configured: a device's programs and libraries are there, which is what is tried, and nothing else runs.
+    debootstrap --foreign --variant=minbase "$release" "$root" >"$work/log" 2>&1 || { tail "$work/log" >&2; fail "debootstrap"; }
+    for each in passwd group; do cp "$root/usr/share/base-passwd/$each.master" "$root/etc/$each"; done
+    rm -rf "$root/debootstrap" "$root/proc" "$root"/var/cache/apt/archives/*.deb
+    mkdir -p "$root/proc" "$root/srv"
 fi
 if [ "${1:-}" = --make ]; then
     tar -C "$root" -cf "$2" .

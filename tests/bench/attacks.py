@@ -22,7 +22,7 @@ HOARDED = 120
 """Connections that each attack by numbers holds at most; the profile allows fewer, or ten times as many."""
 
 
-class Place(NamedTuple):
+class Target(NamedTuple):
     """Where to attack, and what is let through there."""
 
     socket: str
@@ -35,7 +35,7 @@ class Attack(NamedTuple):
     """Whether somebody does it whom the daemon does not know."""
 
 
-def dial(place: Place) -> socket.socket:
+def dial(place: Target) -> socket.socket:
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     peer.settimeout(PATIENCE_S)
     peer.connect(place.socket)
@@ -46,7 +46,7 @@ def frame(op: str, args: Any, number: int = 1, **more: Any) -> bytes:
     return bytes(msgpack.packb({"v": 1, "id": number, "op": op, "args": args, **more}) or b"")
 
 
-def loop(place: Place, frames: Iterator[bytes], answered: Counter[str]) -> None:
+def loop(place: Target, frames: Iterator[bytes], answered: Counter[str]) -> None:
     """Ask and wait for the answer, over and over; again from the beginning where the connection is closed."""
     while True:
         try:
@@ -71,10 +71,10 @@ def _answer(peer: socket.socket, unpacker: Any) -> Any:
         unpacker.feed(data)
 
 
-def many(count: int, make: Callable[[int, Place], Iterator[bytes]]) -> Callable[[Place, Any], None]:
+def many(count: int, make: Callable[[int, Target], Iterator[bytes]]) -> Callable[[Target, Any], None]:
     """An attack of so many connections, each asking what `make` yields."""
 
-    def work(place: Place, told: Any) -> None:
+    def work(place: Target, told: Any) -> None:
         answered: Counter[str] = Counter()
         for number in range(count):
             threading.Thread(target=loop, args=(place, make(number, place), answered), daemon=True).start()
@@ -89,7 +89,7 @@ def tell(told: Any, answered: Counter[str]) -> None:
         told.put(dict(answered))
 
 
-def batches(_number: int, place: Place) -> Iterator[bytes]:
+def batches(_number: int, place: Target) -> Iterator[bytes]:
     query = " ".join(f"barlan{each}" for each in range(200))[: place.budgets.query_chars]
     one = {"op": "memory.recall", "args": {"query": query, "limit": place.budgets.recall_limit}}
     made = frame("batch", {"requests": [one] * place.budgets.batch_requests})
@@ -97,7 +97,7 @@ def batches(_number: int, place: Place) -> Iterator[bytes]:
         yield made
 
 
-def long_queries(number: int, place: Place) -> Iterator[bytes]:
+def long_queries(number: int, place: Target) -> Iterator[bytes]:
     many_words = " ".join(f"{word}{each}" for each in range(40) for word in ("barlan", "cormot", "dinnim", "felpos"))
     queries = ["a" * place.budgets.query_chars, many_words[: place.budgets.query_chars], "a " * 900, '"' * 2000]
     while True:
@@ -105,12 +105,12 @@ def long_queries(number: int, place: Place) -> Iterator[bytes]:
         yield frame("memory.recall", {"query": queries[number % len(queries)], "limit": place.budgets.recall_limit})
 
 
-def verifications(_number: int, _place: Place) -> Iterator[bytes]:
+def verifications(_number: int, _place: Target) -> Iterator[bytes]:
     while True:
         yield frame("store.verify", {})
 
 
-def commits(number: int, place: Place) -> Iterator[bytes]:
+def commits(number: int, place: Target) -> Iterator[bytes]:
     began = time.time_ns()
     while True:
         began += 1
@@ -125,7 +125,7 @@ def commits(number: int, place: Place) -> Iterator[bytes]:
         yield frame("transcript.commit", {"conversation": {"conversation_id": f"h{number}"}, "turns": turns})
 
 
-def decoded(number: int, place: Place) -> Iterator[bytes]:
+def decoded(number: int, place: Target) -> Iterator[bytes]:
     """Frames of full size that are much to decode: many small things where a list is wanted, and where none is."""
     room = place.budgets.frame_bytes - 1024
     small = {"turn_id": "t", "at": AT, "messages": []}
@@ -140,12 +140,12 @@ def decoded(number: int, place: Place) -> Iterator[bytes]:
         yield made[number % 2]
 
 
-def replays(_number: int, place: Place) -> Iterator[bytes]:
+def replays(_number: int, place: Target) -> Iterator[bytes]:
     while True:
         yield frame("transcript.replay", page(place))
 
 
-def churn(place: Place, told: Any) -> None:
+def churn(place: Target, told: Any) -> None:
     """Connect, say hello, go; and again."""
     answered: Counter[str] = Counter()
 
@@ -162,7 +162,7 @@ def churn(place: Place, told: Any) -> None:
     tell(told, answered)
 
 
-def names(place: Place, told: Any) -> None:
+def names(place: Target, told: Any) -> None:
     """Made-up names of operations, and operations that are not allowed, without waiting for answers to be read."""
     answered: Counter[str] = Counter()
 
@@ -190,10 +190,10 @@ def _drain(peer: socket.socket) -> None:
             pass
 
 
-def hoard(data: Callable[[Place], bytes]) -> Callable[[Place, Any], None]:
+def hoard(data: Callable[[Target], bytes]) -> Callable[[Target, Any], None]:
     """As many connections as it gets, each with what is sent and then silent; a closed one is made anew."""
 
-    def work(place: Place, told: Any) -> None:
+    def work(place: Target, told: Any) -> None:
         answered: Counter[str] = Counter()
         held: list[socket.socket] = []
         sent = data(place)
@@ -221,24 +221,24 @@ def hoard(data: Callable[[Place], bytes]) -> Callable[[Place, Any], None]:
     return work
 
 
-def unfinished(place: Place) -> bytes:
+def unfinished(place: Target) -> bytes:
     """A frame of full size but for its last byte."""
     size = place.budgets.frame_bytes - 64
     return b"\x85\xa1v\x01\xa2id\x01\xa2op\xa5hello\xa4args\x80\xa3pad\xc6" + size.to_bytes(4, "big") + bytes(size - 1)
 
 
-def unread(place: Place) -> bytes:
+def unread(place: Target) -> bytes:
     """Questions with long answers, of which none is read."""
     return frame("transcript.replay", page(place)) * 20
 
 
-def page(place: Place) -> dict[str, Any]:
+def page(place: Target) -> dict[str, Any]:
     """The longest page of a conversation."""
     where = {"conversation_id": "c0"}
     return {"conversation": where, "view": "model_context", "limit": place.budgets.transcript_page_turns}
 
 
-def silent(_place: Place) -> bytes:
+def silent(_place: Target) -> bytes:
     return b""
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from beetle.client import Client
 from beetle.contracts.errors import BeetleError
 from beetle.runtime.host.profile import Profile, load_profile
-from tests.bench.attacks import ATTACKS, Place
+from tests.bench.attacks import ATTACKS, Target
 from tests.running import Daemon, memory_peak_mib, quantiles
 
 VICTIM, HOSTILE, UNKNOWN = 61_001, 61_002, 61_003
@@ -143,7 +143,7 @@ def measured(socket: str, seconds: float) -> tuple[Figures, Figures]:
         return victim.get(), operator.get()
 
 
-def attacked(place: Place, names: list[str], seconds: float) -> tuple[Figures, Figures, list[tuple[str, Any]]]:
+def attacked(place: Target, names: list[str], seconds: float) -> tuple[Figures, Figures, list[tuple[str, Any]]]:
     """As `measured`, with each of the attacks going on beside it; and how often each was answered, by key."""
     with contextlib.ExitStack() as stack:
         told = [
@@ -190,7 +190,7 @@ def main() -> int:
 
 def run(daemon: Daemon, profile: Profile, options: argparse.Namespace) -> int:
     budgets = profile.budgets
-    place = Place(daemon.socket, budgets)
+    place = Target(daemon.socket, budgets)
     for uid in (VICTIM, HOSTILE):
         with user(uid, fill, daemon.socket, options.turns, budgets.commit_turns) as done:
             done.get()

@@ -155,7 +155,7 @@ def test_a_changed_byte_is_found(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bit", [0, 5, 13, 62])
+@pytest.mark.parametrize("bit", [0, 5, 13, 52, 62, 63])
 def test_a_byte_of_every_field_of_every_row(store: Store, tmp_path: Path, bit: int) -> None:
     for field in store.fields:
         check(store, tmp_path, field, flipped(field.value, field.kind, bit))
@@ -170,6 +170,8 @@ def test_a_byte_of_every_field_of_every_row(store: Store, tmp_path: Path, bit: i
         # To a thought of the same place in a chain that shares nothing.
         ("UPDATE thought_link SET target = (SELECT thought FROM thought t JOIN chain c USING (chain) "
          "WHERE chain_key = 'third' AND position = 0) WHERE thought = 2 AND place = 0", "thoughts:kept/1"),
+        # A number that JSON cannot hold, so that no hash was ever over it.
+        ("UPDATE thought_link SET position = 1 << 62 WHERE thought = 2 AND place = 0", "thoughts:kept/1"),
         ("UPDATE thought_link SET valid_at = 7 WHERE thought = 2 AND place = 0", "thoughts:kept/1"),
         ("UPDATE thought_link SET place = 9 WHERE thought = 2 AND place = 2", "thoughts:kept/1"),
         # Who may see it is what another program wants to change.

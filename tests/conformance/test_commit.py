@@ -6,7 +6,8 @@ import pytest
 
 from beetle.contracts.common import Conversation
 from beetle.contracts.errors import BeetleError
-from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
+from beetle.contracts.transcript import MemoryTranscriptCommitRequest
+from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 from tests.building import CONVERSATION, contents, lifecycle, message, replay, talk, turn
 from tests.conformance.doors import Door
 

@@ -27,15 +27,17 @@ from beetle.contracts.control import BatchItem, BatchRequest
 from beetle.contracts.errors import MESSAGE_LIMIT, InvalidRequest
 from beetle.contracts.memory import MemoryRecallRequest, RecallHit
 from beetle.contracts.transcript import (
-    ActorAttribution,
-    CanonicalTurnDelta,
     FirstIn,
-    HostOpaqueRef,
     MemoryTranscriptCommitRequest,
     MemoryTranscriptTimelineRequest,
+    TimelineAnchor,
+)
+from beetle.contracts.turns import (
+    ActorAttribution,
+    CanonicalTurnDelta,
+    HostOpaqueRef,
     MessageDelta,
     MessageTarget,
-    TimelineAnchor,
     TranscriptAttr,
 )
 

@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle.contracts.codec import replace
-from beetle.contracts.transcript import (
-    ActorAttribution,
-    CanonicalTurnDelta,
-    HostOpaqueRef,
-    MessageDelta,
-    TranscriptAttr,
-)
+from beetle.contracts.turns import ActorAttribution, CanonicalTurnDelta, HostOpaqueRef, MessageDelta, TranscriptAttr
 from beetle.domain.digest import content_digest, keyed, request_digest, turn_digest
 
 MODEST = settings(deadline=None, max_examples=80)

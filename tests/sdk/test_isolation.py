@@ -150,11 +150,11 @@ def test_no_device_answers_for_the_daemon(house: House, row: Operation) -> None:
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_what_one_owner_has_is_in_no_answer_to_another_and_stays_as_it_is(house: House, row: Operation) -> None:
     """A device of an owner with nothing, which may do all that a device can, under the names that Ana has used."""
+    asked = [(probe, args_of(house, probe)) for probe in OF[row.name].probes]
     before = space_of(house.ana)
     name = f"stranger-{row.name}"
     with device_of(house.daemon, house.operator, name, f"owner-{name}", tuple(grantable())) as stranger:
-        for probe in OF[row.name].probes:
-            args = args_of(house, probe)
+        for probe, args in asked:
             key = outcome(stranger, row, args)
             if row.effect == "admin" or row.capability in NEVER:
                 assert key == "forbidden"

@@ -21,7 +21,8 @@ from beetle.contracts.common import Conversation, Report, WireScope
 from beetle.contracts.control import BatchItem, BatchRequest, HelloReport
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.skills import RuntimeSkillListReport
-from beetle.contracts.transcript import CanonicalTurnDelta, MemoryTranscriptCommitRequest, MessageDelta
+from beetle.contracts.transcript import MemoryTranscriptCommitRequest
+from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 from tests.forked import Daemon
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served

@@ -166,7 +166,7 @@ def test_the_table_of_contents_is_walked_from_a_year_to_what_was_said(stub: Stub
     assert found["excerptEvents"][0]["eventId"] == found["grip"]["eventIdStart"]
     assert found["excerptEvents"][-1]["eventId"] == found["grip"]["eventIdEnd"]
     around = [*found.get("eventsBefore", []), *found["excerptEvents"], *found.get("eventsAfter", [])]
-    assert [each["sessionId"] for each in around] == ["session-001"] * len(around)
+    assert len({each["sessionId"] for each in around}) == 1
     alone = client.expand_grip(grip_id, 0, 0)
     assert not alone.events_before and not alone.events_after and alone.excerpt_events
     assert stub.call("ExpandGrip", {"grip_id": "nonexistent"}) == {}

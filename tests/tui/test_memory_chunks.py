@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from beetle.client import Client
+from beetle_tui.document import Document
 from beetle_tui.source import DaemonSource
 from tests.forked import Daemon
 from tests.tui.remembering import PROFILE, go, part
@@ -59,11 +60,9 @@ def test_chunks_are_found_by_conversation_and_by_tag_and_their_links_lead_both_w
         await shown.until_shown("1 of 2 chunks; tag water", f"─ {first}", "related_to", "contradicts", "0.75")
         # From its page to the chunk that contradicts it, from there back to it, and along the same way back.
         await shown.press("enter")
-        await to_line(shown, "contradicts")
-        await shown.press("enter")
+        await follow(shown, third)
         await shown.until_shown("1 of 1 chunk; a link led to it", "Autumn is dry", f"━ {third}")
-        await to_line(shown, "contradicts")
-        await shown.press("enter")
+        await follow(shown, first)
         await shown.until_shown(f"━ {first}")
         await shown.press("escape", "escape")
         await shown.until_shown(f"─ {third}", "a link led to it")
@@ -74,16 +73,17 @@ def test_chunks_are_found_by_conversation_and_by_tag_and_their_links_lead_both_w
     assert client.get_chunk(id=second, count_access=False).chunk.metadata.access_count == 0, "looking is no access"
 
 
-async def to_line(shown: Shown, label: str) -> None:
-    """Choose the line of the page that begins with a label."""
-    detail = shown.console.screen.focused
-    assert detail is not None
+async def follow(shown: Shown, chunk_id: str) -> None:
+    """Go from link to link on the page until the one to a chunk is chosen, and follow it."""
+    page = shown.console.screen.focused
+    assert isinstance(page, Document)
     await shown.press("home")
-    for _ in range(60):
-        if str(getattr(detail, "chosen_text", "")).lstrip().startswith(label):
+    for _ in range(20):
+        if page.target == f"chunks:{chunk_id}":
+            await shown.press("enter")
             return
-        await shown.press("down")
-    raise AssertionError(f"no line begins with {label}")
+        await shown.press("n")
+    raise AssertionError(f"no link leads to {chunk_id}")
 
 
 def test_a_chunk_is_archived_restored_and_deleted_once_it_was_agreed(daemon: Daemon, client: Client) -> None:
@@ -91,8 +91,10 @@ def test_a_chunk_is_archived_restored_and_deleted_once_it_was_agreed(daemon: Dae
 
     async def look(shown: Shown) -> None:
         await part(shown, "Chunks")
-        await shown.until_shown("talk")
-        await shown.press("end", "x")
+        await shown.until_shown("1 of 3 conversations")
+        await shown.press("end")
+        await shown.until_shown("─ talk")
+        await shown.press("x")
         await shown.until_shown("choose a chunk: enter lists those of this row")
         await shown.press("enter")
         await shown.until_shown("conversation talk", "Old gossip")
@@ -115,7 +117,11 @@ def test_a_chunk_is_archived_restored_and_deleted_once_it_was_agreed(daemon: Dae
         await shown.until_shown("Restore the chunk?", made)
         await shown.press("y")
         await shown.until_shown(f"restored: {made}", "No chunk; archived")
-        await shown.press("v", "end", "enter")
+        await shown.press("v")
+        await shown.until_shown("1 of 3 conversations")
+        await shown.press("end")
+        await shown.until_shown("─ talk")
+        await shown.press("enter")
         await shown.until_shown("conversation talk", "Old gossip")
         await shown.press("d")
         await shown.until_shown("Delete the chunk for good?", "This cannot be undone")

@@ -203,7 +203,7 @@ class Console(App[None], inherit_bindings=False):
         """Show what a ref names, in the area of its plane; where no area has that plane, say so."""
         name = AREA_OF_PLANE.get(ref.partition(":")[0])
         if name is None or all(each.name != name for each in self.areas):
-            self.area.tell(f"no area of the console shows {ref}")
+            self.area.show_notice(f"no area of the console shows {ref}")
             return
         self._lead(name, lambda area: area.open_ref(ref))
 
@@ -242,7 +242,7 @@ class Console(App[None], inherit_bindings=False):
     def action_next_theme(self) -> None:
         """The next one; without colours there is but one."""
         if self.no_color:
-            self.area.tell("NO_COLOR is set: there is one theme without colours")
+            self.area.show_notice("NO_COLOR is set: there is one theme without colours")
         else:
             self.theme = THEME_NAMES[(THEME_NAMES.index(self.theme) + 1) % len(THEME_NAMES)]
 

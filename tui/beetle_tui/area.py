@@ -179,7 +179,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         if self._again and isinstance(self.link.state, Joined):
             self.read_soon()
 
-    def tell(self, told: BeetleError | str) -> None:
+    def show_notice(self, told: BeetleError | str) -> None:
         """Say what came of an action: an error with its hint, or a sentence. It stays until the next action."""
         lines = told_lines(told) if isinstance(told, BeetleError) else [told]
         notice = self.query_one("#notice", Static)
@@ -187,13 +187,13 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         notice.set_class(isinstance(told, BeetleError), "-alarm")
         notice.update(as_lines(lines))
 
-    def untell(self) -> None:
+    def hide_notice(self) -> None:
         """Nothing is to be said any more."""
         self.query_one("#notice", Static).set_class(False, "-shown")
 
     async def ask(self, operation: str, arguments: Any = None) -> Report | None:
         """Run an operation for an action: its report, or None when it was refused, which is told then."""
-        self.untell()
+        self.hide_notice()
         try:
             return await self.link.call(operation, arguments)
         except BeetleError as error:
@@ -203,13 +203,13 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     async def ask_long(self, title: str, operation: str, arguments: Any = None) -> Report | None:
         """Run what takes long below a dialog that calls it off: its report, or None when it was refused or called
         off, which is told then. For workers: the keys would wait for a handler."""
-        self.untell()
+        self.hide_notice()
         try:
             return await long_below(self.app, self.link, title, operation, arguments)
         except Cancelled:
-            self.tell(f"{title}: called off. What the store had begun by then it may still finish")
+            self.show_notice(f"{title}: called off. What the store had begun by then it may still finish")
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
         return None
 
     def on_table_failed(self, event: Table.Failed) -> None:
@@ -218,7 +218,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def on_line_input_cut(self, event: LineInput.Cut) -> None:
         """A paste that is too long."""
-        self.tell(event.told)
+        self.show_notice(event.told)
 
     def on_document_followed(self, event: Document.Followed) -> None:
         """Go to what the line names."""
@@ -228,7 +228,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     def _tell_unless_lost(self, error: BeetleError) -> None:
         """Of a lost daemon the banner tells, which goes when it is found again."""
         if not isinstance(self.link.state, Lost):
-            self.tell(error)
+            self.show_notice(error)
 
     def open_ref(self, ref: str) -> None:
         """Show what a ref names, when it is of this area: `Console.go` has switched to it."""
@@ -263,17 +263,17 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     def action_copy(self) -> None:
         """Hand what is chosen to the terminal's clipboard."""
         text = self.copied()
-        self.tell("nothing is chosen that could be copied" if text is None else copy(self.app, text))
+        self.show_notice("nothing is chosen that could be copied" if text is None else copy(self.app, text))
 
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
         """Ask for a file, and write to it all that is listed, or the page that has the keys."""
-        self.untell()
+        self.hide_notice()
         await self.app.push_screen_wait(ask_where(self._export))
 
     async def _export(self, path: str) -> Faults:
         try:
-            self.tell(await pages_below(self.app, path, self.exported()))
+            self.show_notice(await pages_below(self.app, path, self.exported()))
         except Cancelled:
             return ["It was called off, and the file removed."]
         except BeetleError as error:

@@ -43,7 +43,7 @@ class KeyTaken(InvalidRequest):
     hint_template = "give each of {binding} and {other} a key of its own"
 
 
-Place = tuple[type[Any], ...]
+FocusPath = tuple[type[Any], ...]
 """Classes whose keys work together: what may have the keys, what it stands in, the screen, and the console."""
 
 
@@ -65,7 +65,7 @@ def bound_classes() -> list[type[Any]]:
     return sorted(found, key=lambda each: (each.__module__, each.__qualname__))
 
 
-def check_keys(keys: Mapping[str, str], places: Iterable[Place]) -> None:
+def check_keys(keys: Mapping[str, str], places: Iterable[FocusPath]) -> None:
     """See that each id is a binding's, each key one that a terminal sends, and none of them taken where it would work.
 
     Raises:
@@ -99,7 +99,7 @@ def _split(text: str) -> list[str]:
     return [each.strip() for each in text.split(",")]
 
 
-def _refuse_twice(place: Place, keys: Mapping[str, str]) -> None:
+def _refuse_twice(place: FocusPath, keys: Mapping[str, str]) -> None:
     """No two actions that can be reached from one place have the same key, unless they have it by themselves."""
     usual: dict[str, set[str]] = {}
     for kind in dict.fromkeys(part for each in place for part in each.__mro__):

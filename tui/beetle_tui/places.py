@@ -10,7 +10,7 @@ from beetle_tui.bench.settings import Switches
 from beetle_tui.dialogs import Dialog
 from beetle_tui.document import Document
 from beetle_tui.filter import FilterBar
-from beetle_tui.keys import Place, bound_classes
+from beetle_tui.keys import FocusPath, bound_classes
 from beetle_tui.memory.section import Section
 from beetle_tui.screens.memory import Memory
 from beetle_tui.screens.recall import Recall
@@ -20,7 +20,7 @@ FOCUSED: tuple[type[Any], ...] = (Table, Document, FilterBar)
 """What may have the keys in an area that does not scroll as a whole."""
 
 
-def places(console: type[Any]) -> Iterator[Place]:
+def places(console: type[Any]) -> Iterator[FocusPath]:
     """All of them; `console` is the app's class."""
     for area in (each.screen for each in console.areas):
         yield from ((console, area, one) for one in ((Body,) if area.SCROLLS else FOCUSED))

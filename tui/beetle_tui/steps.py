@@ -73,9 +73,9 @@ async def take_step(screen: AreaScreen, action: Action, target: Target) -> bool:
     first = await _carry_out(screen, title, dry, long=target.turn_ids is None)
     if first is None:
         return False
-    step = _Step(screen, action, target, cast(MemoryTranscriptLifecycleReport, first))
+    step = _RehearsedStep(screen, action, target, cast(MemoryTranscriptLifecycleReport, first))
     if not step.foreseen.affected_turns:
-        screen.tell(f"There is no {target}.")
+        screen.show_notice(f"There is no {target}.")
         return False
     asked = Ask(title, step.lines, hint="why? kept with the record of it", fault=_no_reason, run=step.run)
     await screen.app.push_screen_wait(asked)
@@ -86,7 +86,7 @@ async def take_step(screen: AreaScreen, action: Action, target: Target) -> bool:
     return True
 
 
-class _Step:
+class _RehearsedStep:
     """A step that was rehearsed. It is done as it was shown, or not at all: what changed meanwhile is shown again."""
 
     def __init__(
@@ -186,7 +186,7 @@ async def take_repair(screen: AreaScreen, where: Conversation | None) -> bool:
         return False
     found = cast(MemoryTranscriptRepairSafeReport, first)
     if not found.mended:
-        screen.tell("Nothing can be mended without losing something.")
+        screen.show_notice("Nothing can be mended without losing something.")
         return False
     lines = [f"{name}: {number:,}" for name, number in found.counts.items() if number]
     lines += [f"left as it is: {name}: {number:,}" for name, number in found.left.items() if number]

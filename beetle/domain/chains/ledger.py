@@ -177,11 +177,19 @@ def problem_of(thought: Thought, body: Body | None, index: int, previous: str) -
         return NOT_CONTIGUOUS
     if thought.prev_hash != previous:
         return NOT_LINKED
-    if thought_hash(thought) != thought.hash:
+    if not _is_hashed(thought):
         return NOT_HASHED
     if body is not None and body_digest(body) != thought.content_digest:
         return NOT_SAID
     return None
+
+
+def _is_hashed(thought: Thought) -> bool:
+    try:
+        return thought_hash(thought) == thought.hash
+    except rfc8785.CanonicalizationError:
+        # A number that JSON cannot hold was never hashed: something else wrote it.
+        return False
 
 
 def first_break(

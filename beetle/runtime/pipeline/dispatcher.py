@@ -105,20 +105,7 @@ class Dispatcher:
         self.history = History(lambda: gauges(store))
         self.refusals = Refusals(store)
         self.crowd = Crowd()
-        self.scheduler = Scheduler(
-            store,
-            jobs,
-            Limits(
-                begin=self._background,
-                is_busy=lambda: self.crowd.is_asked(but=SCHEDULER) or store.writer.queued > 0,
-                rests=lambda: self.lifecycle.mode in RESTING_MODES,
-                share_percent=profile.budgets.background_share_percent,
-                clock=dependencies.clock,
-                schedules=dependencies.schedules,
-                time_zone=dependencies.time_zone,
-                zone_variable=dependencies.zone_variable,
-            ),
-        )
+        self.scheduler = Scheduler(store, jobs, self._limits(store, profile, dependencies))
         self.shared = Facilities(
             store=store,
             profile=profile,
@@ -154,6 +141,19 @@ class Dispatcher:
         store.before_close(self.shared.mirrors.close)
         store.before_close(self.shared.chunk_accesses.close)
         self.shared.mirrors.begin()
+
+    def _limits(self, store: Store, profile: Profile, dependencies: Dependencies) -> Limits:
+        """When background jobs may run, and by which clock."""
+        return Limits(
+            begin=self._background,
+            is_busy=lambda: self.crowd.is_asked(but=SCHEDULER) or store.writer.queued > 0,
+            rests=lambda: self.lifecycle.mode in RESTING_MODES,
+            share_percent=profile.budgets.background_share_percent,
+            clock=dependencies.clock,
+            schedules=dependencies.schedules,
+            time_zone=dependencies.time_zone,
+            zone_variable=dependencies.zone_variable,
+        )
 
     def dispatch(self, call: Call) -> Outcome:
         """Run one operation.

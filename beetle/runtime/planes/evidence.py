@@ -10,7 +10,7 @@ from beetle.contracts.continuity_records import MessageRecord
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import EvidenceRef, Ref, format_ref
 from beetle.contracts.tool_parts import tail_of
-from beetle.contracts.transcript import EVENT_TYPES, ActorAttribution, HostOpaqueRef, MessageDelta
+from beetle.contracts.turns import EVENT_TYPES, ActorAttribution, HostOpaqueRef, MessageDelta
 from beetle.domain.digest import content_digest
 from beetle.domain.lexical import ParsedQuery, evidence_fields
 from beetle.domain.projection import Item

@@ -9,14 +9,8 @@ from typing import Any, cast
 from beetle.contracts.codec import UNSET, UnsetType, fields_of, to_us
 from beetle.contracts.continuity_records import AttrRecord, ConversationRecord, MessageRecord, TurnRecord
 from beetle.contracts.tool_parts import tail_of
-from beetle.contracts.transcript import (
-    ActorAttribution,
-    HostOpaqueRef,
-    ToolCall,
-    ToolResult,
-    TranscriptMessage,
-    TranscriptTurn,
-)
+from beetle.contracts.transcript import TranscriptMessage, TranscriptTurn
+from beetle.contracts.turns import ActorAttribution, HostOpaqueRef, ToolCall, ToolResult
 from beetle.domain.fingerprint import turn_fingerprint
 from beetle.runtime.pipeline.views import sanitize_turns
 from beetle.runtime.planes.gathering import Gathering

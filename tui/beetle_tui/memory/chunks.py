@@ -26,7 +26,7 @@ from beetle_tui.memory.section import NOT_SHOWN, Section, day, short
 from beetle_tui.prose import Block, section
 from beetle_tui.rows import Batch, CursorRows
 from beetle_tui.split import remark, value, written
-from beetle_tui.table import Column
+from beetle_tui.table import Column, Table
 from beetle_tui.text import count, moment
 
 By = Literal["conversation", "tag", "archive"]
@@ -68,7 +68,7 @@ class Chunks(Section[Row]):
     def columns(self) -> Sequence[Column[Row]]:
         """See Section."""
         return (
-            Column("Type", lambda row: "" if isinstance(row, ChunkGroup) else row.type, 10, narrow=60),
+            Column("Type", lambda row: "" if isinstance(row, ChunkGroup) else row.type, 10, narrow=44),
             Column("Chunk", named_short),
             Column("Sure", lambda row: "" if isinstance(row, ChunkGroup) else f"{row.metadata.confidence:.0%}", 4,
                    right=True, narrow=80),
@@ -138,12 +138,14 @@ class Chunks(Section[Row]):
         """See Section."""
         return to_plain(row if isinstance(row, ChunkGroup) else await self._seen(row.id))
 
-    def on_table_opened(self) -> None:
+    def on_table_opened(self, event: Table.Opened | None = None) -> None:
         """To the chunks of the group, or to the page of the chunk."""
         row = self.row
-        if not isinstance(row, ChunkGroup):
-            self.detail.focus()
-        elif row.name is None:
+        if event is None or not isinstance(row, ChunkGroup):
+            return
+        # The keys go to the detail of a chunk alone.
+        event.prevent_default()
+        if row.name is None:
             self.area.tell("its name is not shown in this view, so its chunks cannot be listed")
         else:
             self._group = row.name
@@ -261,10 +263,12 @@ def chunk_parts(chunk: Chunk, linked_from: Sequence[ChunkLink]) -> Iterator[Bloc
         yield _link(each)
     if not chunk.strengths:
         yield from remark("It links to nothing.")
-    yield from section(f"Linked from ({len(linked_from)})")
-    for each in linked_from:
+    # A relation leads both ways, and stands above.
+    back = [each for each in linked_from if each.kind != "related_to"]
+    yield from section(f"Linked from ({len(back)})")
+    for each in back:
         yield _link(each)
-    if not linked_from:
+    if not back:
         yield from remark("No chunk links to it.")
     metadata = chunk.metadata
     yield from section("About it")

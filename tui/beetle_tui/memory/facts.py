@@ -144,7 +144,7 @@ class Facts(StateSection[LongTermRecord]):
             try:
                 await self._whole(ref)
             except BeetleError as error:
-                self.area.tell(error)
+                self.area.show_notice(error)
                 return
             self._only = ref
             await self.list_anew()
@@ -211,12 +211,12 @@ class Facts(StateSection[LongTermRecord]):
 
     async def _reword(self, action: FactAction, row: LongTermRecord) -> None:
         if row.content is None:
-            self.area.tell("the words of this fact are not shown in this view, so they cannot be changed here")
+            self.area.show_notice("the words of this fact are not shown in this view, so they cannot be changed here")
             return
         try:
             bound("the fact", row.content)
         except TooLongToEdit as error:
-            self.area.tell(f"{error.message}; `beetle long-term mutate` takes what the profile allows")
+            self.area.show_notice(f"{error.message}; `beetle long-term mutate` takes what the profile allows")
             return
         title = "Correct the fact" if action == "correct" else "Another fact in its place"
 
@@ -246,7 +246,7 @@ class Facts(StateSection[LongTermRecord]):
             return
         goes = cast(LongTermMutateReport, foreseen)
         if not goes.affected:
-            self.area.tell(f"nothing would change: {goes.outcome}")
+            self.area.show_notice(f"nothing would change: {goes.outcome}")
             return
         lines = [
             *_naming(row),
@@ -313,12 +313,12 @@ class Facts(StateSection[LongTermRecord]):
     async def _mutate(self, row: LongTermRecord, action: FactAction, reason: str, **changes: Any) -> Faults:
         asked = {"action": action, "ref": row.ref, "reason": reason, "expected_revision": row.revision, **changes}
 
-        def tell(report: Report) -> None:
+        def show_outcome(report: Report) -> None:
             done = cast(LongTermMutateReport, report)
             revision = "" if done.revision is None else f", revision {done.revision}"
-            self.area.tell(f"{done.outcome}{revision}: {done.ref or row.ref}")
+            self.area.show_notice(f"{done.outcome}{revision}: {done.ref or row.ref}")
 
-        return await self.change("long_term.mutate", {"view": self.view, **asked}, tell)
+        return await self.change("long_term.mutate", {"view": self.view, **asked}, show_outcome)
 
 
 def title_of(record: LongTermRecord) -> str:

@@ -96,7 +96,7 @@ class Jobs(Section[SchedulerJob]):
 
     async def _set(self, step: str, row: SchedulerJob) -> None:
         if await self.changed(f"scheduler.{step}", {"job_name": row.job_name}) is not None:
-            self.area.tell(f"{row.job_name}: {step}d")
+            self.area.show_notice(f"{row.job_name}: {step}d")
 
     def action_run(self) -> None:
         """Run the chosen job now."""
@@ -106,7 +106,7 @@ class Jobs(Section[SchedulerJob]):
         done = await self.changed("scheduler.run", {"job_name": row.job_name})
         if done is not None:
             job = cast(SchedulerRunReport, done).job
-            self.area.tell(f"{job.job_name}: {'started' if job.is_running else job.last_result}")
+            self.area.show_notice(f"{job.job_name}: {'started' if job.is_running else job.last_result}")
 
 
 def state_of(job: SchedulerJob) -> str:

@@ -139,7 +139,7 @@ class Policies(Section[PolicyView]):
 
     async def _lift(self, row: PolicyView) -> None:
         if row.topic is None and topic_of(row) == NOT_SHOWN:
-            self.area.tell("the topic of this policy is not shown in this view, so it cannot be named")
+            self.area.show_notice("the topic of this policy is not shown in this view, so it cannot be named")
             return
         alike = [each for each in self._policies if _named(each) == _named(row)]
         lines = [words_of(each) for each in alike]
@@ -151,7 +151,7 @@ class Policies(Section[PolicyView]):
             return
         self._take(cast(LongTermPolicyReport, now))
         if [each for each in self._policies if _named(each) == _named(row)] != alike:
-            self.area.tell(f"{words_of(row)}: it was changed or lifted meanwhile, and nothing was done")
+            self.area.show_notice(f"{words_of(row)}: it was changed or lifted meanwhile, and nothing was done")
             return
         named = {name: value for name, value in _named(row).items() if value is not None}
         done = await self.changed("long_term.policy", {"action": "resume", **named})
@@ -162,7 +162,7 @@ class Policies(Section[PolicyView]):
         report = cast(LongTermPolicyReport, done)
         self._take(report)
         judged = f"; {count(report.rejudged, 'candidate')} judged again" if report.rejudged else ""
-        self.area.tell(f"{action}: {'done' if report.changed else 'nothing changed, it holds already'}{judged}")
+        self.area.show_notice(f"{action}: {'done' if report.changed else 'nothing changed, it holds already'}{judged}")
 
 
 def topic_of(row: PolicyView) -> str:

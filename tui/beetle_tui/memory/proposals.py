@@ -93,7 +93,7 @@ class Proposals(StateSection[ProposalSummary]):
 
     async def _decide(self, decision: Literal["submit", "withdraw"], row: ProposalSummary) -> None:
         if row.state != "open":
-            self.area.tell(f"this proposal is {row.state}, not open")
+            self.area.show_notice(f"this proposal is {row.state}, not open")
             return
         asked = {"proposal_id": row.proposal_id, "view": self.view}
         preview = await self.area.ask("evolve.preview", asked)
@@ -109,7 +109,7 @@ class Proposals(StateSection[ProposalSummary]):
             return
         now = cast(EvolvePreviewReport, again)
         if (now.proposal, verdict_of(now), now.diffs) != (seen.proposal, verdict_of(seen), seen.diffs):
-            self.area.tell(f"{about}: it was changed or decided meanwhile, and nothing was done")
+            self.area.show_notice(f"{about}: it was changed or decided meanwhile, and nothing was done")
             return
         done = await self.changed(
             "evolve.submit", {"proposal_ids": [row.proposal_id], "decision": decision, "view": self.view}

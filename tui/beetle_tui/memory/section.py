@@ -141,7 +141,7 @@ class Section(Vertical, Generic[T]):
             rows = await self.rows()
             await rows.load(0, 0)
         except BeetleError as error:
-            self.area.tell(error)
+            self.area.show_notice(error)
             return
         self.table.show(rows)
         self.look_again()
@@ -185,7 +185,7 @@ class Section(Vertical, Generic[T]):
         """Take a step with the row that is highlighted as the key is pressed, whatever becomes of the list then."""
         row = self.row
         if row is None:
-            self.area.tell(f"no {self.NOUN[0]} is chosen")
+            self.area.show_notice(f"no {self.NOUN[0]} is chosen")
         else:
             self.begin(partial(step, row))
 

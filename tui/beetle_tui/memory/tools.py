@@ -105,12 +105,12 @@ class Tools(Section[ToolRegistrySummary]):
             return
         registry = cast(ToolRegistryGetReport, now).registry
         if (registry.revision, registry.created_at) != (row.revision, row.created_at):
-            self.area.tell(f"{row.registry_id} was changed meanwhile, and nothing was done")
+            self.area.show_notice(f"{row.registry_id} was changed meanwhile, and nothing was done")
             return
         done = await self.changed("tool_registry.delete", {"registry_id": row.registry_id})
         if done is not None:
             report = cast(ToolRegistryMutationReport, done)
-            self.area.tell(f"{report.outcome}: {report.registry_id}, {count(len(report.removed), 'tool')}")
+            self.area.show_notice(f"{report.outcome}: {report.registry_id}, {count(len(report.removed), 'tool')}")
 
 
 def registry_parts(found: ToolRegistryGetReport, told: MemoryProjectionReport | BeetleError) -> Iterator[Block]:

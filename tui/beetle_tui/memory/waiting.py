@@ -106,7 +106,7 @@ class Waiting(Section[Row]):
 
     async def _accept(self, row: Row) -> None:
         if not isinstance(row, WaitingCandidate):
-            self.area.tell(NO_CANDIDATE)
+            self.area.show_notice(NO_CANDIDATE)
             return
         asked = {"ids": [row.waiting_id], "decision": "accept", "view": self.view}
         foreseen = await self.area.ask("governance.decide", {**asked, "dry_run": True})
@@ -119,7 +119,7 @@ class Waiting(Section[Row]):
 
     async def _reject(self, row: Row) -> None:
         if not isinstance(row, WaitingCandidate):
-            self.area.tell(NO_CANDIDATE)
+            self.area.show_notice(NO_CANDIDATE)
             return
 
         async def run(reason: str) -> Faults:
@@ -131,7 +131,7 @@ class Waiting(Section[Row]):
 
     async def _retry(self, row: Row) -> None:
         if not isinstance(row, WaitingJob):
-            self.area.tell("no job is chosen")
+            self.area.show_notice("no job is chosen")
         elif await self.agreed("Try this job again now?", [f"{row.kind} of {_conversation(row)}", _error(row)]):
             await self._decide({"ids": [row.job_id], "decision": "retry"})
 
@@ -143,7 +143,7 @@ class Waiting(Section[Row]):
     def _tell(self, done: Report) -> None:
         outcome = cast(GovernanceDecideReport, done).outcomes[0]
         why = f": {outcome.reason}" if outcome.reason else ""
-        self.area.tell(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))
+        self.area.show_notice(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))
 
     @work(group="action", exclusive=True)
     async def action_maintain(self) -> None:
@@ -154,7 +154,7 @@ class Waiting(Section[Row]):
             return
         report = await self.area.ask_long("Maintain", "memory.maintain", {})
         if report is not None:
-            self.area.tell(maintained(cast(MemoryMaintainReport, report)))
+            self.area.show_notice(maintained(cast(MemoryMaintainReport, report)))
             self.area.read_now()
 
 

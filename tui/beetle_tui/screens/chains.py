@@ -300,7 +300,7 @@ class Chains(AreaScreen):
         self._part = part
         self.listings[part].add_class("-shown")
         self.sections.choose(part)
-        self.untell()
+        self.hide_notice()
         self.table.focus()
         self.refresh_bindings()
         self.read_now()

@@ -176,7 +176,7 @@ class Devices(AreaScreen):
 
     def action_back(self) -> None:
         """The keys go to the list, and what was told goes."""
-        self.untell()
+        self.hide_notice()
         self._table.focus()
 
     def action_sort(self) -> None:
@@ -221,16 +221,16 @@ class Devices(AreaScreen):
         """Take a step with the chosen device; `revoked` says whether there is such a step for one that is revoked."""
         device = self._table.chosen
         if device is None:
-            self.tell(hinted(self.app, "no device is chosen: {device-add} adds one"))
+            self.show_notice(hinted(self.app, "no device is chosen: {device-add} adds one"))
             return
         if device.state == "revoked" and not revoked:
             told = "is revoked, which is for good: {device-remove} removes it, {device-add} adds it anew"
-            self.tell(f"{device.label} ({device.device_id}) {hinted(self.app, told)}")
+            self.show_notice(f"{device.label} ({device.device_id}) {hinted(self.app, told)}")
             return
         self._begin(partial(step, device))
 
     def _begin(self, step: Callable[[], Awaitable[None]]) -> None:
-        self.untell()
+        self.hide_notice()
         self.run_worker(step, group="device", name="device", exclusive=True)
 
     async def _add(self) -> None:
@@ -277,12 +277,12 @@ class Devices(AreaScreen):
         if report.appKeyOnce is None:
             rotate = key_for(self.app, "device-rotate")
             told = "its key was told in an earlier answer"
-            self.tell(f"{device.device_id} is there, and {told}: {rotate} gives it another")
+            self.show_notice(f"{device.device_id} is there, and {told}: {rotate} gives it another")
             return
         credentials = Credentials(device.device_id, report.appKeyOnce)
         shown = KeyShown(title, device.label, credentials, device.appKeyFingerprint, self.shared.charset)
         await self.app.push_screen_wait(shown)
-        self.tell(f"{device.label} ({device.device_id}) has the key {device.appKeyFingerprint}")
+        self.show_notice(f"{device.label} ({device.device_id}) has the key {device.appKeyFingerprint}")
 
     async def _rename(self, device: Device) -> None:
         async def run(label: str) -> Faults:
@@ -294,7 +294,7 @@ class Devices(AreaScreen):
                 await self.link.call("device.update", {"device_id": device.device_id, "label": label.strip()})
             except BeetleError as error:
                 return told_lines(error)
-            self.tell(f"{device.device_id} is called {label.strip()}")
+            self.show_notice(f"{device.device_id} is called {label.strip()}")
             self.outdate()
             return None
 
@@ -306,7 +306,7 @@ class Devices(AreaScreen):
         try:
             names = await self._choose(f"What {device.label} ({device.device_id}) may do", device.capabilities)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
             return
         if names is not None and set(names) != set(device.capabilities):
             may = ", ".join(names) or "nothing"
@@ -355,13 +355,13 @@ class Devices(AreaScreen):
             return
         report = cast("DeviceRemovedReport | None", await self._ask_of(device, "device.remove"))
         if report is not None:
-            self.tell(f"{device.label} ({report.device_id}) is removed")
+            self.show_notice(f"{device.label} ({report.device_id}) is removed")
             self.outdate()
 
     async def _change(self, device: Device, done: str, **changes: Any) -> None:
         report = cast("DeviceReport | None", await self._ask_of(device, "device.update", **changes))
         if report is not None:
-            self.tell(done)
+            self.show_notice(done)
             self.outdate()
 
     async def _ask_of(self, device: Device, operation: str, **arguments: Any) -> Report | None:
@@ -369,11 +369,11 @@ class Devices(AreaScreen):
         try:
             other = await self._other(device)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
             return None
         if other is None:
             return await self.ask(operation, {"device_id": device.device_id, **arguments})
-        self.tell(other)
+        self.show_notice(other)
         return None
 
     async def _other(self, device: Device) -> str | None:

@@ -152,7 +152,7 @@ class Log(AreaScreen):
 
     def action_back(self) -> None:
         """The keys go to the list, and what was told goes."""
-        self.untell()
+        self.hide_notice()
         self._table.focus()
 
     def action_newest(self) -> None:
@@ -168,7 +168,7 @@ class Log(AreaScreen):
         try:
             wanted = read_filter(event.text)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
         else:
             self._begin_anew(wanted=wanted)
 
@@ -180,11 +180,11 @@ class Log(AreaScreen):
         self.run_worker(partial(self._begin_told, wanted, newest_first), group="log", name="log", exclusive=True)
 
     async def _begin_told(self, wanted: LogFilter, newest_first: bool) -> None:
-        self.untell()
+        self.hide_notice()
         try:
             await self._begin(wanted, newest_first)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
 
     def action_verify(self) -> None:
         """Walk all of it, below a dialog that calls it off."""
@@ -201,16 +201,16 @@ class Log(AreaScreen):
         self.post_message(StoreVerified(faults))
         looked = ", ".join(f"{name} {number:,}" for name, number in sorted(report.checked.items()))
         if report.clean:
-            self.tell(f"Verified, and clean: {looked}")
+            self.show_notice(f"Verified, and clean: {looked}")
         else:
             more = f"; {key_for(self.app, 'log-report')} shows all" if len(faults) > FAULTS_TOLD else ""
             found = "; ".join(faults[:FAULTS_TOLD])
-            self.tell(f"NOT CLEAN: {count(len(faults), 'fault')}: {found}{more}. Looked at: {looked}")
+            self.show_notice(f"NOT CLEAN: {count(len(faults), 'fault')}: {found}{more}. Looked at: {looked}")
 
     def action_report(self) -> None:
         """All that the last verification found, to be read, copied and written to a file."""
         if self._verified is None:
-            self.tell(hinted(self.app, "nothing was verified yet in this console: {log-verify} does"))
+            self.show_notice(hinted(self.app, "nothing was verified yet in this console: {log-verify} does"))
         else:
             self.app.push_screen(ReportView("store.verify", to_plain(self._verified)))
 
@@ -234,7 +234,7 @@ class Log(AreaScreen):
         places = range(min(rows.count, FIRST_ROWS))
         at = next((at for at in places if (entry := rows.get(at)) is not None and entry.row.seq == seq), None)
         if at is None:
-            self.tell(f"row {seq:,} is not shown to this caller, or not by this filter")
+            self.show_notice(f"row {seq:,} is not shown to this caller, or not by this filter")
         else:
             self._table.choose(at)
 

@@ -65,7 +65,7 @@ class Memory(AreaScreen):
         self.sections.choose(index)
         for part in self.parts:
             part.display = part is self.part
-        self.untell()
+        self.hide_notice()
         self.part.table.focus()
         self.refresh_bindings()
         self.read_now()

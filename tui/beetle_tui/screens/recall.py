@@ -197,7 +197,7 @@ class Recall(AreaScreen):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Run it, and give the keys to the hits."""
-        self.untell()
+        self.hide_notice()
         self._show_part(0)
         self.ask_for(event.value)
 
@@ -322,9 +322,9 @@ class Recall(AreaScreen):
     def _switch(self, plane: PlaneName) -> None:
         switched = self.settings.switched(plane)
         if switched == self.settings:
-            self.tell(f"one plane at least is searched, of {', '.join(PLANE_NAMES)}")
+            self.show_notice(f"one plane at least is searched, of {', '.join(PLANE_NAMES)}")
         else:
-            self.untell()
+            self.hide_notice()
             self.try_with(switched)
 
     def _show_part(self, index: int) -> None:

@@ -195,7 +195,7 @@ class Skills(AreaScreen):
     @work(group="list", exclusive=True)
     async def _read_anew(self) -> None:
         """Another order, other words: from the first row on, or at the skill that is aimed at."""
-        self.untell()
+        self.hide_notice()
         try:
             await self._begin(self._shelf)
             aim, self._aim = self._aim, None
@@ -203,7 +203,7 @@ class Skills(AreaScreen):
                 self._take(aim)
         except BeetleError as error:
             self._aim = None
-            self.tell(error)
+            self.show_notice(error)
 
     def _choose(self, row: Any) -> None:
         """Have what is chosen shown: of several in a row only the last one is asked for."""
@@ -297,7 +297,7 @@ class Skills(AreaScreen):
 
     def action_back(self) -> None:
         """From the page to the list, and there to the list without a filter."""
-        self.untell()
+        self.hide_notice()
         table = self._shelf.table
         if table.has_focus and self._shelf.words:
             self.query_one(FilterBar).set_text("")
@@ -312,7 +312,7 @@ class Skills(AreaScreen):
         """See AreaScreen: the list is filtered down to the skill, so that it is found in a list of any length."""
         aim = parse_ref(ref)
         if aim is None or aim.plane not in SEGMENTS:
-            self.tell(f"{ref} names no skill")
+            self.show_notice(f"{ref} names no skill")
             return
         shelf = {"procedural": self._runtime, "agent_skill": self._agent}[aim.plane]
         self._aim = aim
@@ -361,7 +361,7 @@ class Skills(AreaScreen):
         """Take a step with the skill that is highlighted as the key is pressed."""
         skill = self._runtime.table.chosen
         if skill is None:
-            self.tell("no skill is chosen")
+            self.show_notice("no skill is chosen")
         else:
             self.run_worker(partial(step, skill), group="act", exclusive=True)
 
@@ -386,7 +386,7 @@ class Skills(AreaScreen):
         if now is None:
             return
         if not _alike(now, report):
-            self.tell(f"{skill.name} was changed meanwhile, and nothing was done")
+            self.show_notice(f"{skill.name} was changed meanwhile, and nothing was done")
             return
         told = await self.ask("skill.delete", {"name": report.name})
         self._tell_changed(cast("RuntimeSkillMutationReport | None", told))
@@ -401,13 +401,13 @@ class Skills(AreaScreen):
             return
         texts = (report.title, report.topic, report.summary, report.procedure)
         if None in texts:
-            self.tell("the texts of this skill are withheld from this caller: there is nothing to edit")
+            self.show_notice("the texts of this skill are withheld from this caller: there is nothing to edit")
             return
         draft = Draft(*cast("tuple[str, str, str, str]", texts))
         try:
             bound("the procedure", draft.procedure)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
             return
         self._tell_changed(await self.app.push_screen_wait(SkillEditor(report, draft, self.link.call)))
 
@@ -426,7 +426,7 @@ class Skills(AreaScreen):
             return
         changes = steps(self._shown)
         if not changes:
-            self.tell(f"{self._shown.name} has one revision: nothing was changed yet")
+            self.show_notice(f"{self._shown.name} has one revision: nothing was changed yet")
             return
         self.app.push_screen(DiffScreen(changes, min(max(0, revision - 2), len(changes) - 1)))
 
@@ -436,13 +436,13 @@ class Skills(AreaScreen):
             return
         self._changed = report
         proof = hinted(self.app, "; {skill-receipt} shows the receipt") if report.receipt else ""
-        self.tell(f"{_outcome(report)}{proof}")
+        self.show_notice(f"{_outcome(report)}{proof}")
         self.outdate()
 
     def action_receipt(self) -> None:
         """What the last change has left as its proof."""
         if self._changed is None or self._changed.receipt is None:
-            self.tell("nothing was changed here yet that has a receipt")
+            self.show_notice("nothing was changed here yet that has a receipt")
         else:
             self.app.push_screen(Receipt("Receipt", (_outcome(self._changed),), self._changed.receipt))
 

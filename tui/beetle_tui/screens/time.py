@@ -206,7 +206,7 @@ class Time(AreaScreen):
         asked = {"grip_id": grip_id, "events_before": AROUND, "events_after": AROUND}
         found = cast("GripExpandReport | None", await self.ask("grip.expand", asked))
         if found is not None and not found.excerpt_events:
-            self.tell("The events behind this bullet are no longer there, or may not be shown.")
+            self.show_notice("The events behind this bullet are no longer there, or may not be shown.")
         return found
 
     def action_source(self) -> None:
@@ -215,7 +215,7 @@ class Time(AreaScreen):
         target = self.detail.target
         grips = [] if row is None else [grip for bullet in row.bullets for grip in bullet.grip_ids]
         if row is None or not grips:
-            self.tell("It has no bullet whose events could be shown.")
+            self.show_notice("It has no bullet whose events could be shown.")
             return
         chosen = target.grip_id if isinstance(target, Bullet) and self.detail.has_focus else grips[0]
         self.run_worker(partial(self._show_source, row, chosen), name="source", group="links", exclusive=True)
@@ -237,11 +237,11 @@ class Time(AreaScreen):
         aim = None if text is None else aim_of(text)
         if aim is None:
             return
-        self.untell()
+        self.hide_notice()
         try:
             await self._go_to(aim, text or "")
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
 
     async def _go_to(self, aim: Aim, text: str) -> None:
         """To the node of a period; where nothing was said then, to the one nearest to it."""
@@ -251,10 +251,10 @@ class Time(AreaScreen):
             return
         nearest = await self._nearest(way, aim.day)
         if nearest is None:
-            self.tell("Nothing was said yet, or the contents are not built yet.")
+            self.show_notice("Nothing was said yet, or the contents are not built yet.")
             return
         self._show_list(CONTENTS, way, nearest)
-        self.tell(f"Nothing was said in {text.strip()}: this is the nearest {TOC_LEVELS[len(way)]}.")
+        self.show_notice(f"Nothing was said in {text.strip()}: this is the nearest {TOC_LEVELS[len(way)]}.")
 
     async def _lead(self, path: Sequence[str]) -> tuple[TocNode, ...]:
         """The nodes of these ids, as far as there are some."""
@@ -285,7 +285,7 @@ class Time(AreaScreen):
         if found is None:
             return
         if found.node is None:
-            self.tell(f"There is no node {node_id}.")
+            self.show_notice(f"There is no node {node_id}.")
             return
         day = date(1970, 1, 1) + timedelta(milliseconds=found.node.start_time_ms)
         depth = TOC_LEVELS.index(found.node.level)
@@ -318,7 +318,7 @@ class Time(AreaScreen):
         self.listing.add_class("-shown")
         self.sections.choose(part)
         if part != before:
-            self.untell()
+            self.hide_notice()
         self._sources.clear()
         self.table.focus()
         self.refresh_bindings()

@@ -257,14 +257,14 @@ class Transcripts(AreaScreen):
         """See AreaScreen."""
         found = evidence_named(ref)
         if found is None:
-            self.tell(f"{ref} names no turn.")
+            self.show_notice(f"{ref} names no turn.")
             return
         self.open_turns(Conversation(channel_id=found.channel_id, conversation_id=found.conversation_id), found.turn_id)
 
     @work(group="open", exclusive=True)
     async def open_turns(self, where: Conversation, turn_id: str | None = None) -> None:
         """Show a conversation, from its latest turn or a certain one on."""
-        self.untell()
+        self.hide_notice()
         try:
             if not self._views:
                 await self._learn_views()
@@ -273,7 +273,7 @@ class Transcripts(AreaScreen):
             if turn_id is not None:
                 place = await timeline(self.link, where, self.view, TimelineAnchor(turn=turn_id), 1)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
             return
         last = latest.turns[-1].sequence if latest.turns else 0
         index = place.turns[0].sequence - 1 if place.turns else 0
@@ -323,7 +323,7 @@ class Transcripts(AreaScreen):
     def action_view(self) -> None:
         """Through the next view that the caller is allowed."""
         if not self._views:
-            self.tell("None of the views is allowed to this caller.")
+            self.show_notice("None of the views is allowed to this caller.")
             return
         at = self._views.index(self.view) if self.view in self._views else -1
         self._use_view(self._views[(at + 1) % len(self._views)])
@@ -357,16 +357,16 @@ class Transcripts(AreaScreen):
         )
         if where is None or text is None:
             return
-        self.untell()
+        self.hide_notice()
         try:
             page = await timeline(self.link, where, self.view, TimelineAnchor(at=read_time(text)), 1)
         except BeetleError as error:
-            self.tell(error)
+            self.show_notice(error)
             return
         if page.turns:
             self.table("turns").choose(page.turns[0].sequence - 1)
         else:
-            self.tell(f"No turn of {name_of(where)} is at or after {text}.")
+            self.show_notice(f"No turn of {name_of(where)} is at or after {text}.")
 
     def action_filter(self) -> None:
         """Of conversations, by a part of an id; of turns and messages, by their words."""
@@ -388,7 +388,7 @@ class Transcripts(AreaScreen):
         )
         if query is None:
             return
-        self.untell()
+        self.hide_notice()
         self._search = Search(query.strip(), where, self._searched_view())
         self.table("hits").show(hit_rows(self.link, self._search))
         self._go_to("hits")
@@ -409,7 +409,7 @@ class Transcripts(AreaScreen):
             self.query_one(Detail).focus()
             self.query_one(Detail).go_to(found[0].derived)
         else:
-            self.tell(f"Nothing was derived from turn {turn_id}.")
+            self.show_notice(f"Nothing was derived from turn {turn_id}.")
 
     def _target(self) -> Target | None:
         """The turn that is highlighted."""
@@ -420,7 +420,7 @@ class Transcripts(AreaScreen):
             case TurnRow() if self._where is not None and not row.is_gap:
                 return Target(self._where, (row.turn_id,), says=f"{row.who}: {row.text}")
             case _:
-                self.tell("No turn is chosen.")
+                self.show_notice("No turn is chosen.")
                 return None
 
     def action_step(self, action: Action) -> None:
@@ -471,12 +471,12 @@ class Transcripts(AreaScreen):
             return
         if self.level == "issues":
             self.action_back()
-        self.tell(f"Nothing of {place_words(where)} is broken.")
+        self.show_notice(f"Nothing of {place_words(where)} is broken.")
 
     def _open_issue(self, issue: TranscriptRepairIssue) -> None:
         if issue.conversation is None or issue.turn_id is None or issue.problem == "turn_gone":
             words = (issue.problem.replace("_", " "), issue.ref or place_of(issue), issue.derived)
-            self.tell(" ".join(each for each in words if each))
+            self.show_notice(" ".join(each for each in words if each))
             return
         self.open_turns(conversation(issue.conversation), issue.turn_id)
 

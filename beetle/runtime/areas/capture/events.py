@@ -18,7 +18,8 @@ from beetle.contracts.events import (
     EventRole,
 )
 from beetle.contracts.refs import format_ref
-from beetle.contracts.transcript import EVENT_TYPES, ActorAttribution, EventType, MessageDelta, TranscriptTurn
+from beetle.contracts.transcript import TranscriptTurn
+from beetle.contracts.turns import EVENT_TYPES, ActorAttribution, EventType, MessageDelta
 from beetle.runtime.areas.capture.keeping import Where, keep, one_message
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from beetle.contracts.codec import to_us
 from beetle.contracts.errors import Conflict, PayloadTooLarge
-from beetle.contracts.transcript import CanonicalTurnDelta, MessageDelta
+from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 from beetle.domain.digest import turn_digest
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane

@@ -20,7 +20,7 @@ from beetle.contracts.common import ConversationRef
 from beetle.contracts.errors import Conflict, InvalidRequest
 from beetle.contracts.refs import format_ref
 from beetle.contracts.tool_parts import refuse_binary
-from beetle.contracts.transcript import ActorAttribution, MessageDelta, ToolCall
+from beetle.contracts.turns import ActorAttribution, MessageDelta, ToolCall
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.areas.capture.keeping import Where, keep, one_message
 from beetle.runtime.areas.capture.signing import Signed

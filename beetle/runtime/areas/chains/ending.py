@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from beetle.contracts.chain_writes import ChainLifecycleReport, ChainLifecycleRequest
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.chains import registering
-from beetle.runtime.areas.chains.places import OpenChain, Place
+from beetle.runtime.areas.chains.places import OpenChain, ThoughtLocator
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
@@ -27,7 +27,7 @@ def lifecycle(invocation: Invocation, request: ChainLifecycleRequest) -> Apply:
     def apply(tx: WriteTransaction) -> ChainLifecycleReport:
         chain = OpenChain(invocation, tx, request.chain_key)
         row = chain.existing()
-        found = [chain.located(Place(position=each)) for each in dict.fromkeys(request.indexes)]
+        found = [chain.located(ThoughtLocator(position=each)) for each in dict.fromkeys(request.indexes)]
         for each in found:
             registering.speaks_for(invocation, each.agent_id, "$.args.indexes")
         touched = [each for each in found if _changes(each, request.action)]

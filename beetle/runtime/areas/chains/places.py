@@ -36,8 +36,8 @@ def agent_of(row: AgentRow) -> Agent:
     return Agent(row.agent_id, row.display_name, row.owner, row.description, row.aliases, row.status)
 
 
-class Place(NamedTuple):
-    """A thought's place, by which it is found."""
+class ThoughtLocator(NamedTuple):
+    """What a request names a thought by: one of the three."""
 
     thought_id: str | None = None
     thought_hash: str | None = None
@@ -90,7 +90,7 @@ class OpenChain:
         """The thought at an index."""
         return thoughts.at(self._tx, self.line, index)
 
-    def find(self, place: Place) -> ThoughtRow | None:
+    def find(self, place: ThoughtLocator) -> ThoughtRow | None:
         """The thought that a place names."""
         if place.position is not None:
             return self.at(place.position)
@@ -106,7 +106,7 @@ class OpenChain:
         index = next(mine, None)
         return None if index is None else self.at(index)
 
-    def located(self, place: Place) -> ThoughtRow:
+    def located(self, place: ThoughtLocator) -> ThoughtRow:
         """As `find`.
 
         Raises:

@@ -23,7 +23,7 @@ from beetle.contracts.chains import (
 from beetle.domain.chains import rendering
 from beetle.domain.chains.matching import Filter
 from beetle.runtime.areas.chains.filtering import Wanted, filter_of, wanted_in
-from beetle.runtime.areas.chains.places import OpenChain, Place, location, summary
+from beetle.runtime.areas.chains.places import OpenChain, ThoughtLocator, location, summary
 from beetle.runtime.areas.chains.verifying import is_whole
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
@@ -104,7 +104,7 @@ def genesis(invocation: Invocation, request: ChainGenesisRequest, tx: Reading) -
 def get_thought(invocation: Invocation, request: ChainGetThoughtRequest, tx: Reading) -> ChainThoughtReport:
     """One thought."""
     chain = OpenChain(invocation, tx, request.chain_key)
-    found = chain.located(Place(request.thought_id, request.thought_hash, request.thought_index))
+    found = chain.located(ThoughtLocator(request.thought_id, request.thought_hash, request.thought_index))
     return ChainThoughtReport(chain_key=chain.key, thought=chain.shown(found))
 
 

@@ -20,7 +20,7 @@ from beetle.contracts.chains import (
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.chains.ledger import FIRST_US, LAST_US
 from beetle.runtime.areas.chains.filtering import filter_of, wanted_in
-from beetle.runtime.areas.chains.places import OpenChain, Place
+from beetle.runtime.areas.chains.places import OpenChain, ThoughtLocator
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
@@ -66,7 +66,7 @@ def traverse(invocation: Invocation, request: ChainTraverseRequest, tx: Reading)
 
 def _anchor(chain: OpenChain, request: ChainTraverseRequest, *, backwards: bool) -> tuple[ThoughtRow | None, bool]:
     """Where the walk begins, and whether that thought belongs to it: one at an end of the chain always does."""
-    place = Place(request.anchor_id, request.anchor_hash, request.anchor_index)
+    place = ThoughtLocator(request.anchor_id, request.anchor_hash, request.anchor_index)
     if any(each is not None for each in place):
         return chain.located(place), request.include_anchor
     at_head = request.anchor_boundary == "head" if request.anchor_boundary is not None else backwards

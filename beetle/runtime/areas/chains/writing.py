@@ -25,7 +25,7 @@ from beetle.domain.chains.ledger import Body, Relation, Thought
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import registering
 from beetle.runtime.areas.chains.filtering import read_role, read_type, read_word
-from beetle.runtime.areas.chains.places import OpenChain, Place, key_of, summary
+from beetle.runtime.areas.chains.places import OpenChain, ThoughtLocator, key_of, summary
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
@@ -317,9 +317,9 @@ def branch(invocation: Invocation, request: ChainBranchRequest) -> Apply:
     def apply(tx: WriteTransaction) -> ChainBranchReport:
         parent = OpenChain(invocation, tx, request.chain_key)
         row = parent.existing()
-        place = Place(request.anchor_id, request.anchor_hash, request.anchor_index)
+        place = ThoughtLocator(request.anchor_id, request.anchor_hash, request.anchor_index)
         if not any(each is not None for each in place):
-            place = Place(position=max(0, parent.length - 1))
+            place = ThoughtLocator(position=max(0, parent.length - 1))
         if not parent.length:
             raise NotFound(kind="thought", name="0", listing="the chain is empty: there is nothing to share")
         last = parent.located(place)

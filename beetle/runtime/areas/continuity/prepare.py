@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from beetle.contracts.continuity_records import Body, Envelope, Records, TurnRecord
 from beetle.contracts.errors import Forbidden, IntegrityViolation, InvalidRequest, PrivacyDenied
-from beetle.contracts.transcript import ActorAttribution
+from beetle.contracts.turns import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
 from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding

@@ -11,7 +11,6 @@ from beetle.contracts.errors import Conflict, InvalidRequest, NotFound, PayloadT
 from beetle.contracts.names import ViewName
 from beetle.contracts.tool_parts import refuse_binary, tail_of
 from beetle.contracts.transcript import (
-    CanonicalTurnDelta,
     CommittedTurn,
     MemoryTranscriptCommitReport,
     MemoryTranscriptCommitRequest,
@@ -25,13 +24,11 @@ from beetle.contracts.transcript import (
     MemoryTranscriptSearchRequest,
     MemoryTranscriptTimelineReport,
     MemoryTranscriptTimelineRequest,
-    MessageDelta,
-    MessageTarget,
     SearchHit,
     TimelineAnchor,
-    TranscriptAttr,
     TranscriptTurn,
 )
+from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta, MessageTarget, TranscriptAttr
 from beetle.domain.digest import turn_digest
 from beetle.runtime.areas.evidence.alias import existing_conversation, remember
 from beetle.runtime.areas.recall.search import Search, find

@@ -9,12 +9,8 @@ from beetle.contracts.common import Conversation, ConversationRef
 from beetle.contracts.governance import Candidate, GovernanceOutcome, OutcomeName
 from beetle.contracts.refs import format_ref
 from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest, Remembered
-from beetle.contracts.transcript import (
-    ActorAttribution,
-    CanonicalTurnDelta,
-    MemoryTranscriptCommitRequest,
-    MessageDelta,
-)
+from beetle.contracts.transcript import MemoryTranscriptCommitRequest
+from beetle.contracts.turns import ActorAttribution, CanonicalTurnDelta, MessageDelta
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.evidence import transcript
 from beetle.runtime.areas.governance import write
