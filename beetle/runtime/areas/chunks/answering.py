@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from beetle.contracts.chunk_reasoning import (
@@ -28,6 +28,8 @@ from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
 
 NOTHING_FOUND = "No relevant memories found"
+SPARE = 4
+"""Times as many are looked for at first as an answer may have: some are not sure enough."""
 REASONED_OVER = 10
 """Chunks that an analysis is of where none are named."""
 
@@ -45,15 +47,15 @@ class Found(NamedTuple):
 
 def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> ChunkRecallReport:
     """The contents of the best chunks; each is counted as accessed."""
-    kept: list[Found] = []
-    room = Room(invocation)
-    found, path = _ranked(invocation, tx, request.query, request.conversation_id)
-    for each in found:
-        if each.row.confidence < request.min_confidence:
-            continue
-        if len(kept) == request.max_results or not room.takes(_content(each.row)):
+    sure, path, most = list[Found](), tuple[str, ...](), min(POOL, SPARE * request.max_results)
+    while True:
+        found, path = _ranked(invocation, tx, request.query, request.conversation_id, most)
+        sure = [each for each in found if each.row.confidence >= request.min_confidence]
+        if len(sure) >= request.max_results or len(found) < most or most == POOL:
             break
-        kept.append(each)
+        most = POOL
+    room = Room(invocation)
+    kept = [each for each in sure[: request.max_results] if room.takes(_content(each.row))]
     for each in kept:
         invocation.shared.chunk_accesses.note(each.row.chunk, invocation.now)
     weight = sum(each.score for each in kept)
@@ -78,7 +80,7 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
         named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
         rows = [row for row in named if row is not None and row.is_live and is_sound(invocation.key, row)]
     else:
-        found, _ = _ranked(invocation, tx, request.query, None)
+        found, _ = _ranked(invocation, tx, request.query, None, SPARE * REASONED_OVER)
         rows = [each.row for each in found[:REASONED_OVER]]
         if not rows:
             rows = [row for row in chunks.newest(tx, space, REASONED_OVER) if is_sound(invocation.key, row)]
@@ -104,35 +106,37 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
 
 
 def _ranked(
-    invocation: Invocation, tx: Reading, query: str, conversation_id: str | None
+    invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int
 ) -> tuple[list[Found], tuple[str, ...]]:
     """The chunks that fit a query, best first, of two alike the newer one; and the steps that led to them.
 
     Where nothing fits, words that no chunk has are taken for misspelt.
     """
     path: tuple[str, ...] = ("search",)
-    found = list(_found(invocation, tx, query, conversation_id))
+    found = _found(invocation, tx, query, conversation_id, most)
     if not found:
         newest = chunks.newest(tx, evidence.find_space(tx, invocation.space_id), LOOKED_THROUGH)
         sound = [row for row in newest if is_sound(invocation.key, row)]
         spelt = respelt(query, (f"{_content(row)} {' '.join(row.tags)}" for row in sound))
         if spelt is not None:
             path, query = (*path, "respell", "search"), spelt
-            found = list(_found(invocation, tx, query, conversation_id))
+            found = _found(invocation, tx, query, conversation_id, most)
     ranked = [each._replace(score=each.score * tag_factor(query, each.row.tags)) for each in found]
     return sorted(ranked, key=lambda each: (-round(each.score, 3), -each.row.created_at)), (*path, "rank")
 
 
-def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None) -> Iterator[Found]:
-    """The chunks that fit a query."""
+def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int) -> list[Found]:
+    """The chunks that fit a query best, at most so many."""
     space = evidence.find_space(tx, invocation.space_id)
     label = None if conversation_id is None else conversation_digest(invocation.key, space, conversation_id)
-    search = Search(query, POOL, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
+    search = Search(query, most, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
+    made: list[Found] = []
     for hit in find(invocation, tx, search).hits:
         ref = parse_ref(hit.ref)
         row = None if ref is None else chunks.find(tx, space, ref.segments[0])
         if row is not None:
-            yield Found(row, hit.score)
+            made.append(Found(row, hit.score))
+    return made
 
 
 def _content(row: ChunkRow) -> str:
