@@ -341,4 +341,4 @@ def _chunk(row: Row) -> ChunkRow:
 
 
 def _neighbour(row: Row) -> Neighbour:
-    return Neighbour(*row[:4], texts(row[4]))
+    return Neighbour(row[0], row[1], row[2], row[3], texts(row[4]))

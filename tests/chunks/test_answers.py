@@ -20,6 +20,13 @@ def memory() -> Iterator[MemoryRuntime]:
         assert_clean(opened)
 
 
+def said(memory: MemoryRuntime, chunk_id: str) -> str:
+    """The content of a chunk, which is there."""
+    found = memory.get_chunk(chunk_id).chunk
+    assert found is not None and found.content is not None
+    return found.content
+
+
 def note(memory: MemoryRuntime, content: str, conversation: str = "c", **more: Any) -> str:
     return memory.create_chunk(content=content, conversation_id=conversation, **more).chunk.id
 
@@ -66,7 +73,7 @@ def test_what_is_wrong_with_a_text_to_remember(memory: MemoryRuntime, wrong: dic
 )
 def test_odd_texts_are_remembered_whole(memory: MemoryRuntime, content: str) -> None:
     report = memory.remember_chunks(content=content, conversation_id="c")
-    kept = "".join(memory.get_chunk(each).chunk.content for each in report.chunk_ids)
+    kept = "".join(said(memory, each) for each in report.chunk_ids)
     assert re.sub(r"\s", "", kept) == re.sub(r"\s", "", content)
 
 
@@ -76,7 +83,7 @@ def test_recall_answers_from_the_best_chunks(memory: MemoryRuntime) -> None:
     elsewhere = note(memory, "The spare key of the office is with Rita", "work", confidence=0.8)
     report = memory.recall_chunks("where is the spare key")
     assert set(report.source_chunks) == {sure, elsewhere} and report.cost_usd == 0
-    assert report.answer == "\n\n".join(memory.get_chunk(each).chunk.content for each in report.source_chunks)
+    assert report.answer == "\n\n".join(said(memory, each) for each in report.source_chunks)
     assert 0.8 <= report.confidence <= 0.9
     assert memory.recall_chunks(
         "spare key", min_confidence=0.4, conversation_id="home", max_results=1

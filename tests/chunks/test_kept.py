@@ -44,6 +44,11 @@ def fill(memory: MemoryRuntime) -> dict[str, str]:
     return ids
 
 
+def got(memory: MemoryRuntime, chunk_id: str) -> Any:
+    """The chunk of an id, which is there."""
+    return memory.get_chunk(chunk_id).chunk
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     path = tmp_path_factory.mktemp("chunks") / "store.db"
@@ -69,7 +74,7 @@ def plain(memory: MemoryRuntime) -> list[Any]:
 def test_a_store_is_opened_again_with_all_that_it_had(kept: Kept, path: Path) -> None:
     with open_runtime(path) as memory:
         assert_clean(memory)
-        first = memory.get_chunk(kept.ids["first"]).chunk
+        first = got(memory, kept.ids["first"])
         assert (first.metadata.access_count, first.metadata.confidence, first.metadata.source) == (2, 0.25, "import")
         before = plain(memory)
     with open_runtime(path) as memory:
@@ -167,10 +172,10 @@ def test_a_chunk_that_another_program_changed_says_nothing_and_can_be_deleted(ke
     chunk_id = kept.ids["first"]
     with open_runtime(path) as memory:
         assert memory.recall("forged first", planes=["chunks"]).hits == ()
-        assert memory.get_chunk(chunk_id).chunk.content is None
-        for call in (memory.update_chunk, memory.delete_chunk):
+        assert got(memory, chunk_id).content is None
+        for op, args in (("chunk.update", {"confidence": 0.5}), ("chunk.delete", {})):
             with pytest.raises(BeetleError) as found:
-                call(id=chunk_id, **({"confidence": 0.5} if call == memory.update_chunk else {}))
+                memory.call(op, {"id": chunk_id, **args})
             assert found.value.key == "integrity_violation"
         named = {(each.check, each.subject) for each in memory.verify_store().findings}
         assert ("chunks", f"chunks:{chunk_id}") in named
@@ -186,7 +191,7 @@ def test_a_restored_snapshot_erases_again_what_was_deleted_since(kept: Kept, pat
         memory.update_chunk(id=kept.ids["first"], confidence=0.5)
         memory.restore_snapshot(snapshot_id=snapshot)
         assert memory.get_chunk(kept.ids["second"]).chunk is None
-        assert memory.get_chunk(kept.ids["first"]).chunk.metadata.confidence == 0.25
+        assert got(memory, kept.ids["first"]).metadata.confidence == 0.25
         assert_clean(memory)
 
 

@@ -54,6 +54,11 @@ def create(memory: MemoryRuntime, conversation: str, content: str = "a note", **
     return memory.create_chunk(content=content, conversation_id=conversation, **more).chunk
 
 
+def got(memory: MemoryRuntime, chunk_id: str, **more: Any) -> Any:
+    """The chunk of an id, which is there."""
+    return memory.get_chunk(chunk_id, **more).chunk
+
+
 def ids(chunks: Any) -> list[str]:
     return [each.id for each in chunks]
 
@@ -103,16 +108,16 @@ def test_each_get_is_an_access_and_nothing_else_is(memory: MemoryRuntime, clock:
     made = create(memory, name, f"the pump of {name} hums", tags=[name])
     clock.wait(1)
     first = memory.get_chunk(made.id)
-    assert not (first.lifecycle and first.lifecycle.changed)
+    assert first.chunk and not (first.lifecycle and first.lifecycle.changed)
     assert (first.chunk.metadata.access_count, first.chunk.metadata.last_accessed) == (1, "2026-02-10T21:38:00Z")
     memory.list_chunks(tags=[name])
     memory.recall(f"pump of {name}", planes=["chunks"])
     memory.reason_chunks(f"pump of {name}", context_chunks=[made.id])
     memory.update_chunk(id=made.id, confidence=0.9)
     create(memory, name, "a neighbour", tags=[name])
-    assert memory.get_chunk(made.id, count_access=False).chunk.metadata.access_count == 1
+    assert got(memory, made.id, count_access=False).metadata.access_count == 1
     assert memory.recall_chunks("the pump hums", conversation_id=name).source_chunks == (made.id,)
-    assert memory.get_chunk(made.id).chunk.metadata.access_count == 3
+    assert got(memory, made.id).metadata.access_count == 3
     clock.wait(-1)
 
 
@@ -142,7 +147,7 @@ def test_an_archived_chunk_is_found_no_more_until_it_is_restored(memory: MemoryR
     assert again.outcome == "unchanged" and again.lifecycle and not again.lifecycle.changed
     assert memory.list_chunks(conversation_id=name).chunks == memory.list_chunks(tags=[name]).chunks == ()
     assert memory.recall_chunks(f"boiler {name}", conversation_id=name).source_chunks == ()
-    shown = memory.get_chunk(made.id).chunk
+    shown = got(memory, made.id)
     assert (shown.archived, shown.metadata.access_count) == (True, 0)
     assert ids(memory.list_chunks(state="archived", tags=[name]).chunks) == [made.id]
     assert not memory.restore_chunk(made.id).chunk.archived
@@ -161,7 +166,7 @@ def test_a_permanent_deletion_leaves_neither_chunk_nor_link(memory: MemoryRuntim
     assert (report.outcome, report.erasure, bool(report.receipt)) == ("deleted", "done", True)
     assert memory.get_chunk(gone.id).chunk is None
     assert ids(memory.list_chunks(conversation_id=name, state="all").chunks) == [stays.id]
-    links = memory.get_chunk(stays.id).chunk.links
+    links = got(memory, stays.id).links
     assert gone.id not in (*links.follows, *links.supports)
     refused("not_found", memory.delete_chunk, id=gone.id, permanent=True)
 
@@ -215,8 +220,8 @@ def test_related_to_stands_at_both_ends_and_never_within_a_conversation(memory: 
         made = create(memory, f"{name}-{shared}", tags=[*tags[:shared], f"{name}-own"])
         found = {each.target: each.strength for each in made.strengths if each.kind == "related_to"}
         assert found[first.id] == strength
-        assert made.id in memory.get_chunk(first.id).chunk.links.related_to
-        assert memory.get_chunk(first.id).chunk.revision == first.revision
+        assert made.id in got(memory, first.id).links.related_to
+        assert got(memory, first.id).revision == first.revision
 
 
 def test_links_are_bounded_and_the_newest(memory: MemoryRuntime, name: str) -> None:
@@ -250,9 +255,9 @@ def test_links_by_hand(memory: MemoryRuntime, name: str) -> None:
     )
     other = create(memory, f"{name}-b")
     memory.link_chunk(id=other.id, kind="related_to", target=first.id)
-    assert memory.get_chunk(first.id).chunk.links.related_to == (other.id,)
+    assert got(memory, first.id).links.related_to == (other.id,)
     memory.link_chunk(id=first.id, kind="related_to", target=other.id, remove=True)
-    assert memory.get_chunk(other.id).chunk.links.related_to == ()
+    assert got(memory, other.id).links.related_to == ()
 
 
 def test_a_chunk_has_at_most_64_links_of_a_kind(memory: MemoryRuntime, name: str) -> None:

@@ -35,22 +35,25 @@ def test_nothing_that_was_acknowledged_is_lost(count: int) -> None:
                 with suppress(BrokenPipeError):
                     print("go on", file=each.stdin, flush=True)
             for each in writers:
-                acknowledged += [json.loads(line) for line in each.communicate(timeout=300)[0].splitlines()]
-                assert each.returncode == 0
+                assert each.stdout is not None
+                acknowledged += [json.loads(line) for line in each.stdout]
+                assert each.wait(60) == 0
         finally:
             for each in writers:
                 each.kill()
                 each.wait()
+                with suppress(BrokenPipeError):
+                    each.communicate()
         with daemon.client() as client:
             found: list[Any] = []
-            more: dict[str, Any] = {}
+            cursor: str | None = None
             while True:
-                page = client.call("chunk.list", {"tags": ["shared"], "limit": 200, **more})
+                page = client.list_chunks(tags=["shared"], limit=200, cursor=cursor)
                 found += page.chunks
+                cursor = page.next_cursor
                 if not page.has_more:
                     break
-                more = {"cursor": page.next_cursor}
-            assert client.call("store.verify").clean
+            assert client.verify_store().clean
     told = {each["id"]: each["said"] for each in acknowledged if "id" in each}
     assert len(told) == 2 * count and told == {each.id: each.content for each in found}
     assert sorted(told.values()) == sorted(f"writer-{number} {place}" for number in range(2) for place in range(count))

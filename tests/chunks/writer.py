@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from beetle.client import Client
 from beetle.contracts.errors import BeetleError
@@ -20,7 +21,7 @@ def main(socket: str, name: str, count: int) -> None:
         while True:
             try:
                 client = client or Client(socket)
-                chunk = client.call("chunk.create", said, idempotency_key=f"{name}-{number}").chunk
+                report: Any = client.call("chunk.create", said, idempotency_key=f"{name}-{number}")
                 break
             except BeetleError as error:
                 if error.key != "daemon_unavailable":
@@ -28,7 +29,7 @@ def main(socket: str, name: str, count: int) -> None:
                 print(json.dumps({"lost": name}), flush=True)
                 sys.stdin.readline()
                 client = None
-        print(json.dumps({"id": chunk.id, "said": said["content"]}), flush=True)
+        print(json.dumps({"id": report.chunk.id, "said": said["content"]}), flush=True)
 
 
 if __name__ == "__main__":

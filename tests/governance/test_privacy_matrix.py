@@ -319,7 +319,8 @@ def chunk_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield Cell("chunk.create", {"content": " ", "conversation_id": "c"}, None)
     yield Cell("chunk.recall", {"query": QUERY, "max_results": 50}, {canary("chunk")} if modelled else set())
     said = {canary("chunk"), canary("chunk tag")} if modelled else set[str]()
-    yield Cell("chunk.reason", {"query": QUERY, "analysis_type": "synthesis"}, said & {canary("chunk")})
+    # A synthesis begins with what was asked for.
+    yield Cell("chunk.reason", {"query": canary("chunk"), "analysis_type": "synthesis"}, said & {canary("chunk")})
     yield Cell("chunk.reason", {"query": QUERY, "analysis_type": "pattern"}, said & {canary("chunk tag")})
 
 

@@ -152,7 +152,7 @@ DOORS: dict[str, Door] = {
     **{f"thought's {field}": thought(field) for field in ("content", "tags", "concepts", "agent_name", "agent_owner")},
     "chunk": chunk("chunk.create", content=None, conversation_id="c"),
     "chunk's tag": chunk("chunk.create", content="x", conversation_id="c", tags=None),
-    "chunk's new text": chunk("chunk.update", id="x", content=None),
+    "chunk's new text": lambda text: ("chunk.update", {"id": REFS["chunk"], "content": text}),
     "text in chunks": chunk("chunk.remember", content=None, conversation_id="c"),
     "retrospective": of_agent("chain.append_retrospective", "content"),
     "first thought": of_agent("chain.bootstrap", "content"),
@@ -173,6 +173,7 @@ def place() -> Iterator[JudgedStore]:
     made.judge(candidate("w", "The pump may be loud.", "assistant_claimed", topic="noise"))
     REFS["waiting"] = made.call("governance.list", {"what": "candidates"})["candidates"][0]["waiting_id"]
     made.call("chain.append", {"chain_key": "c", "thought_type": "Plan", "content": "x", "agent_id": "a"})
+    REFS["chunk"] = made.call("chunk.create", {"content": "x", "conversation_id": "c"})["chunk"]["id"]
     lamp = {"name": "lamp", "topic": "t", "title": "t", "summary": "s", "content": "Turn it on."}
     made.call("memory.write", {"kind": "procedural", "source": "manual", "writes": [lamp]})
     yield made

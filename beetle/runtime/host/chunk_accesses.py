@@ -25,7 +25,7 @@ MOST = 10_000
 class Accesses(NamedTuple):
     """How often a chunk was accessed, and when last (microseconds)."""
 
-    count: int
+    times: int
     last_at: int
 
 
@@ -44,7 +44,7 @@ class ChunkAccesses:
             self._follow()
             known = self._noted.get(chunk)
             if known is not None or len(self._noted) < MOST:
-                self._noted[chunk] = Accesses(1, at) if known is None else Accesses(known.count + 1, at)
+                self._noted[chunk] = Accesses(1, at) if known is None else Accesses(known.times + 1, at)
             due = known is None and len(self._noted) % MANY == 0
         if due:
             self._store.post(self.write)
@@ -61,7 +61,7 @@ class ChunkAccesses:
             self._follow()
             noted, self._noted = self._noted, {}
         for chunk, each in noted.items():
-            chunks.count_access(tx, chunk, each.count, each.last_at)
+            chunks.count_access(tx, chunk, each.times, each.last_at)
 
     def forget(self, chunk: int) -> None:
         """A chunk is gone."""

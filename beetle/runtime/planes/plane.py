@@ -165,17 +165,18 @@ class Verified(NamedTuple):
         rows: what there is in the whole store, by what it is called.
         checks: by the step that each is; they look at the tables alone.
         of_space: those of the checks' findings that are of a space, as far as a caller may know of them.
-        owned: as `of_space`, where it takes the store's key.
         links: derived refs that say something else than the plane's records.
-        opened: checks that open what is sealed, by their step: each says how many there are, and what it found.
+        opened: checks that open what is sealed, or take the store's key, by their step: each says how many there are, and
+            what it found.
+        owned: as `of_space`, of what these find.
     """
 
     rows: Callable[[Reading], Counts] = lambda tx: {}
     checks: Mapping[str, Callable[[Reading], Iterator[Finding]]] = {}
     of_space: Callable[[Reading, int, Sight], Iterable[Finding]] = lambda tx, space, sight: ()
-    owned: Callable[[Invocation, Reading, int], Iterable[Finding]] = lambda invocation, tx, space: ()
     links: Callable[[Reading], Iterable[Finding]] = lambda tx: ()
     opened: Mapping[str, Callable[[Invocation, Reading], tuple[int, list[Finding]]]] = {}
+    owned: Callable[[Invocation, Reading, int], Iterable[Finding]] = lambda invocation, tx, space: ()
 
 
 class Named(NamedTuple):

@@ -65,7 +65,8 @@ class Draft(NamedTuple):
 
 def body_of(content: str, tags: Sequence[str], extra: dict[str, Any] | None) -> BodyRow:
     """What a chunk says, as it is stored."""
-    return BodyRow(content, json.dumps(tags, ensure_ascii=False), extra and json.dumps(extra, ensure_ascii=False))
+    besides = json.dumps(extra, ensure_ascii=False) if extra else None
+    return BodyRow(content, json.dumps(tags, ensure_ascii=False), besides)
 
 
 def add(invocation: Invocation, tx: WriteTransaction, space: int, draft: Draft, *, link: bool) -> ChunkRow:

@@ -54,7 +54,7 @@ def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
         conversation_id=row.conversation_id,
         source=cast(Any, row.source),
         confidence=row.confidence,
-        access_count=row.accesses + (0 if noted is None else noted.count),
+        access_count=row.accesses + (0 if noted is None else noted.times),
         last_accessed=None if last is None else format_us(last),
     )
 
