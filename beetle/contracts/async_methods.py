@@ -4209,7 +4209,7 @@ class AsyncOperationMethods(ABC):
         ) -> ChunkReport: ...
 
     async def update_chunk(self, request: ChunkUpdateRequest | str | None = None, /, **fields: Any) -> ChunkReport:
-        """Change a chunk; what is not given stays; new content without tokens is counted anew.
+        """Change a chunk; what is not given stays, and new content is counted anew unless tokens are given.
 
         Args:
             id: id of the chunk (required; at most 1,024 characters).

@@ -210,7 +210,7 @@ class ChunkStatsReport(Report, frozen=True, kw_only=True):
 
 
 class ChunkUpdateRequest(Request, frozen=True, kw_only=True):
-    """Change a chunk; what is not given stays. New content without tokens is counted anew."""
+    """Change a chunk; what is not given stays, and new content is counted anew unless tokens are given."""
 
     id: ChunkId
     content: ChunkContent | None = None
@@ -286,7 +286,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "chunk.update", "update_chunk", ChunkUpdateRequest, ChunkReport, "write", "chunk", CHUNK, ("chunk", "update"),
-        "change a chunk; what is not given stays; new content without tokens is counted anew",
+        "change a chunk; what is not given stays, and new content is counted anew unless tokens are given",
         word="id",
         example={"id": "chunk-2026-02-10-a1b2c3d4", "confidence": 0.98},
         destructive=True,

@@ -4176,7 +4176,7 @@ class OperationMethods(ABC):
         ) -> ChunkReport: ...
 
     def update_chunk(self, request: ChunkUpdateRequest | str | None = None, /, **fields: Any) -> ChunkReport:
-        """Change a chunk; what is not given stays; new content without tokens is counted anew.
+        """Change a chunk; what is not given stays, and new content is counted anew unless tokens are given.
 
         Args:
             id: id of the chunk (required; at most 1,024 characters).

@@ -54,7 +54,7 @@ def test_capabilities_say_what_is_visible_and_why_the_rest_is_not(door: Door) ->
     for name, entry in report["capabilities"].items():
         assert entry["visible"] is (entry["reason"] is None), name
     assert report["capabilities"]["recall"]["operations"] == ["memory.recall"]
-    assert "build" in report["capabilities"]["chunk"]["reason"]
+    assert "build" in report["capabilities"]["replication"]["reason"]
     for name in ("harness", "evolve"):
         assert "profile" in report["capabilities"][name]["reason"]
     assert report["capabilities"]["transcript.raw"]["visible"] is ("raw_owner" in door.views)

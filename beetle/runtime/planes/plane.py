@@ -166,8 +166,8 @@ class Verified(NamedTuple):
         checks: by the step that each is; they look at the tables alone.
         of_space: those of the checks' findings that are of a space, as far as a caller may know of them.
         links: derived refs that say something else than the plane's records.
-        opened: checks that open what is sealed, or take the store's key, by their step: each says how many there are, and
-            what it found.
+        opened: checks that open what is sealed or take the store's key, by their step: each says how many there are,
+            and what it found.
         owned: as `of_space`, of what these find.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from beetle.contracts.chunk_reasoning import (
@@ -27,6 +27,8 @@ from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
 
 NOTHING_FOUND = "No relevant memories found"
+SPARE = 4
+"""Times as many are looked for at first as an answer may have: some are not sure enough."""
 REASONED_OVER = 10
 """Chunks that an analysis is of where none are named."""
 
@@ -40,15 +42,15 @@ class Found(NamedTuple):
 
 def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> ChunkRecallReport:
     """The contents of the best chunks; each is counted as accessed."""
-    looked, kept = 0, list[Found]()
-    room = Room(invocation)
-    for each in _found(invocation, tx, request.query, request.conversation_id):
-        looked += 1
-        if each.row.confidence < request.min_confidence:
-            continue
-        if len(kept) == request.max_results or not room.takes(_content(each.row)):
+    sure, most = list[Found](), min(POOL, SPARE * request.max_results)
+    while True:
+        found = _found(invocation, tx, request.query, request.conversation_id, most)
+        sure = [each for each in found if each.row.confidence >= request.min_confidence]
+        if len(sure) >= request.max_results or len(found) < most or most == POOL:
             break
-        kept.append(each)
+        most = POOL
+    room = Room(invocation)
+    kept = [each for each in sure[: request.max_results] if room.takes(_content(each.row))]
     for each in kept:
         invocation.shared.chunk_accesses.note(each.row.chunk, invocation.now)
     weight = sum(each.score for each in kept)
@@ -70,8 +72,7 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
         named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
         rows = [row for row in named if row is not None and row.is_live and is_sound(invocation.key, row)]
     else:
-        found = _found(invocation, tx, request.query, None)
-        rows = [each.row for each, _ in zip(found, range(REASONED_OVER), strict=False)]
+        rows = [each.row for each in _found(invocation, tx, request.query, None, REASONED_OVER)]
     room = Room(invocation)
     rows = [row for row in rows if room.takes(_content(row))]
     made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type)
@@ -93,16 +94,18 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
     )
 
 
-def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None) -> Iterator[Found]:
-    """The chunks that fit a query, best first."""
+def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int) -> list[Found]:
+    """The chunks that fit a query best, at most so many."""
     space = evidence.find_space(tx, invocation.space_id)
     label = None if conversation_id is None else conversation_digest(invocation.key, space, conversation_id)
-    search = Search(query, POOL, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
+    search = Search(query, most, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
+    made: list[Found] = []
     for hit in find(invocation, tx, search).hits:
         ref = parse_ref(hit.ref)
         row = None if ref is None else chunks.find(tx, space, ref.segments[0])
         if row is not None:
-            yield Found(row, hit.score)
+            made.append(Found(row, hit.score))
+    return made
 
 
 def _content(row: ChunkRow) -> str:
