@@ -205,6 +205,7 @@ def test_a_file_that_was_edited_changes_its_chunk_and_nothing_else(memory: Memor
     assert counts(take_in(memory, of(edited, chunk(2)))) == (0, 1, 1, 0)
     now = memory.get_chunk(id=edited["id"], count_access=False).chunk
     assert now is not None and now.metadata.access_count == 8, "what was read since stays counted"
+    assert json.loads(taken_out(memory)[place(edited)])["metadata"]["access_count"] == 8
     assert (now.content, now.tags, now.type, now.metadata.confidence) == ("Edited by hand", ("new",), "note", 0.1)
     assert {(each.kind, each.target, each.strength) for each in now.strengths} == {
         ("supports", chunk(2)["id"], 0.9), ("contradicts", "chunk-2026-02-09-gone", 0.5),

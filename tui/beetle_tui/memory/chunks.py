@@ -146,7 +146,7 @@ class Chunks(Section[Row]):
         # The keys go to the detail of a chunk alone.
         event.prevent_default()
         if row.name is None:
-            self.area.tell("its name is not shown in this view, so its chunks cannot be listed")
+            self.area.show_notice("its name is not shown in this view, so its chunks cannot be listed")
         else:
             self._group = row.name
             self.show_anew()
@@ -186,10 +186,10 @@ class Chunks(Section[Row]):
         try:
             found = (await self._seen(chunk_id)).chunk
         except BeetleError as error:
-            self.area.tell(error)
+            self.area.show_notice(error)
             return
         if found is None:
-            self.area.tell(f"there is no chunk {chunk_id}")
+            self.area.show_notice(f"there is no chunk {chunk_id}")
             return
         self._trail.append(chunk_id)
         await self.list_anew()
@@ -209,27 +209,27 @@ class Chunks(Section[Row]):
 
     async def _with_chunk(self, step: Callable[[Chunk], Awaitable[None]], row: Row) -> None:
         if isinstance(row, ChunkGroup):
-            self.area.tell("choose a chunk: enter lists those of this row")
+            self.area.show_notice("choose a chunk: enter lists those of this row")
         else:
             await step(row)
 
     async def _archive(self, row: Chunk) -> None:
         if row.archived:
-            self.area.tell(f"{row.id} is archived already")
+            self.area.show_notice(f"{row.id} is archived already")
             return
         lines = [*_naming(row), "Recall and lists leave it out from now on; it can be restored."]
         if await self.agreed("Archive the chunk?", lines):
             done = await self.changed("chunk.delete", {"id": row.id})
             if done is not None:
-                self.area.tell(f"{cast(ChunkDeleteReport, done).outcome}: {row.id}")
+                self.area.show_notice(f"{cast(ChunkDeleteReport, done).outcome}: {row.id}")
 
     async def _restore(self, row: Chunk) -> None:
         if not row.archived:
-            self.area.tell(f"{row.id} is not archived")
+            self.area.show_notice(f"{row.id} is not archived")
             return
         lines = [*_naming(row), "Recall and lists find it again."]
         if await self.agreed("Restore the chunk?", lines) and await self.changed("chunk.restore", {"id": row.id}):
-            self.area.tell(f"restored: {row.id}")
+            self.area.show_notice(f"restored: {row.id}")
 
     async def _delete(self, row: Chunk) -> None:
         lines = [

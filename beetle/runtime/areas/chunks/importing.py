@@ -77,9 +77,14 @@ class _Tally:
     def report(self, *, dry_run: bool = False) -> ChunkImportTreeReport:
         listed = tuple(RefusedFile(path=each.path, reason=each.reason) for each in self.refused)
         return ChunkImportTreeReport(
-            **self.counts, refused_files=self.refused_files, refused=listed, dry_run=dry_run,
+            imported=self.counts["imported"],
+            updated=self.counts["updated"],
+            unchanged=self.counts["unchanged"],
+            refused_files=self.refused_files,
+            refused=listed,
+            dry_run=dry_run,
             profile_budget_applied=len(listed) < self.refused_files,
-        )  # fmt: skip
+        )
 
 
 def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> ChunkImportTreeReport:

@@ -69,8 +69,8 @@ def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) 
 
 
 def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
-    """What a chunk's file says; None where what it says is damaged. `related`: chunks that relate to it."""
-    if row.body is None:
+    """What a chunk's file says; None where another program has changed or damaged it. `related`: chunks that relate to it."""
+    if row.body is None or not is_sound(invocation.key, row):
         return None
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
     for each in row.links:
@@ -101,7 +101,7 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
 def _accesses(invocation: Invocation, row: ChunkRow) -> tuple[int, int | None]:
     """How often a chunk was read, and when last, with what is noted and not yet written."""
     noted = invocation.shared.chunk_accesses.of(row.chunk)
-    return (row.accesses, row.last_accessed) if noted is None else (row.accesses + noted.count, noted.last_at)
+    return (row.accesses, row.last_accessed) if noted is None else (row.accesses + noted.times, noted.last_at)
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:
