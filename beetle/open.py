@@ -31,6 +31,7 @@ from beetle.runtime.host.profile import Profile, choose_profile, load_profile, r
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
+from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
 from beetle.store.engine.turns import IsAbandoned
@@ -82,6 +83,10 @@ def open_store(
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
+        if kept_imports.are_left(store.settings):
+            from beetle.runtime.areas.chunks.importing import finish_all
+
+            store.add_findings(finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
 
 
@@ -361,6 +366,13 @@ def open_embedded(
     if transport == "in_process":
         start_jobs(opened, {caller.name: caller}.get, only=caller.name)
     return Embedded(opened, caller, wire)
+
+
+def open_in_turn(store: str, profile: str) -> Embedded:
+    """Open a store in this process for its default owner, who keeps it for some calls: no scheduled job is run."""
+    identity = MemoryIdentity()
+    wire = WireScope(owner_id=identity.owner_id, agent_id=identity.agent_id)
+    return Embedded(open_store(store, profile), _owner(identity), wire)
 
 
 def _owner(identity: MemoryIdentity) -> Caller:

@@ -46,7 +46,7 @@ class Piecewise:
         plain = cast("dict[str, Any]", to_wire(given) if isinstance(given, Request) else dict(given))
         while True:
             try:
-                return (yield from (self._fetched(plain) if row.effect == "read" else self._sent(plain)))
+                return (yield from (self._fetched(plain) if row.takes_out else self._sent(plain)))
             except BeetleError as error:
                 # Its connection was lost, and another one has taken its place.
                 lost = error.key == "not_found" and error.details.get("kind") == "transfer"

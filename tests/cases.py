@@ -7,9 +7,11 @@ tour, the fault sweep. An operation without a case fails in all of them; a new o
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from beetle.chunk_tree.archive import Member, packed
 from beetle.contracts.operations import BY_NAME, Operation
 from tests.building import CONVERSATION, Plain, candidate, candidates, message, registry, skill, step, talk, turn, write
 
@@ -31,6 +33,10 @@ THOUGHT: Plain = {**CHAIN, "thought_type": "Plan", "content": f"the {WORD} secre
 AGENT: Plain = {**CHAIN, "agent_id": WORD}
 KEY: Plain = {**AGENT, "key_id": "k1"}
 CHUNK: Plain = {"content": f"the {WORD} secret", "conversation_id": WORD, "tags": [WORD]}
+TREE = packed([Member("chunks/2026-02/chunk-2026-02-10-a1b2c3d4.json", json.dumps({
+    "id": "chunk-2026-02-10-a1b2c3d4", "content": "a note of a tree", "tokens": 5, "type": "note",
+    "metadata": {"created": "2026-02-10T21:37:00Z", "conversation_id": "tree"}, "links": {}, "tags": [],
+}).encode())])  # fmt: skip
 UPLOAD = {
     "agent_id": "agent-main",
     "content": f"---\nname: {WORD}\ndescription: the way\n---\n# Steps\n\nthe {WORD} secret\n",
@@ -447,6 +453,10 @@ CASES: tuple[Case, ...] = (
     Case("chunk.reason", {"query": WORD, "analysis_type": "pattern"}, ("chunk",), says="words",
          stranger=(Asked(lambda got: {"query": "x", "context_chunks": [got.chunk]}),),
          wrong=(({"query": "x", "analysis_type": "guess"}, "analysis_type"),)),
+    # An operator's: what another owner's agent would ask is forbidden.
+    Case("chunk.export_tree", {}, ("chunk",), who="operator", says="words"),
+    Case("chunk.import_tree", {"archive": TREE}, changes=True, who="operator",
+         quiet=(Asked({"archive": TREE, "dry_run": True}),), wrong=(({"archive": b""}, "archive"),)),
     Case("long_term.list", {"state": "all"}, ("fact",), says="words",
          stranger=(Asked({"state": "all"}), Asked({"query": WORD}))),
     Case("long_term.detail", lambda got: {"ref": got.fact}, says="words",

@@ -24,11 +24,13 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.runtime.host": ("runtime.host contracts domain store", "msgspec"),
     "beetle.runtime.pipeline": ("runtime.pipeline runtime.host contracts domain store", "msgspec"),
     "beetle.runtime.planes": ("runtime.planes runtime.pipeline runtime.host contracts domain store", "msgspec"),
-    "beetle.runtime.areas": ("runtime contracts domain store", "msgspec"),
+    "beetle.runtime.areas": ("runtime contracts domain store chunk_tree", "msgspec"),
     "beetle.runtime.host.identity": ("contracts store", "cryptography"),  # the keys: nobody else has to do with them
     "beetle.runtime.host.passphrase": ("", "cryptography"),
     "beetle.runtime.host.model": ("contracts domain runtime.host", "msgspec urllib3"),  # nobody else asks a network
     "beetle.runtime.host.front_matter": ("", "yaml"),  # what a SKILL.md says of itself
+    # The files of chunks: the daemon exports and imports them, the command line and ChunkStore keep a folder of them.
+    "beetle.chunk_tree": ("chunk_tree contracts", ""),
     "beetle.importing": ("importing asking contracts", "msgspec"),  # readers, and what sends their items as a client
     "beetle.asking": ("contracts", ""),  # work that asks, for both clients
     "beetle.import_export": ("importing asking contracts", ""),
@@ -57,14 +59,14 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts client memory_client find importing mcp deploy open daemon spool runtime.host.config "
+        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool runtime.host.config "
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts.errors", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
-    "beetle.chunks": ("open contracts", ""),
+    "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
     "beetle.deploy.selftest": (ANYTHING, "msgpack beetle_tui"),
     "beetle.deploy.frozen": ("", ""),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from beetle.cli.parser import GLOBALS, MCP, Code, Command, Words
-from beetle.contracts.operation import ANY, CARE, DAEMON, QUERY, SECTIONS, SKILL, Group, Operation
+from beetle.contracts.operation import ANY, CARE, CHUNK, DAEMON, QUERY, SECTIONS, SKILL, Group, Operation
 from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("Installation")
@@ -57,6 +57,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import devices as found
     elif row.name in OF_REGISTRY:
         from beetle.cli import registry as found
+    elif row.carries and row.group is CHUNK:
+        from beetle.cli import chunk_trees as found
     elif row.carries:
         from beetle.cli import continuity as found
     elif row.group is QUERY:
@@ -75,7 +77,7 @@ def _command(row: Operation) -> Command:
     if row.name == "skill_registry.upload":
         word = "FILE "
     if row.carries:
-        word = "FILE " if row.effect == "write" else "--out FILE "
+        word = "FOLDER " if row.group is CHUNK else "--out FILE " if row.takes_out else "FILE "
     # Its flags are those of one of the operation's kinds.
     help = "create or revise runtime skills: all of them or none" if row.name == "memory.write" else row.help
     return Command(row.cli, row.group, help, partial(_of_operation, row), f"{word}[OPTION]…", row.shell)

@@ -32,12 +32,12 @@ def _flags(row: Operation) -> tuple[Flag, ...]:
 
 def fill_operation(row: Operation, parser: Parser) -> None:
     """A file for the bytes, the other fields of the request, and a file for the passphrase."""
-    if row.effect == "write":
+    if not row.takes_out:
         parser.add_argument("file", metavar="FILE", help="the export, or - for stdin")
     group = parser.add_argument_group("request")
     for flag in _flags(row):
         add_flag(group, flag)
-    if row.effect != "write":
+    if row.takes_out:
         group.add_argument(
             "--out", metavar="FILE", default=SUPPRESS, help="a new file for the export, or - for stdout (required)"
         )
@@ -50,7 +50,7 @@ def fill_operation(row: Operation, parser: Parser) -> None:
 
 def run_operation(row: Operation, typed: Namespace) -> int:
     """Export to a file, or import from one."""
-    return _run_import(row, typed) if row.effect == "write" else _run_export(row, typed)
+    return _run_export(row, typed) if row.takes_out else _run_import(row, typed)
 
 
 def _run_export(row: Operation, typed: Namespace) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from beetle.cli.text import count, neutral, neutral_lines, pairs, table, when, wrap
 from beetle.contracts.chunk_reasoning import ChunkReasonReport, ChunkRecallReport, ChunkRememberReport
+from beetle.contracts.chunk_trees import ChunkExportTreeReport, ChunkImportTreeReport
 from beetle.contracts.chunks import (
     Chunk,
     ChunkDeleteReport,
@@ -18,6 +19,7 @@ from beetle.contracts.chunks import (
 from beetle.contracts.common import Report
 
 WITHHELD = "[withheld]"
+DRY_RUN = "\nNothing was changed: this was a dry run."
 HEAD = ("CHUNK", "CREATED", "TYPE", "CONFIDENCE", "TAGS", "CONTENT")
 KINDS = ("context_of", "follows", "related_to", "supports", "contradicts")
 
@@ -122,6 +124,21 @@ def reasoned(report: ChunkReasonReport, width: int | None) -> str:
     return "\n".join((*lines, f"confidence {report.confidence:.2f}"))
 
 
+def exported_tree(report: ChunkExportTreeReport, width: int | None) -> str:
+    """How many chunks were exported."""
+    del width
+    damaged = f"; {report.damaged:,} damaged, left out: see `beetle verify`" if report.damaged else ""
+    return f"{count(report.chunks, 'chunk')} and {report.archived_chunks:,} archived{damaged}"
+
+
+def imported_tree(report: ChunkImportTreeReport, width: int | None) -> str:
+    """What became of the files. Those refused stand on stderr, each with its reason."""
+    del width
+    told = f"{report.imported:,} imported, {report.updated:,} updated, {report.unchanged:,} unchanged"
+    refused = f"; {count(report.refused_files, 'file')} not imported" if report.refused_files else ""
+    return f"{told}{refused}{DRY_RUN if report.dry_run else ''}"
+
+
 RENDERERS: Mapping[type[Report], Callable[[Any, int | None], str]] = {
     ChunkReport: one,
     ChunkGetReport: got,
@@ -131,4 +148,6 @@ RENDERERS: Mapping[type[Report], Callable[[Any, int | None], str]] = {
     ChunkRememberReport: remembered,
     ChunkRecallReport: recalled,
     ChunkReasonReport: reasoned,
+    ChunkExportTreeReport: exported_tree,
+    ChunkImportTreeReport: imported_tree,
 }

@@ -286,7 +286,8 @@ def _same(one: str, other: str) -> bool:
 
 def _open_here(typed: Namespace, target: Target, config: Config, row: Operation) -> Session:
     assert target.store is not None
-    if not (row.effect == "write" and row.grows) and not os.path.exists(target.store):
+    makes = (row.effect == "write" and row.grows) or (row.carries and not row.takes_out)
+    if not makes and not os.path.exists(target.store):
         _refuse_credentials(typed)
         raise NoStore(path=target.store)
     return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))

@@ -100,6 +100,12 @@ if TYPE_CHECKING:
         ChunkRememberReport,
         ChunkRememberRequest,
     )
+    from beetle.contracts.chunk_trees import (
+        ChunkExportTreeReport,
+        ChunkExportTreeRequest,
+        ChunkImportTreeReport,
+        ChunkImportTreeRequest,
+    )
     from beetle.contracts.chunks import (
         ChunkCreateRequest,
         ChunkDeleteReport,
@@ -4569,6 +4575,99 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("chunk.reason", "query", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def export_chunk_tree(self, request: ChunkExportTreeRequest, /) -> ChunkExportTreeReport: ...
+        @overload
+        async def export_chunk_tree(
+            self,
+            /,
+            *,
+            view: Literal["export"] = "export",
+            in_pieces: bool = False,
+        ) -> ChunkExportTreeReport: ...
+        @overload
+        async def export_chunk_tree(
+            self,
+            view: Literal["export"],
+            /,
+            *,
+            in_pieces: bool = False,
+        ) -> ChunkExportTreeReport: ...
+
+    async def export_chunk_tree(
+        self, request: ChunkExportTreeRequest | Literal["export"] | None = None, /, **fields: Any
+    ) -> ChunkExportTreeReport:
+        """Export the chunks as a tar archive of JSON files: chunks by month, indexes, archive.
+
+        Args:
+            view: view that filters the exported content (default export).
+            in_pieces: hand over what is larger than a piece under a handle, to be fetched with `transfer.get`
+                (default False).
+
+        Returns:
+            `transfer` is what to fetch in place of `archive`, where it goes in pieces. `revision`: of the space's
+                chunks. `damaged` chunks are not in it: `beetle verify` names them.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `export`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chunk.export_tree", "view", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def import_chunk_tree(self, request: ChunkImportTreeRequest, /) -> ChunkImportTreeReport: ...
+        @overload
+        async def import_chunk_tree(
+            self,
+            /,
+            *,
+            archive: bytes | None = None,
+            transfer_id: str | None = None,
+            dry_run: bool = False,
+        ) -> ChunkImportTreeReport: ...
+        @overload
+        async def import_chunk_tree(
+            self,
+            archive: bytes | None,
+            /,
+            *,
+            transfer_id: str | None = None,
+            dry_run: bool = False,
+        ) -> ChunkImportTreeReport: ...
+
+    async def import_chunk_tree(
+        self, request: ChunkImportTreeRequest | bytes | None | None = None, /, **fields: Any
+    ) -> ChunkImportTreeReport:
+        """Import a folder of JSON chunk files from a tar archive; a file that is no chunk is listed and does not
+        stop.
+
+        Args:
+            archive: tar archive of the folder (default None; at least 1 character; at most the profile's
+                import_bytes).
+            transfer_id: the transfer that holds the bytes, in place of the bytes (default None; at least 1
+                character; at most 256 characters; no control characters).
+            dry_run: report what would be imported; change nothing (default False).
+
+        Returns:
+            `unchanged`: chunks that were there as the file has them. Those that the folder lacks stay. Of the
+                refused files `refused` lists as many as the profile's repair_issues, and `refused_files` counts
+                all.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `import`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's import_bytes.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("chunk.import_tree", "archive", request, fields)
 
     if TYPE_CHECKING:
 

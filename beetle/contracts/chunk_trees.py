@@ -9,6 +9,7 @@ from msgspec import Meta
 from beetle.contracts.common import Report
 from beetle.contracts.continuity import InPieces, Sent
 from beetle.contracts.fields import Content, Open, Piece, Request, budgeted
+from beetle.contracts.operation import CHUNK, Operation, Tool
 from beetle.contracts.transfer import ExportView, TransferHandle
 
 
@@ -20,12 +21,15 @@ class ChunkExportTreeRequest(Request, frozen=True, kw_only=True):
 
 
 class ChunkExportTreeReport(Report, frozen=True, kw_only=True):
-    """`transfer` is what to fetch in place of `archive`, where it goes in pieces. `revision`: of the space's chunks."""
+    """`transfer` is what to fetch in place of `archive`, where it goes in pieces. `revision`: of the space's chunks.
+    `damaged` chunks are not in it: `beetle verify` names them.
+    """
 
     archive: Content[bytes | None]
     transfer: Open[TransferHandle | None] = None
     chunks: Open[int]
     archived_chunks: Open[int]
+    damaged: Open[int]
     revision: Open[int]
 
 
@@ -48,10 +52,36 @@ class RefusedFile(Piece, frozen=True, kw_only=True):
 
 
 class ChunkImportTreeReport(Report, frozen=True, kw_only=True):
-    """`unchanged`: chunks that were there as the file has them. Those that the folder lacks stay."""
+    """`unchanged`: chunks that were there as the file has them. Those that the folder lacks stay. Of the refused files
+    `refused` lists as many as the profile's repair_issues, and `refused_files` counts all.
+    """
 
     imported: Open[int]
     updated: Open[int]
     unchanged: Open[int]
+    refused_files: Open[int]
     refused: Open[tuple[RefusedFile, ...]]
     dry_run: Open[bool] = False
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "chunk.export_tree", "export_chunk_tree", ChunkExportTreeRequest, ChunkExportTreeReport, "admin", "export",
+        CHUNK, ("chunk", "export-tree"),
+        "export the chunks as a tar archive of JSON files: chunks by month, indexes, archive",
+        batch=False, heavy=True, deadline_ms=3_600_000, carries="archive",
+        shell=("beetle chunk export-tree brain/memory",),
+        progress=True,
+        tool=Tool(none="bytes, which are for files"),
+    ),
+    Operation(
+        "chunk.import_tree", "import_chunk_tree", ChunkImportTreeRequest, ChunkImportTreeReport, "admin", "import",
+        CHUNK, ("chunk", "import-tree"),
+        "import a folder of JSON chunk files from a tar archive; a file that is no chunk is listed and does not stop",
+        batch=False, heavy=True, deadline_ms=3_600_000, carries="archive",
+        example={"archive": b"the bytes of a tar archive"},
+        shell=("beetle chunk import-tree brain/memory", "beetle chunk import-tree brain/memory --dry-run"),
+        progress=True, destructive=True,
+        tool=Tool(none="bytes, which are for files"),
+    ),
+)  # fmt: skip

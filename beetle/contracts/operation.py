@@ -126,3 +126,8 @@ class Operation(NamedTuple):
     def kinds(self) -> tuple[type[Request], ...]:
         """The structs that a request may be: one, or the several that its `kind` tells apart."""
         return get_args(self.request) or (cast(type[Request], self.request),)
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether it is an export: the bytes are of its report."""
+        return self.carries in self.report.__struct_fields__

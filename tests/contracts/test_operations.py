@@ -171,7 +171,7 @@ def test_every_row_has_a_handler_or_is_the_dispatcher_s_own() -> None:
         fresh["memory.nothing"]
 
 
-WAYS = {"read": {"read", "plain"}, "write": {"write", "staged"}, "admin": {"write", "plain"}}
+WAYS = {"read": {"read", "plain"}, "write": {"write", "staged"}, "admin": {"read", "write", "plain"}}
 """How a row may be handled, by its effect. A write changes the store in transactions that the dispatcher opens, with
 the idempotency key in them. A plain one opens its own, or none: that is for reads, and for work on the daemon itself.
 """

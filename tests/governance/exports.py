@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import zlib
 
+from beetle.chunk_tree.archive import GZIP_MAGIC, GZIP_WINDOW
 from beetle.contracts.codec import unpack
 from beetle.contracts.continuity_records import Envelope
 from beetle.domain.continuity import belongs_to
@@ -35,6 +37,8 @@ def opened(report: Plain) -> str:
     if not isinstance(text, str):
         return ""
     data = base64.b64decode(text)
+    if data.startswith(GZIP_MAGIC):
+        return zlib.decompress(data, GZIP_WINDOW).decode("latin-1")
     envelope = unpack(data, Envelope)
     if envelope.sealing is None:
         return data.decode("latin-1")

@@ -310,6 +310,9 @@ def chunk_cells(store: Store, asker: Asker) -> Iterator[Cell]:
     yield Cell("chunk.list", {"state": "all", "changed_since": 0}, shown | archived)
     yield Cell("chunk.list", {"tags": [canary("chunk tag")], "state": "archived"}, archived)
     yield Cell("chunk.stats", {"by": "tag"}, tag)
+    taken = {canary(name) for name in ("chunk", "chunk archived", "chunk tag")}
+    exports = asker.caller.is_operator and "export" in asker.caller.views
+    yield Cell("chunk.export_tree", {}, taken if exports else None)
     yield Cell("chunk.update", {"id": live, "confidence": 0.7}, shown)
     yield Cell("chunk.link", {"id": live, "kind": "supports", "target": "nobody", "remove": True}, shown)
     yield Cell("chunk.restore", {"id": live}, shown)

@@ -297,7 +297,8 @@ def test_the_same_key_with_the_same_bytes_sent_again_is_one_import(common: Daemo
 
 def test_every_profile_has_frames_for_its_pieces() -> None:
     assert {row.name for row in BY_NAME.values() if row.carries} == {
-        "memory.export", "memory.import", "memory.export_space", "memory.import_space",
+        "memory.export", "memory.import", "memory.export_space", "memory.import_space", "chunk.export_tree",
+        "chunk.import_tree",
     }  # fmt: skip
     for name in ("compact", "standalone", "desktop", "gateway", "dev-full"):
         budgets = load_profile(name).budgets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.theme import Theme
 
+from beetle.chunk_tree.archive import Member, packed
 from beetle_tui.app import Console
 from beetle_tui.dialogs import Working
 from beetle_tui.editor import SkillEditor
@@ -165,11 +167,43 @@ async def hosts(shown: Visit) -> None:
 def part(title: str, *texts: str) -> Lead:
     async def look(shown: Visit) -> None:
         await memory(shown)
-        for _ in range(("Facts", "Policies", "Tools", "Waiting", "Proposals", "Jobs").index(title)):
+        for _ in range(("Facts", "Chunks", "Policies", "Tools", "Waiting", "Proposals", "Jobs").index(title)):
             await shown.press("right")
         await shown.until_shown(*texts)
 
     return look
+
+
+def noted(number: int, content: str, conversation: str, kind: str, **links: list[int]) -> Member:
+    """The file of a chunk; `links` are the numbers of others."""
+    chunk_id = f"chunk-2026-03-0{number}-00c0ffe{number}"
+    said = {
+        "id": chunk_id, "content": content, "tokens": 14, "type": kind,
+        "metadata": {"created": f"2026-03-0{number}T08:12:00Z", "conversation_id": conversation, "confidence": 0.9},
+        "links": {each: [f"chunk-2026-03-0{one}-00c0ffe{one}" for one in ones] for each, ones in links.items()},
+        "tags": ["pump", kind],
+    }  # fmt: skip
+    return Member(f"chunks/2026-03/{chunk_id}.json", json.dumps(said).encode())
+
+
+NOTED = (
+    noted(1, "The pump on line 2 gets loud once its strainer is full.", "workshop", "fact"),
+    noted(2, "We clean the strainer every second Monday.", "workshop", "decision", follows=[1], supports=[1]),
+    noted(3, "Mara prefers to be called, not written to.", "workshop", "preference"),
+    noted(4, "The pump is loud whenever the tank runs dry.", "garden", "pattern", contradicts=[1], related_to=[1]),
+)
+
+
+async def chunks(shown: Visit) -> None:
+    with shown.daemon.client() as client:
+        client.import_chunk_tree(archive=packed(NOTED))
+    await go(shown, "memory")
+    await shown.press("right")
+    await shown.until_shown("1 of 2 conversations")
+    await shown.press("down")
+    await shown.until_shown("─ workshop")
+    await shown.press("enter")
+    await shown.until_shown("1 of 3 chunks; conversation workshop", "contradicts", "chunk-2026-03-04")
 
 
 async def recall(shown: Visit) -> None:
@@ -323,6 +357,7 @@ SCENES: dict[str, Scene] = {
     "timeline": Scene(timeline, sizes=USUAL + SMALL),
     "memory": Scene(memory, sizes=USUAL + SMALL),
     "policies": Scene(part("Policies", "1 of 1 policy")),
+    "chunks": Scene(chunks, "own"),
     "tools": Scene(part("Tools", "1 of 1 registry", "Succeeded in 3")),
     "waiting": Scene(part("Waiting", "1 of 1 entry", "needs_assertion")),
     "proposals": Scene(part("Proposals", "1 of 1 proposal", "+The pump")),

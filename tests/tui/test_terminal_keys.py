@@ -96,6 +96,7 @@ PLACES = (
     KeyTarget("memory", ("Facts", "Section", "Memory", "Table", *EVERYWHERE), FACTS),
     KeyTarget("memory", ("Form",), (*FACTS, Keys(("c",), "Correct the fact"))),
     KeyTarget("memory", ("Choose",), (*FACTS, Keys(("i",), "Only facts of the kind"))),
+    KeyTarget("memory", ("Chunks", "Section"), (Keys(("right",), "Type Chunk"),)),
     KeyTarget("memory", ("Policies", "Section"), (Keys(("right",), "Chat Since"),)),
     KeyTarget("memory", ("Tools", "Section"), (Keys(("right",), "Registry Scope"),)),
     KeyTarget("memory", ("Waiting", "Section"), (Keys(("right",), "Waits for What"),)),

@@ -37,6 +37,7 @@ AREA_OF_PLANE: Mapping[str, str] = {
     "procedural": "skills",
     "agent_skill": "skills",
     "long_term": "memory",
+    "chunks": "memory",
     "thoughts": "chains",
     "toc": "time",
 }

@@ -353,6 +353,11 @@ class Listing(Vertical, Generic[T]):
         self._note = text
         self.on_table_shown()
 
+    def tell_of(self, noun: tuple[str, str], note: str) -> None:
+        """Rows of another sort are shown from now on; and see `note`."""
+        self._noun = noun
+        self.note(note)
+
     def on_table_shown(self) -> None:
         """Say how much there is."""
         rows = self.table.rows

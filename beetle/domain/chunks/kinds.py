@@ -71,7 +71,6 @@ _WORD = re.compile(r"\w+")
 _OF_WORD: Final[dict[str, Kind]] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _OF_FIRST: Final = _phrases()
 _LONGEST: Final = max(map(len, (*_OF_WORD, *_OF_FIRST)))
-_RANK: Final[dict[Kind, int]] = {kind: rank for rank, kind in enumerate((*ORDER, "note"))}
 
 
 class Cue(NamedTuple):
@@ -97,7 +96,8 @@ def cues(text: str) -> Iterator[Cue]:
 
 def winner(kinds: set[Kind]) -> Kind:
     """The type of a text that has cues of these types."""
-    return min(kinds, key=_RANK.__getitem__, default="note")
+    found: list[Kind] = [each for each in ORDER if each in kinds]
+    return found[0] if found else "note"
 
 
 def detect_type(text: str) -> Kind:

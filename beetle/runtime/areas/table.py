@@ -18,7 +18,9 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "agent": ("capture.agents",),
     "agent_skill": ("skills.agent_skills",),
     "chain": ("chains.agents", "chains.ending", "chains.reading", "chains.walking", "chains.writing"),
-    "chunk": ("chunks.answering", "chunks.ending", "chunks.reading", "chunks.writing"),
+    "chunk": (
+        "chunks.answering", "chunks.ending", "chunks.exporting", "chunks.importing", "chunks.reading", "chunks.writing",
+    ),
     "console": ("console",),
     "device": ("devices",),
     "episode": ("capture.episodes",),

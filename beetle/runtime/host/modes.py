@@ -95,7 +95,8 @@ class RuntimeLifecycle:
         if mode == "closing" and row.name not in STATUS_OPERATIONS:
             raise Closing()
         # The operations of a batch are looked at one by one.
-        if mode in READS_ALONE and row.effect in WRITING and row.name not in ("batch", "memory.close"):
+        writes = row.effect in WRITING and not row.takes_out
+        if mode in READS_ALONE and writes and row.name not in ("batch", "memory.close"):
             whose = "the runtime is" if mode == self._base else "the request asks to be"
             raise Forbidden(
                 reason=f"{row.name} writes, and {whose} in the mode {mode}",

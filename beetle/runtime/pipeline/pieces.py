@@ -24,7 +24,7 @@ def joined(invocation: Invocation, request: Any) -> Any:
         NotFound, Conflict: as `Transfers.take`.
     """
     row = invocation.operation
-    if not row.carries or row.effect == "read":
+    if not row.carries or row.takes_out:
         return request
     given, transfer_id = getattr(request, row.carries), request.transfer_id
     path = f"$.args.{row.carries}"

@@ -6,6 +6,7 @@ A store's lock is held and its connections are closed. Beside the store stand, e
 |---|---|
 | `<store>.unpacking-ID` | a file that is being made; swept when the store is opened |
 | `<store>.transfer-ID` | pieces of an export or import; its name is gone once it is open, and swept else |
+| `<store>.import-ID` | an import that goes on when the store is opened, as long as it is there: see `kept_imports` |
 | `<store>.restore-ID` | one that is whole and on disk, and about to take the store's place |
 | `<store>.before-ID` | the store that was there before |
 | `<store>.snapshots/ID.copy`, `….part` | what a snapshot is made of; swept when the store is opened |
@@ -21,10 +22,10 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
 
-UNPACKING, READY, BEFORE, TRANSFER = "unpacking", "restore", "before", "transfer"
+UNPACKING, READY, BEFORE, TRANSFER, IMPORT = "unpacking", "restore", "before", "transfer", "import"
 COMPACTED = "c-"
 """What the id of a file begins with that holds the same store, written anew: nobody wants the old one."""
-NAME = re.compile(r"\.(unpacking|restore|before|transfer)-([a-z]-[0-9a-f]{16})\Z")
+NAME = re.compile(r"\.(unpacking|restore|before|transfer|import)-([a-z]-[0-9a-f]{16})\Z")
 SNAPSHOTS = ".snapshots"
 PART = re.compile(r"s-[0-9a-f]{16}\.(part|copy)(-journal|-wal|-shm)?")
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
@@ -63,7 +64,7 @@ def parts(store: str) -> list[str]:
 
 def unfinished(store: str) -> list[str]:
     """Every copy of the store, or of a part of it, that has not the name yet which it is made for."""
-    return parts(store) + [each.path for each in beside(store) if each.kind != BEFORE]
+    return parts(store) + [each.path for each in beside(store) if each.kind not in (BEFORE, IMPORT)]
 
 
 def settle(store: str) -> list[str]:

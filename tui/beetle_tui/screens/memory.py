@@ -1,4 +1,4 @@
-"""Memory: facts, policies, tool experience, what waits for governance, proposals, and background jobs."""
+"""Memory: facts, chunks, policies, tool experience, what waits for governance, proposals, and background jobs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.exporting import Pages
+from beetle_tui.memory.chunks import Chunks
 from beetle_tui.memory.facts import Facts
 from beetle_tui.memory.jobs import Jobs
 from beetle_tui.memory.policies import Policies
@@ -25,7 +26,7 @@ class Memory(AreaScreen):
 
     AUTO_FOCUS = "Table"
     SCROLLS = False
-    PARTS: ClassVar[tuple[type[Section[Any]], ...]] = (Facts, Policies, Tools, Waiting, Proposals, Jobs)
+    PARTS: ClassVar[tuple[type[Section[Any]], ...]] = (Facts, Chunks, Policies, Tools, Waiting, Proposals, Jobs)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "part(-1)", "Part before", id="memory-previous", tooltip="to the part before", show=False),
         Binding("right,l", "part(1)", "Next part", id="memory-next", tooltip="to the next part", show=False),
@@ -90,7 +91,8 @@ class Memory(AreaScreen):
         return self.part.exported()
 
     def open_ref(self, ref: str) -> None:
-        """See AreaScreen: the fact of a ref."""
-        if not isinstance(self.part, Facts):
-            self.show_part(0)
-        cast(Facts, self.part).show_ref(ref)
+        """See AreaScreen: the fact or the chunk of a ref."""
+        wanted = Chunks if ref.startswith("chunks:") else Facts
+        if not isinstance(self.part, wanted):
+            self.show_part(self.PARTS.index(wanted))
+        cast("Facts | Chunks", self.part).show_ref(ref)

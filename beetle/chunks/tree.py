@@ -1,0 +1,389 @@
+"""The JSON tree beside a store, kept in step with it.
+
+The store is the truth. A chunk's file is written once its row is committed; `tree.json` beside the store says up to
+which revision the files are written, so that whoever opens the store next writes what is missing, after a kill too. The
+index files are a cache of everything, and writing them costs the more the more chunks there are: they are written at
+once while that takes at most a tenth of the time, and in any case when nobody calls, or when the store is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from beetle.chunk_tree.archive import Member, packed
+from beetle.chunk_tree.document import (
+    ENDING,
+    ChunkDocument,
+    Unreadable,
+    is_chunk_id,
+    place_of,
+    read_chunk,
+    written,
+)
+from beetle.chunk_tree.folder import ARCHIVE, CHUNKS, TreeFolder, read_tree
+from beetle.chunk_tree.indexes import INDEXES
+from beetle.chunks.lease import Lease
+from beetle.chunks.mirror import Mirror
+from beetle.chunks.records import document_of
+from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest
+from beetle.contracts.chunks import (
+    Chunk,
+    ChunkGetReport,
+    ChunkGetRequest,
+    ChunkListReport,
+    ChunkListRequest,
+    ChunkStatsReport,
+    ChunkStatsRequest,
+)
+
+if TYPE_CHECKING:
+    from beetle.open import Embedded
+
+OWN_FOLDER: Final = ".beetle"
+STATE_FILE: Final = f"{OWN_FOLDER}/tree.json"
+NOT_TAKEN_IN: Final = -1
+"""In place of a revision: a tree that was there before the store is being taken in."""
+BATCH_BYTES: Final = 2**20
+"""Bytes of files that are taken in at once."""
+PAGE: Final = 200
+INDEX_SHARE: Final = 10
+"""The index files are written when this many times as much time has gone by as writing them took."""
+KEPT_IN_MEMORY: Final = 20_000
+"""Chunks up to which the content of the index files stays in memory while another process has the store."""
+
+_log = logging.getLogger("beetle.chunks")
+
+
+class ImportedTree(NamedTuple):
+    """What became of the files of a tree. `refused`: each one's path and why it is no chunk."""
+
+    imported: int
+    updated: int
+    unchanged: int
+    refused: tuple[tuple[str, str], ...]
+
+
+class _State(NamedTuple):
+    """Up to which revision of which store chunk files and index files are written; `cost` of the latter in seconds.
+
+    `seen` is how the index files look from outside: others are not of that revision.
+    """
+
+    store_id: str
+    files: int = 0
+    indexes: int = 0
+    cost: float = 0.0
+    seen: str = ""
+
+
+class SyncedTree:
+    """The store and the tree of one folder. All `ChunkStore`s of the folder in this process share it."""
+
+    def __init__(self, base: Path, open_store: Callable[[str], Embedded]) -> None:
+        self.base = base
+        self.lease = Lease(os.fspath(base / OWN_FOLDER), open_store, self)
+        self._state = _State("")
+        self._saved = self._state
+        self._folder: TreeFolder | None = None
+        self._touched: set[str] = set()
+        self._mirror: Mirror | None = None
+        self._mirrored = 0
+        self._indexed_at = 0.0
+
+    # What the lease calls.
+
+    def moved_in(self, opened: Embedded) -> None:
+        """Take in a tree that was there before the store, and write what the last owner did not."""
+        if self._folder is not None:
+            self._folder.close()
+        self._folder = TreeFolder(os.fspath(self.base), make=True)
+        store_id = opened.open_report.store_id
+        found = self._read_state()
+        if found is not None and found.store_id == store_id:
+            self._state = self._saved = found
+        else:
+            self._mirror = None
+            self._state = _State(store_id, files=NOT_TAKEN_IN if _revision(opened) == 0 else 0)
+            self._save_state()
+        if self._state.seen != self._look():
+            self._state = self._state._replace(indexes=-1)
+        self._indexed_at = time.monotonic()
+        if self._state.files == NOT_TAKEN_IN:
+            self.take_in(opened, self._folder)
+            self._state = self._state._replace(files=0)
+        self.catch_up(opened)
+
+    def moving_out(self, opened: Embedded, *, wanted: bool) -> None:
+        """Write the files whose links changed, and the indexes if there is time."""
+        folder, self._folder = self._folder, None
+        if folder is None:
+            return
+        with folder:
+            self._write_touched(opened, folder)
+            folder.settle()
+            if self._state.indexes < self._state.files and (not wanted or self._is_time_for_indexes()):
+                self._write_indexes(opened, folder, lambda: self.lease.rushed)
+            self._save_state(folder)
+        if self._mirror is not None and len(self._mirror) > KEPT_IN_MEMORY:
+            self._mirror = None
+
+    # What the store calls, while the lease is held.
+
+    def catch_up(self, opened: Embedded, changed: Chunk | None = None) -> None:
+        """Write the files of all chunks that changed since the last time.
+
+        Args:
+            changed: a chunk that was changed just now; if it is the only one, nothing is asked of the store.
+        """
+        folder = self._open_folder()
+        if changed is not None and changed.revision == self._state.files + 1:
+            self._write_chunk(opened, folder, changed)
+            self._state = self._state._replace(files=changed.revision)
+        else:
+            self._catch_up_all(opened, folder)
+        if self._is_time_for_indexes():
+            self._write_indexes(opened, folder, lambda: False)
+
+    def take_in(self, opened: Embedded, folder: TreeFolder) -> ImportedTree:
+        """Import the files of a folder, in batches; what is no chunk is logged and listed."""
+        refused: list[tuple[str, str]] = []
+        reports = [_imported(opened, batch) for batch in _batches(folder, refused)]
+        for report in reports:
+            refused += [(each.path or "", each.reason) for each in report.refused]
+        for path, reason in refused:
+            _log.error("Corrupted chunk file %s: %s", path, reason)
+        return ImportedTree(
+            sum(each.imported for each in reports),
+            sum(each.updated for each in reports),
+            sum(each.unchanged for each in reports),
+            tuple(refused),
+        )
+
+    def settle(self, opened: Embedded) -> None:
+        """Write everything that is due to the chunks' files, so that they say what the store says."""
+        self._write_touched(opened, self._open_folder())
+
+    def rebuild_indexes(self, opened: Embedded) -> None:
+        """Write the index files anew from the store, whatever they hold."""
+        self._mirror = None
+        self._write_indexes(opened, self._open_folder(), lambda: False)
+
+    def write_all(self, opened: Embedded, folder: TreeFolder) -> int:
+        """Write the file of every chunk, and the indexes, into a folder; how many chunks."""
+        mirror, count = Mirror(), 0
+        for chunk in _pages(opened, ChunkListRequest(state="all", limit=PAGE)):
+            document = document_of(chunk)
+            place = place_of(document, archived=chunk.archived)
+            _write_if_other(folder, place, written(document))
+            folder.remove(place_of(document, archived=not chunk.archived), settle=False)
+            if not chunk.archived:
+                mirror.put(document)
+            count += 1
+        for path, pieces in mirror.files(_now()).items():
+            folder.write(path, "".join(pieces).encode(), settle=False)
+        folder.settle()
+        return count
+
+    def _open_folder(self) -> TreeFolder:
+        assert self._folder is not None, "the lease is held"
+        return self._folder
+
+    def _catch_up_all(self, opened: Embedded, folder: TreeFolder) -> None:
+        request = ChunkListRequest(state="all", changed_since=self._since(), limit=PAGE)
+        for report in _reports(opened, request):
+            for chunk in report.chunks:
+                self._write_chunk(opened, folder, chunk)
+            for chunk_id in report.removed:
+                self._remove_chunk(opened, folder, chunk_id)
+            if report.revision < self._state.files:
+                # An older copy of the store was put in its place: the files say what it does not.
+                self._state, self._mirror = self._state._replace(files=0, indexes=-1), None
+                self._catch_up_all(opened, folder)
+                return
+            if not report.has_more:
+                self._state = self._state._replace(files=report.revision)
+
+    def _since(self) -> int:
+        """From which revision on this process has to see what changed."""
+        return self._state.files if self._mirror is None else min(self._state.files, self._mirrored)
+
+    def _write_chunk(self, opened: Embedded, folder: TreeFolder, chunk: Chunk) -> None:
+        document = document_of(chunk)
+        if chunk.revision > self._state.files:
+            place = place_of(document, archived=chunk.archived)
+            # What is no longer related comes first: after a kill in between, the difference is still there to be seen.
+            self._write_each(opened, folder, _related(folder, place) - {*document.links["related_to"]})
+            _write_if_other(folder, place, written(document))
+            self._touched.update(document.links["related_to"])
+            folder.remove(place_of(document, archived=not chunk.archived), settle=False)
+        if self._mirror is not None:
+            if chunk.archived:
+                self._mirror.drop(chunk.id)
+            else:
+                self._mirror.put(document)
+            self._mirrored = max(self._mirrored, chunk.revision)
+
+    def _remove_chunk(self, opened: Embedded, folder: TreeFolder, chunk_id: str) -> None:
+        if not is_chunk_id(chunk_id):
+            return
+        name = f"{chunk_id}{ENDING}"
+        for place in (f"{ARCHIVE}/{name}", *(f"{CHUNKS}/{month}/{name}" for month in folder.names(CHUNKS))):
+            self._write_each(opened, folder, _related(folder, place))
+            folder.remove(place, settle=False)
+        if self._mirror is not None:
+            self._mirror.drop(chunk_id)
+
+    def _write_touched(self, opened: Embedded, folder: TreeFolder) -> None:
+        """Chunks that a later one relates to have it among their links, and did not change for that."""
+        self._write_each(opened, folder, self._touched)
+        self._touched.clear()
+
+    def _write_each(self, opened: Embedded, folder: TreeFolder, ids: Iterable[str]) -> None:
+        for chunk_id in ids:
+            chunk = _get(opened, chunk_id)
+            if chunk is not None:
+                document = document_of(chunk)
+                _write_if_other(folder, place_of(document, archived=chunk.archived), written(document))
+                if self._mirror is not None and not chunk.archived:
+                    self._mirror.put(document)
+
+    def _is_time_for_indexes(self) -> bool:
+        behind = self._state.indexes < self._state.files
+        return behind and time.monotonic() - self._indexed_at >= INDEX_SHARE * self._state.cost
+
+    def _write_indexes(self, opened: Embedded, folder: TreeFolder, is_abandoned: Callable[[], bool]) -> None:
+        begun = time.monotonic()
+        revision = self._state.files
+        if self._mirror is None:
+            mirror = Mirror()
+            for chunk in _pages(opened, ChunkListRequest(limit=PAGE)):
+                if is_abandoned():
+                    return
+                mirror.put(document_of(chunk))
+            self._mirror, self._mirrored = mirror, revision
+        for path, pieces in self._mirror.files(_now()).items():
+            text: list[str] = []
+            for piece in pieces:
+                if is_abandoned():
+                    return
+                text.append(piece)
+            folder.write(path, "".join(text).encode(), settle=False)
+        self._indexed_at = time.monotonic()
+        cost = self._indexed_at - begun
+        self._state = self._state._replace(indexes=revision, cost=cost, seen=self._look())
+
+    def _look(self) -> str:
+        """What tells an index file from one that somebody else wrote, without reading it."""
+        found: list[str] = []
+        for each in INDEXES:
+            with suppress(OSError):
+                status = os.stat(self.base / each)
+                found.append(f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}")
+        return " ".join(found)
+
+    def _read_state(self) -> _State | None:
+        try:
+            found = json.loads((self.base / STATE_FILE).read_bytes())
+            return _State(
+                str(found["store"]),
+                int(found["files"]),
+                int(found["indexes"]),
+                float(found["cost"]),
+                str(found["seen"]),
+            )
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s is not readable, and made anew: %s", self.base / STATE_FILE, error)
+            return None
+
+    def _save_state(self, folder: TreeFolder | None = None) -> None:
+        """Say how far the files are written; they are on disk by then."""
+        folder = folder or self._open_folder()
+        folder.settle()
+        if self._state != self._saved:
+            state = self._state
+            said = {
+                "store": state.store_id, "files": state.files, "indexes": state.indexes, "cost": state.cost,
+                "seen": state.seen,
+            }  # fmt: skip
+            folder.write(STATE_FILE, json.dumps(said).encode())
+            self._saved = state
+
+
+def _get(opened: Embedded, chunk_id: str) -> Chunk | None:
+    report = opened.call("chunk.get", ChunkGetRequest(id=chunk_id, count_access=False), None, None, None).report
+    assert isinstance(report, ChunkGetReport)
+    return report.chunk
+
+
+def _revision(opened: Embedded) -> int:
+    report = opened.call("chunk.stats", ChunkStatsRequest(), None, None, None).report
+    assert isinstance(report, ChunkStatsReport)
+    return report.revision
+
+
+def _reports(opened: Embedded, request: ChunkListRequest) -> Iterator[ChunkListReport]:
+    from beetle.contracts.codec import replace
+
+    while True:
+        report = opened.call("chunk.list", request, None, None, None).report
+        assert isinstance(report, ChunkListReport)
+        yield report
+        if not report.has_more:
+            return
+        request = replace(request, cursor=report.next_cursor)
+
+
+def _pages(opened: Embedded, request: ChunkListRequest) -> Iterator[Chunk]:
+    for report in _reports(opened, request):
+        yield from report.chunks
+
+
+def _imported(opened: Embedded, files: list[Member]) -> ChunkImportTreeReport:
+    request = ChunkImportTreeRequest(archive=packed(files))
+    report = opened.call("chunk.import_tree", request, None, None, None).report
+    assert isinstance(report, ChunkImportTreeReport)
+    return report
+
+
+def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[list[Member]]:
+    """The files of a tree in batches; those that cannot be read are appended to `refused`."""
+    batch: list[Member] = []
+    size = 0
+    for each in read_tree(folder):
+        if isinstance(each, Unreadable):
+            refused.append((each.path, each.reason))
+            continue
+        if batch and size + len(each.data) > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += len(each.data)
+    if batch:
+        yield batch
+
+
+def _write_if_other(folder: TreeFolder, place: str, text: str) -> None:
+    """Write a file that does not hold this text yet."""
+    before, data = folder.read(place), text.encode()
+    if isinstance(before, Unreadable) or before.data != data:
+        folder.write(place, data, settle=False)
+
+
+def _related(folder: TreeFolder, place: str) -> set[str]:
+    """What the chunk of a file is related to, as the file says."""
+    before = folder.read(place)
+    found = before if isinstance(before, Unreadable) else read_chunk(before.data, place)
+    return {*found.links["related_to"]} if isinstance(found, ChunkDocument) else set()
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

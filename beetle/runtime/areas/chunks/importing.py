@@ -1,0 +1,295 @@
+"""chunk.import_tree: every file of a tree is read and judged first; then it is kept on disk, and written in slices.
+
+From the moment on when it is kept the import is decided: a process that dies goes on with it when the store is opened
+again, and files that were written before change nothing a second time. Others write between two slices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
+from beetle.chunk_tree.document import MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
+from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
+from beetle.contracts.codec import pack, replace, unpack_any
+from beetle.contracts.errors import BeetleError, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
+from beetle.contracts.operations import BY_NAME
+from beetle.domain.sensitive import FINDING_WORDS, is_secret
+from beetle.runtime.areas.chunks.tree_rows import put, relinked, state_of
+from beetle.runtime.host.caller import Caller, Scope
+from beetle.runtime.pipeline.crowd import Crowd, Work
+from beetle.runtime.pipeline.handlers import Handler, Plain
+from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
+from beetle.store import chunk_trees, continuity_write, evidence
+from beetle.store.engine import kept_imports
+from beetle.store.engine.connection import PAGE_SIZE
+from beetle.store.engine.progress import Progress
+from beetle.store.engine.write_transaction import WriteTransaction
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+STEPS = ("read", "write", "link")
+SLICE_S = 0.006
+"""How long a slice should hold the writer: as long as a handful of commits."""
+LEAST_FILES, MOST_FILES = 8, 256
+UNPACKED = 32
+"""How many times the profile's import_bytes an archive may hold once it is uncompressed."""
+MOST_ENTRIES = 1_000_000
+ESCAPED = 6
+"""Bytes of JSON that a byte of content may be."""
+BESIDE_CONTENT = 512 * 1024
+"""Bytes of a file that are not its content: links, tags, keys that nobody knows."""
+GROWTH = 2
+"""Bytes that a store grows by a byte of a file, with its index."""
+
+
+class TreeFile(NamedTuple):
+    """A chunk's file that can be imported."""
+
+    path: str
+    document: ChunkDocument
+    archived: bool
+
+
+class _Tally:
+    """What became of the files; of those refused the first `most` are listed."""
+
+    def __init__(self, most: int) -> None:
+        self.counts = {"imported": 0, "updated": 0, "unchanged": 0}
+        self.refused: list[Unreadable] = []
+        self.refused_files = 0
+        self._most = most
+
+    def refuse(self, file: Unreadable) -> None:
+        self.refused_files += 1
+        if len(self.refused) < self._most:
+            self.refused.append(file)
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.counts["imported"] or self.counts["updated"])
+
+    def report(self, *, dry_run: bool = False) -> ChunkImportTreeReport:
+        listed = tuple(RefusedFile(path=each.path, reason=each.reason) for each in self.refused)
+        return ChunkImportTreeReport(
+            imported=self.counts["imported"],
+            updated=self.counts["updated"],
+            unchanged=self.counts["unchanged"],
+            refused_files=self.refused_files,
+            refused=listed,
+            dry_run=dry_run,
+            profile_budget_applied=len(listed) < self.refused_files,
+        )
+
+
+def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> ChunkImportTreeReport:
+    """The chunks of a tree, all that can be read.
+
+    Raises:
+        InvalidRequest: it is no tar archive, is damaged, or holds no tree; nothing was changed.
+        DeadlineExceeded: the deadline passed, or the client has gone, before the import was decided.
+        StoreBudgetExceeded, StorageFull, StoreReadOnly: there is no room; nothing was changed.
+    """
+    archive = request.archive
+    assert archive is not None, "pieces are put together before"
+    tally = _Tally(invocation.shared.profile.budgets.repair_issues)
+    invocation.progress.plan(STEPS[:1] if request.dry_run else STEPS)
+    files, unpacked, barred = _read(invocation, archive, tally, compare=request.dry_run)
+    if request.dry_run:
+        return tally.report(dry_run=True)
+    if not files:
+        return tally.report()
+    store = invocation.shared.store
+    with store.read() as tx:
+        used = continuity_write.used_pages(tx) * PAGE_SIZE
+    if used + GROWTH * unpacked > store.settings.store_bytes:
+        raise StoreBudgetExceeded(maximum=store.settings.store_bytes)
+    scope = invocation.scope
+    said = pack((invocation.caller.name, scope.owner_id, scope.agent_id))
+    invocation.check("the import was begun")
+    kept = kept_imports.keep(store.settings, invocation.new_id("i"), said, archive)
+    _write_all(invocation, archive, files, barred, tally)
+    report = tally.report()
+    if tally.changed:
+        counts = {**tally.counts, "refused": tally.refused_files}
+        event = invocation.event("chunk", "tree_imported", **counts)
+        report = replace(report, lifecycle=log_apart(invocation, event))
+    kept_imports.drop(kept)
+    return report
+
+
+def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
+    """Import what was decided and not finished when the store was open last; findings about what cannot be."""
+    return [_finish(shared, crowd, each) for each in kept_imports.left(shared.store.settings)]
+
+
+def _finish(shared: Facilities, crowd: Crowd, kept: kept_imports.KeptImport) -> str:
+    try:
+        name, owner_id, agent_id = unpack_any(kept.said)
+        invocation = _on_behalf(shared, crowd, name, owner_id, agent_id)
+        tally = _Tally(0)
+        files, _, barred = _read(invocation, kept.data, tally, compare=False)
+        _write_all(invocation, kept.data, files, barred, tally)
+        log_apart(invocation, invocation.event("chunk", "tree_import_finished", **tally.counts))
+        kept_imports.drop(kept.path)
+    except BeetleError as error:
+        return f"an import of chunks that was begun could not be finished: {error.key}"
+    return "an import of chunks that was begun is finished now"
+
+
+def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: bool) -> tuple[int, int, set[str]]:
+    """Judge every file: how many can be imported, how long they are in all, and the ids of those with a secret.
+
+    With `compare` what would become of each is counted.
+    """
+    progress, number, unpacked, entries = invocation.progress, 0, 0, 0
+    barred: set[str] = set()
+    progress.step("read")
+    budgets = invocation.shared.profile.budgets
+    try:
+        for file in _files(archive, budgets.message_content_bytes, budgets.import_bytes):
+            invocation.check("all files were read; nothing was changed")
+            entries += 1
+            if isinstance(file, Unreadable):
+                tally.refuse(file)
+            elif file is not None and any(map(is_secret, (file.document.content, *file.document.tags))):
+                barred.add(file.document.id)
+                tally.refuse(Unreadable(file.path, f"it {FINDING_WORDS['secret']}"))
+            elif file is not None:
+                number += 1
+                unpacked += len(file.document.content)
+                if compare:
+                    _compare(invocation, file, tally)
+            progress.at(number)
+    except DamagedArchive as error:
+        raise InvalidRequest(
+            reason=f"the archive cannot be read: {error} - at $.args.archive",
+            hint="pack the folder that holds chunks/ and archive/ with tar; nothing was changed",
+            path="$.args.archive",
+        ) from None
+    if entries and not number and not tally.refused_files:
+        raise InvalidRequest(
+            reason="the archive holds neither chunks/ nor archive/ at its top - at $.args.archive",
+            hint="pack what is in the folder, such as with tar -C brain/memory -czf tree.tar.gz .",
+            path="$.args.archive",
+        )
+    return number, unpacked, barred
+
+
+def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
+    with invocation.shared.store.read(by=invocation.caller.name) as tx:
+        space = evidence.find_space(tx, invocation.space_id)
+        tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
+
+
+def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[TreeFile | Unreadable | None]:
+    """Each file as what it is; None of those that are no chunk's.
+
+    Raises:
+        DamagedArchive: see `members`.
+    """
+    most = min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
+    seen: set[str] = set()
+    for member in members(archive, Limits(most, UNPACKED * import_bytes, MOST_ENTRIES)):
+        yield member if isinstance(member, Unreadable) else _file(member, content_bytes, seen)
+
+
+def _file(member: Member, content_bytes: int, seen: set[str]) -> TreeFile | Unreadable | None:
+    standing = standing_of(member.path)
+    if standing is None or isinstance(standing, Unreadable):
+        return standing
+    document = read_chunk(member.data, member.path)
+    if isinstance(document, Unreadable):
+        return document
+    if len(document.content) * 4 > content_bytes and len(document.content.encode()) > content_bytes:
+        return Unreadable(member.path, f"content is over this profile's limit of {content_bytes} bytes")
+    if document.id in seen:
+        return Unreadable(member.path, "its id stands in another file of the tree already")
+    seen.add(document.id)
+    return TreeFile(member.path, document, standing == "archived")
+
+
+def _write_all(invocation: Invocation, archive: bytes, files: int, barred: set[str], tally: _Tally) -> None:
+    """All files in slices, then the links that lead to chunks which came later.
+
+    Raises:
+        ServicesUnavailable: the runtime closes; the rest is imported when the store is opened again.
+        BeetleError: the store cannot go on; as before.
+    """
+    progress, budgets = invocation.progress, invocation.shared.profile.budgets
+    progress.step("write", of=files)
+    given = _files(archive, budgets.message_content_bytes, budgets.import_bytes)
+    found = (each for each in given if isinstance(each, TreeFile) and each.document.id not in barred)
+    for became in _in_slices(invocation, found, partial(_put, invocation)):
+        if isinstance(became, Unreadable):
+            tally.refuse(became)
+        else:
+            tally.counts[became] += 1
+        progress.at(sum(tally.counts.values()))
+    with invocation.shared.store.read() as tx:
+        loose = chunk_trees.loose(tx, evidence.find_space(tx, invocation.space_id))
+    progress.step("link", of=len(loose))
+    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation))):
+        progress.at(number)
+
+
+def _put(invocation: Invocation, batch: Iterable[TreeFile], tx: WriteTransaction) -> list[str | Unreadable]:
+    space = evidence.ensure_space(tx, invocation.space_id, tx.now)
+    became: list[str | Unreadable] = []
+    for each in batch:
+        try:
+            became.append(put(invocation, tx, space, each.document, each.archived))
+        except IntegrityViolation:
+            became.append(Unreadable(each.path, "the store's own chunk of this id is damaged: see `beetle verify`"))
+    return became
+
+
+def _in_slices(
+    invocation: Invocation, things: Iterable[T], apply: Callable[[list[T], WriteTransaction], list[R]]
+) -> Iterator[R]:
+    """Write the things in slices, as many as fit into the time, by what the last slice took; what became of each.
+
+    What is decided has no deadline, and passes the ceiling, to which it was held before.
+    """
+    left, size = iter(things), LEAST_FILES
+    while batch := list(islice(left, size)):
+        invocation.shared.lifecycle.check()
+        seconds, became = invocation.shared.store.write(
+            partial(_timed, apply, batch), grows=False, by=invocation.caller.name
+        )
+        size = max(LEAST_FILES, min(MOST_FILES, 2 * size, int(size * SLICE_S / max(seconds, 1e-4))))
+        yield from became
+        invocation.work.rest()
+
+
+def _timed(
+    apply: Callable[[list[T], WriteTransaction], list[R]], batch: list[T], tx: WriteTransaction
+) -> tuple[float, list[R]]:
+    begun = time.monotonic()
+    became = apply(batch, tx)
+    return time.monotonic() - begun, became
+
+
+def _on_behalf(shared: Facilities, crowd: Crowd, name: str, owner_id: str, agent_id: str) -> Invocation:
+    """A call in the name of whoever has begun an import; it is asked for nothing."""
+    progress = Progress()
+    progress.plan(STEPS)
+    return Invocation(
+        caller=Caller(name, "unknown", frozenset(), ("operator_audit",), "in_process"),
+        scope=Scope(owner_id, agent_id, "", "", None),
+        operation=BY_NAME["chunk.import_tree"],
+        view="operator_audit",
+        now=shared.dependencies.clock(),
+        deadline=None,
+        shared=shared,
+        progress=progress,
+        work=Work(crowd, name),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {"chunk.import_tree": Plain(import_tree)}

@@ -1,0 +1,156 @@
+"""Chunks of a tree as rows: what a file says becomes a chunk, or the one that is there becomes what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from beetle.chunk_tree.document import LINK_KINDS, ChunkDocument
+from beetle.domain.chunks.linking import CONTEXT_STRENGTH, GIVEN_STRENGTH
+from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
+from beetle.runtime.areas.chunks.showing import PARTS
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunk_rows import is_sound
+from beetle.store import chunk_trees, chunks
+from beetle.store.chunks import ChunkRow
+from beetle.store.columns import mapping
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.write_transaction import WriteTransaction
+
+Became = Literal["imported", "updated", "unchanged"]
+
+
+class _Wanted(NamedTuple):
+    """What a chunk is to be: its row, its links where they change, and accesses that the file has counted more."""
+
+    row: ChunkRow
+    links: tuple[Given, ...] | None
+    accesses: int
+
+    def differs(self, row: ChunkRow) -> bool:
+        return self.row != row or self.links is not None or self.accesses > 0
+
+
+def put(invocation: Invocation, tx: WriteTransaction, space: int, document: ChunkDocument, archived: bool) -> Became:
+    """Store what a file says; what became of it.
+
+    Raises:
+        IntegrityViolation: the chunk that is there was changed by another program; nothing was changed.
+    """
+    row = chunks.find(tx, space, document.id)
+    if row is None:
+        back = chunk_trees.related_back(tx, 0, space, document.id)
+        draft = _draft(document, _given(document, {}, back), tx.now if archived else None)
+        add(invocation, tx, space, draft, link=False)
+        return "imported"
+    wanted = _wanted(invocation, tx, row, document, archived)
+    if not wanted.differs(row):
+        return "unchanged"
+    row = change(invocation, tx, row, wanted.row)
+    if wanted.links is not None:
+        relink(invocation, tx, row, wanted.links)
+    if wanted.accesses:
+        chunks.count_access(tx, row.chunk, wanted.accesses, document.last_accessed or document.created)
+    return "updated"
+
+
+def state_of(invocation: Invocation, tx: Reading, space: int | None, document: ChunkDocument, archived: bool) -> Became:
+    """What `put` would make of a file."""
+    row = chunks.find(tx, space, document.id)
+    if row is None:
+        return "imported"
+    return "updated" if _wanted(invocation, tx, row, document, archived).differs(row) else "unchanged"
+
+
+def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
+    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is."""
+    rows = [row for row in chunks.by_keys(tx, keys) if is_sound(invocation.key, row)]
+    return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
+
+
+def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
+    """What a chunk's file says; None where another program has changed or damaged it. `related`: chunks that relate to it."""
+    if row.body is None or not is_sound(invocation.key, row):
+        return None
+    links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
+    for each in row.links:
+        links[each.kind].append(each.name)
+    links["related_to"].extend(related)
+    extra = {} if row.body.extra is None else mapping(row.body.extra)
+    ours, theirs, between = (extra.get(name, {}) for name in PARTS)
+    accesses, last = _accesses(invocation, row)
+    return ChunkDocument(
+        id=row.chunk_id,
+        content=row.body.content,
+        tokens=row.tokens,
+        type=row.type,  # type: ignore[arg-type]
+        created=row.created_at,
+        conversation_id=row.conversation_id,
+        links={kind: tuple(dict.fromkeys(names)) for kind, names in links.items()},
+        source=row.source,  # type: ignore[arg-type]
+        confidence=row.confidence,
+        access_count=accesses,
+        last_accessed=last,
+        tags=row.tags,
+        extra=ours,
+        extra_metadata=theirs,
+        extra_links=between,
+    )
+
+
+def _accesses(invocation: Invocation, row: ChunkRow) -> tuple[int, int | None]:
+    """How often a chunk was read, and when last, with what is noted and not yet written."""
+    noted = invocation.shared.chunk_accesses.of(row.chunk)
+    return (row.accesses, row.last_accessed) if noted is None else (row.accesses + noted.times, noted.last_at)
+
+
+def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:
+    last = document.last_accessed
+    return Draft(
+        document.content, document.type, document.conversation_id, document.tokens, document.tags,
+        document.confidence, document.source, document.created, links, document.id, _extra(document), archived_at,
+        document.access_count, document.created if last is None and document.access_count else last,
+    )  # fmt: skip
+
+
+def _extra(document: ChunkDocument) -> dict[str, Any] | None:
+    parts = (document.extra, document.extra_metadata, document.extra_links)
+    return {name: dict(part) for name, part in zip(PARTS, parts, strict=True)} if any(parts) else None
+
+
+def _wanted(invocation: Invocation, tx: Reading, row: ChunkRow, document: ChunkDocument, archived: bool) -> _Wanted:
+    archived_at = (row.archived_at or invocation.now) if archived else None
+    now = row._replace(
+        conversation_id=document.conversation_id,
+        type=document.type,
+        tokens=document.tokens,
+        source=document.source,
+        confidence=document.confidence,
+        created_at=document.created,
+        archived_at=archived_at,
+        body=body_of(document.content, document.tags, _extra(document)),
+    )
+    strengths = {(each.kind, each.name): each.strength for each in row.links}
+    back = chunk_trees.related_back(tx, row.chunk, row.space, row.chunk_id)
+    given = _given(document, strengths, back)
+    same = {(each.kind, each.target) for each in given} == strengths.keys()
+    more = document.access_count - _accesses(invocation, row)[0]
+    return _Wanted(now, None if same else given, max(0, more))
+
+
+def _given(document: ChunkDocument, strengths: dict[tuple[str, str], float], back: Iterable[str]) -> tuple[Given, ...]:
+    """The links that a file gives, with the strength that each has already.
+
+    A relation stands once: where the other chunk has it, this one has none.
+    """
+    there = set(back)
+    found: dict[tuple[str, str], Given] = {}
+    for kind in LINK_KINDS:
+        for target in document.links.get(kind, ()):
+            strength = strengths.get((kind, target))
+            if target == document.id or (kind == "related_to" and target in there and strength is None):
+                continue
+            if strength is None:
+                strength = CONTEXT_STRENGTH if kind == "context_of" else GIVEN_STRENGTH
+            found.setdefault((kind, target), Given(kind, target, strength))
+    return tuple(found.values())
