@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 
     from beetle.contracts.admin import AdminCompactReport, AdminCompactRequest, AdminStatsReport, AdminStatsRequest
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
+    from beetle.contracts.agents import (
+        AgentActivityReport,
+        AgentActivityRequest,
+        AgentListReport,
+        AgentListRequest,
+        EpisodeAction,
+        EpisodeCompleteReport,
+        EpisodeCompleteRequest,
+        EpisodeRecordReport,
+        EpisodeRecordRequest,
+        EpisodeSimilarReport,
+        EpisodeSimilarRequest,
+        EpisodeStartReport,
+        EpisodeStartRequest,
+    )
     from beetle.contracts.capture import (
         HostCoverageReport,
         HostCoverageRequest,
@@ -226,6 +241,7 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
+    from beetle.contracts.routing import MemoryClassifyReport, MemoryClassifyRequest
     from beetle.contracts.scheduler import (
         SchedulerPauseReport,
         SchedulerPauseRequest,
@@ -342,7 +358,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 139
+OPERATION_COUNT = 146
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -672,6 +688,53 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("memory.write", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def classify_query(self, request: MemoryClassifyRequest, /) -> MemoryClassifyReport: ...
+        @overload
+        def classify_query(
+            self,
+            /,
+            *,
+            query: str,
+            timeout_ms: int | None = None,
+            asked_at: datetime | str | None = None,
+        ) -> MemoryClassifyReport: ...
+        @overload
+        def classify_query(
+            self,
+            query: str,
+            /,
+            *,
+            timeout_ms: int | None = None,
+            asked_at: datetime | str | None = None,
+        ) -> MemoryClassifyReport: ...
+
+    def classify_query(
+        self, request: MemoryClassifyRequest | str | None = None, /, **fields: Any
+    ) -> MemoryClassifyReport:
+        """Tell from its words what kind of answer a query asks for, and of what time.
+
+        Args:
+            query: the query (required; not blank; at most the profile's query_chars).
+            timeout_ms: how long the answer may take: it is time_boxed then (default None; at least 1; at most
+                86,400,000).
+            asked_at: when the query was asked: what `last week` in it counts from; default: now (default None).
+
+        Returns:
+            The intent and the words of the query that tell it. `confidence` is 0.5 where no word does, then it is
+                an answer. `lookback_ms` is how far back from `asked_at` the time begins of which the query speaks,
+                null where it names none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recall`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("memory.classify", "query", request, fields)
 
     if TYPE_CHECKING:
 
@@ -5384,6 +5447,291 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("event.range", "from_timestamp_ms", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def list_agents(self, request: AgentListRequest, /) -> AgentListReport: ...
+        @overload
+        def list_agents(
+            self,
+            /,
+            *,
+            limit: int = 50,
+        ) -> AgentListReport: ...
+        @overload
+        def list_agents(
+            self,
+            limit: int,
+            /,
+        ) -> AgentListReport: ...
+
+    def list_agents(self, request: AgentListRequest | int | None = None, /, **fields: Any) -> AgentListReport:
+        """List the agents that evidence came from, with what each brought.
+
+        The one that was heard last comes first. Events that name no agent count for none.
+
+        Args:
+            limit: maximum number; clipped to the profile's limit (default 50; at least 1; clipped at the profile's
+                page_limit).
+
+        Returns:
+            Live events alone that the view shows. `has_more`: there are more agents than `limit`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("agent.list", "limit", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def agent_activity(self, request: AgentActivityRequest, /) -> AgentActivityReport: ...
+        @overload
+        def agent_activity(
+            self,
+            /,
+            *,
+            bucket: Literal["day", "week"] = "day",
+            agent_id: str | None = None,
+            from_ms: int | None = None,
+            to_ms: int | None = None,
+            limit: int = 1000,
+        ) -> AgentActivityReport: ...
+        @overload
+        def agent_activity(
+            self,
+            agent_id: str | None,
+            /,
+            *,
+            bucket: Literal["day", "week"] = "day",
+            from_ms: int | None = None,
+            to_ms: int | None = None,
+            limit: int = 1000,
+        ) -> AgentActivityReport: ...
+
+    def agent_activity(
+        self, request: AgentActivityRequest | str | None | None = None, /, **fields: Any
+    ) -> AgentActivityReport:
+        """Count the events of agents by day or week.
+
+        In UTC; weeks begin on Monday.
+
+        Args:
+            bucket: what is counted together (default day).
+            agent_id: this agent only (default None; at least 1 character; at most 256 characters; no control
+                characters).
+            from_ms: from then on, milliseconds since the epoch; default: 30 days ago (default None; at least
+                -62,135,596,800,000; at most 253,402,300,799,999).
+            to_ms: until then, included; default: now (default None; at least -62,135,596,800,000; at most
+                253,402,300,799,999).
+            limit: maximum number of buckets, the first ones (default 1000; at least 1; clipped at the profile's
+                page_limit).
+
+        Returns:
+            Buckets in order of time, then of agents; those without an event are left out.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("agent.activity", "agent_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def start_episode(self, request: EpisodeStartRequest, /) -> EpisodeStartReport: ...
+        @overload
+        def start_episode(
+            self,
+            /,
+            *,
+            task: str,
+            plan: Sequence[str] = ...,
+            agent_id: str | None = None,
+        ) -> EpisodeStartReport: ...
+        @overload
+        def start_episode(
+            self,
+            task: str,
+            /,
+            *,
+            plan: Sequence[str] = ...,
+            agent_id: str | None = None,
+        ) -> EpisodeStartReport: ...
+
+    def start_episode(self, request: EpisodeStartRequest | str | None = None, /, **fields: Any) -> EpisodeStartReport:
+        """Begin an episode: a task that an agent works at.
+
+        It is kept as a conversation of the channel `episode`.
+
+        Args:
+            task: what is to be done (required; at least 1 character; not blank; at most the profile's
+                message_content_bytes).
+            plan: the steps that are planned (default (); each: at least 1 character; each: not blank; each: at most
+                the profile's message_content_bytes; at most 100 items).
+            agent_id: who works at it; default: the scope's agent (default None; at least 1 character; at most 256
+                characters; no control characters).
+
+        Returns:
+            The new episode's id.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("episode.start", "task", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def record_action(self, request: EpisodeRecordRequest, /) -> EpisodeRecordReport: ...
+        @overload
+        def record_action(
+            self,
+            /,
+            *,
+            episode_id: str,
+            action: EpisodeAction | Mapping[str, Any],
+        ) -> EpisodeRecordReport: ...
+        @overload
+        def record_action(
+            self,
+            episode_id: str,
+            /,
+            *,
+            action: EpisodeAction | Mapping[str, Any],
+        ) -> EpisodeRecordReport: ...
+
+    def record_action(self, request: EpisodeRecordRequest | str | None = None, /, **fields: Any) -> EpisodeRecordReport:
+        """Add an action to an episode that has not ended.
+
+        Args:
+            episode_id: the episode's id, as `episode.start` gave it (required; at least 1 character; at most 256
+                characters; no control characters).
+            action: the action (required).
+
+        Returns:
+            `action_count` is how many actions the episode has now.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("episode.record", "episode_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def complete_episode(self, request: EpisodeCompleteRequest, /) -> EpisodeCompleteReport: ...
+        @overload
+        def complete_episode(
+            self,
+            /,
+            *,
+            episode_id: str,
+            outcome_score: float = 0.0,
+            failed: bool = False,
+            lessons_learned: Sequence[str] = ...,
+            failure_modes: Sequence[str] = ...,
+        ) -> EpisodeCompleteReport: ...
+        @overload
+        def complete_episode(
+            self,
+            episode_id: str,
+            /,
+            *,
+            outcome_score: float = 0.0,
+            failed: bool = False,
+            lessons_learned: Sequence[str] = ...,
+            failure_modes: Sequence[str] = ...,
+        ) -> EpisodeCompleteReport: ...
+
+    def complete_episode(
+        self, request: EpisodeCompleteRequest | str | None = None, /, **fields: Any
+    ) -> EpisodeCompleteReport:
+        """End an episode with its outcome and what was learned.
+
+        Args:
+            episode_id: the episode's id, as `episode.start` gave it (required; at least 1 character; at most 256
+                characters; no control characters).
+            outcome_score: 0: all went wrong, 1: all went well (default 0.0; at least 0; at most 1).
+            failed: whether the task failed (default False).
+            lessons_learned: what to do the next time (default (); each: at least 1 character; each: not blank;
+                each: at most the profile's message_content_bytes; at most 100 items).
+            failure_modes: what went wrong, and how (default (); each: at least 1 character; each: not blank; each:
+                at most the profile's message_content_bytes; at most 100 items).
+
+        Returns:
+            `value_score` is highest, 1, for an outcome of 0.65: what went neither by itself nor wholly wrong
+                teaches most. `episodes_pruned` is 0: none is removed but by `transcript.lifecycle` and
+                `memory.forget`.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `event`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's message_content_bytes.
+            StoreBudgetExceeded: the store is at its ceiling.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("episode.complete", "episode_id", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def similar_episodes(self, request: EpisodeSimilarRequest, /) -> EpisodeSimilarReport: ...
+        @overload
+        def similar_episodes(
+            self,
+            /,
+            *,
+            query: str,
+            limit: int = 5,
+            min_score: float = 0.0,
+        ) -> EpisodeSimilarReport: ...
+        @overload
+        def similar_episodes(
+            self,
+            query: str,
+            /,
+            *,
+            limit: int = 5,
+            min_score: float = 0.0,
+        ) -> EpisodeSimilarReport: ...
+
+    def similar_episodes(
+        self, request: EpisodeSimilarRequest | str | None = None, /, **fields: Any
+    ) -> EpisodeSimilarReport:
+        """Find episodes whose task, lessons or failure modes have the words of a query, best first.
+
+        Args:
+            query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
+            limit: maximum number; clipped to the profile's limit (default 5; at least 1; clipped at the profile's
+                page_limit).
+            min_score: least share of the query's words (default 0.0; at least 0; at most 1).
+
+        Returns:
+            The newest 1,000 episodes are looked through.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recall`, or the caller was not granted it.
+            PayloadTooLarge: over the profile's query_chars.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("episode.similar", "query", request, fields)
 
     if TYPE_CHECKING:
 
