@@ -75,27 +75,27 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
-    Case("--help", HELP, 101),
-    Case("memory recall --help", HELP, 112),
-    Case("tui --help", HELP, 112),
-    Case("completion bash", f"{LEAN} {TALKS}", 147),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 137),
-    Case("--socket {none} status", LEAN, 163, 3),
-    Case("--socket {socket} status", LEAN, 163),
-    Case("--socket {socket} memory recall key", LEAN, 161),
-    Case("--socket {socket} --json memory recall key", LEAN, 161),
+    Case("--help", HELP, 104),
+    Case("memory recall --help", HELP, 115),
+    Case("tui --help", HELP, 115),
+    Case("completion bash", f"{LEAN} {TALKS}", 151),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 140),
+    Case("--socket {none} status", LEAN, 166, 3),
+    Case("--socket {socket} status", LEAN, 166),
+    Case("--socket {socket} memory recall key", LEAN, 165),
+    Case("--socket {socket} --json memory recall key", LEAN, 165),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
-    Case("--socket {socket} call hello", CLIENT, 167),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 132),
-    Case("--socket {socket} doctor", HEAVY, 452),
+    Case("--socket {socket} call hello", CLIENT, 171),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 135),
+    Case("--socket {socket} doctor", HEAVY, 465),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 156)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 132)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 159)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 135)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    385,
+    397,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 129),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 132),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 336),
-    Case("import beetle.daemon", IN_PROCESS, 358),
+    Case("import beetle.open", IN_PROCESS, 348),
+    Case("import beetle.daemon", IN_PROCESS, 370),
 )
 
 

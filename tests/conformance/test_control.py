@@ -53,7 +53,8 @@ def test_capabilities_say_what_is_visible_and_why_the_rest_is_not(door: Door) ->
     assert report["backend"] == "sqlite"
     for name, entry in report["capabilities"].items():
         assert entry["visible"] is (entry["reason"] is None), name
-    assert report["capabilities"]["recall"]["operations"] == ["memory.recall"]
+    granted = [row.name for row in OPERATIONS if row.capability == "recall"]
+    assert report["capabilities"]["recall"]["operations"] == granted
     assert "build" in report["capabilities"]["replication"]["reason"]
     for name in ("harness", "evolve"):
         assert "profile" in report["capabilities"][name]["reason"]

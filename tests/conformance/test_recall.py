@@ -97,7 +97,7 @@ def test_planes_narrow_what_is_searched(door: Door, planes: list[str], found: se
     door.prepare("memory.write", candidates(candidate("c", "The pelican is tame.", privacy="public_runtime")))
     report = door.call("memory.recall", {"query": "pelican", "planes": planes})
     assert {hit["plane"] for hit in report["hits"]} == found
-    assert set(report["working_recall"]["planes"]) == found
+    assert set(report["working_recall"]["planes"]) == set(planes)
 
 
 def test_an_unknown_plane_or_none_is_an_invalid_request(door: Door) -> None:

@@ -23,6 +23,7 @@ OWN = {
     "chain.append_retrospective",
     "chain.upsert_agent",
     "chunk.create",
+    "chunk.import_tree",
     "chunk.remember",
     "skill_registry.upload",
 }

@@ -291,11 +291,12 @@ ELSEWHERE = {"beetle/contracts/names.py", "beetle/contracts/refs.py", "beetle/st
 """Where a plane's name may be compared with: the refs' own parser, the store's format, the planes."""
 OTHER_WORDS = {
     "beetle/runtime/pipeline/views.py": {"sensitivity == 'evidence'"},
+    "beetle/chunk_tree/document.py": {"['chunks', *_, name]", "['chunks', month, name]"},
     "beetle/runtime/areas/governance/targets.py": {"claim.target == 'procedural'"},
     "beetle/runtime/areas/governance/decide.py": {"claim.target == 'procedural'"},
     "beetle/runtime/areas/governance/judging.py": {"row.target == 'procedural'"},
 }
-"""The same words for something else: a field's sensitivity, and the target that a candidate asks for."""
+"""The same words for something else: a field's sensitivity, a folder, and the target that a candidate asks for."""
 
 
 def literals(node: ast.AST) -> set[object]:
