@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
 
 from beetle.chunk_tree import indexes
+from beetle.chunk_tree.archive import Member
 from beetle.chunk_tree.document import LINK_KINDS, ChunkDocument
+from beetle.chunk_tree.folder import TreeFolder
+from beetle.contracts.codec import to_us
+
+MOST_FILE_BYTES: Final = 2**31
 
 
 class Mirror:
@@ -15,6 +23,26 @@ class Mirror:
         self._rows: dict[str, indexes.Entry] = {}
         self._tags: dict[str, tuple[str, ...]] = {}
         self._links: dict[str, dict[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def read(cls, folder: TreeFolder) -> Mirror | None:
+        """What the index files hold, much faster than asking the store; None if they are not as we write them."""
+        mirror = cls()
+        try:
+            rows, tags, graph = (_parsed(folder, each) for each in indexes.INDEXES)
+            for chunk_id, row in rows["entries"].items():
+                created = to_us(datetime.fromisoformat(row["created"]))
+                mirror._rows[chunk_id] = indexes.Entry(
+                    chunk_id, row["type"], row["conversation_id"], created, row["confidence"]
+                )
+            for tag, ids in tags["lists"].items():
+                for chunk_id in ids:
+                    mirror._tags[chunk_id] = (*mirror._tags.get(chunk_id, ()), tag)
+            for chunk_id, links in graph["forward"].items():
+                mirror._links[chunk_id] = {kind: tuple(ids) for kind, ids in links.items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return mirror
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -57,3 +85,10 @@ class Mirror:
         now = links.get("related_to", ())
         if add != (other in now):
             links["related_to"] = (*now, other) if add else tuple(each for each in now if each != other)
+
+
+def _parsed(folder: TreeFolder, place: str) -> Any:
+    found = folder.read(place, MOST_FILE_BYTES)
+    if not isinstance(found, Member):
+        raise ValueError(found.reason)
+    return json.loads(found.data)

@@ -173,6 +173,7 @@ class SyncedTree:
     def rebuild_indexes(self, opened: Embedded) -> None:
         """Write the index files anew from the store, whatever they hold."""
         self._mirror = None
+        self._state = self._state._replace(indexes=-1)
         self._write_indexes(opened, self._open_folder(), lambda: False)
 
     def write_all(self, opened: Embedded, folder: TreeFolder) -> int:
@@ -262,11 +263,9 @@ class SyncedTree:
         begun = time.monotonic()
         revision = self._state.files
         if self._mirror is None:
-            mirror = Mirror()
-            for chunk in _pages(opened, ChunkListRequest(limit=PAGE)):
-                if is_abandoned():
-                    return
-                mirror.put(document_of(chunk))
+            mirror = self._loaded(opened, folder, is_abandoned)
+            if mirror is None:
+                return
             self._mirror, self._mirrored = mirror, revision
         for path, pieces in self._mirror.files(_now()).items():
             text: list[str] = []
@@ -278,6 +277,25 @@ class SyncedTree:
         self._indexed_at = time.monotonic()
         cost = self._indexed_at - begun
         self._state = self._state._replace(indexes=revision, cost=cost, seen=self._look())
+
+    def _loaded(self, opened: Embedded, folder: TreeFolder, is_abandoned: Callable[[], bool]) -> Mirror | None:
+        """What the index files are to hold: as they are, with what changed since; else all of the store."""
+        mirror, since = None, self._state.indexes
+        if since > 0:
+            mirror = Mirror.read(folder)
+        if mirror is None:
+            mirror, since = Mirror(), 0
+        for report in _reports(opened, ChunkListRequest(state="all", changed_since=since or None, limit=PAGE)):
+            if is_abandoned():
+                return None
+            for chunk in report.chunks:
+                if chunk.archived:
+                    mirror.drop(chunk.id)
+                else:
+                    mirror.put(document_of(chunk))
+            for chunk_id in report.removed:
+                mirror.drop(chunk_id)
+        return mirror
 
     def _look(self) -> str:
         """What tells an index file from one that somebody else wrote, without reading it."""
