@@ -326,7 +326,6 @@ def open_embedded(
     transport: str = "in_process",
     dependencies: Dependencies | None = None,
     skill_dirs: Sequence[str] = (),
-    jobs: bool = True,
 ) -> Embedded:
     """Open a store in this process, for its owner, or for the operator who types a command (`transport="cli"`).
 
@@ -334,7 +333,6 @@ def open_embedded(
         store: its path; `:memory:` asks for the in-memory backend.
             Left out, it and the dependencies are what the configuration says.
         skill_dirs: folders of Agent Skills to mount in place of the configuration's; relative ones are made absolute.
-        jobs: run what the scheduler has due; not for who keeps the store for less than a second.
     """
     # A struct's constructor checks nothing.
     identity = convert_request(identity, MemoryIdentity, "$.identity")
@@ -365,9 +363,16 @@ def open_embedded(
     # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
     caller = OPERATOR._replace(transport=transport) if transport == "cli" else _owner(identity)
     # A command is over before a job would be.
-    if transport == "in_process" and jobs:
+    if transport == "in_process":
         start_jobs(opened, {caller.name: caller}.get, only=caller.name)
     return Embedded(opened, caller, wire)
+
+
+def open_in_turn(store: str, profile: str) -> Embedded:
+    """Open a store in this process for its default owner, who keeps it for some calls: no scheduled job is run."""
+    identity = MemoryIdentity()
+    wire = WireScope(owner_id=identity.owner_id, agent_id=identity.agent_id)
+    return Embedded(open_store(store, profile), _owner(identity), wire)
 
 
 def _owner(identity: MemoryIdentity) -> Caller:

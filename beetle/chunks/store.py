@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
 from beetle.chunk_tree.document import is_chunk_id, place_of
@@ -40,6 +40,13 @@ _UPDATES: Final = ("content", "type", "tags", "confidence", "links")
 _log = logging.getLogger("beetle.chunks")
 _trees: WeakValueDictionary[tuple[str, str], SyncedTree] = WeakValueDictionary()
 _finding = threading.Lock()
+
+
+class CreateOptions(TypedDict, total=False):
+    """What else may be said of a chunk that is created."""
+
+    source: str
+    link: bool
 
 
 class ChunkStore:
@@ -82,7 +89,7 @@ class ChunkStore:
         """Write the index files and give the store up now; the next call opens it again."""
         self._tree.lease.give_up()
 
-    def create_chunk(  # noqa: PLR0913
+    def create_chunk(
         self,
         content: str,
         chunk_type: str,
@@ -91,9 +98,7 @@ class ChunkStore:
         tags: Iterable[str] | None = None,
         confidence: float = 0.7,
         links: ChunkLinks | None = None,
-        *,
-        source: str = "interaction",
-        link: bool = True,
+        **options: Unpack[CreateOptions],
     ) -> Chunk:
         """Create a chunk, and link it with its conversation, what came before and what shares a tag.
 
@@ -102,8 +107,7 @@ class ChunkStore:
             tokens: its size, at least 1.
             confidence: how reliable it is, from 0 to 1.
             links: links of your own.
-            source: interaction, import or derived.
-            link: false leaves the other links out.
+            options: `source`: interaction, import or derived; `link=False` leaves out all links but yours.
         """
         arguments = {
             "content": content,
@@ -112,9 +116,8 @@ class ChunkStore:
             "tokens": tokens,
             "tags": list(tags or ()),
             "confidence": confidence,
-            "source": source,
-            "link": link,
             "links": _links_input(links),
+            **options,
         }
         chunk = self._change("chunk.create", arguments, ChunkReport).chunk
         _log.info("Created chunk %s (%d tokens)", chunk.id, chunk.tokens)
@@ -384,11 +387,9 @@ def _tree_of(base: Path, profile: str) -> SyncedTree:
     key = (os.path.realpath(base), profile)
 
     def open_store(path: str) -> Embedded:
-        from beetle.contracts.common import MemoryIdentity, MemoryScope
-        from beetle.open import open_embedded
+        from beetle.open import open_in_turn
 
-        identity, scope = MemoryIdentity(), MemoryScope()
-        return open_embedded(store=path, profile=profile, backend=None, identity=identity, scope=scope, jobs=False)
+        return open_in_turn(path, profile)
 
     with _finding:
         tree = _trees.get(key)

@@ -116,6 +116,9 @@ ARCHIVED_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_archived") + (
 TAGGED_SQL = COLUMNS.format(begin="chunk_tag g CROSS JOIN chunk c ON c.chunk = g.chunk") + (
     f"WHERE g.tag = ?9 AND g.chunk > ?2 AND c.space = ?1 {FILTERS} ORDER BY g.chunk"
 )
+NEWEST_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_of_space") + (
+    "WHERE c.space = ? AND c.archived_at IS NULL ORDER BY c.chunk DESC LIMIT ?"
+)
 CHANGED_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_by_revision") + (
     f"WHERE c.space = ?1 AND c.revision > ?2 {FILTERS} ORDER BY c.revision"
 )
@@ -223,6 +226,11 @@ def listed(tx: Reading, wanted: Wanted, after: int) -> Iterator[ChunkRow]:
     elif wanted.conversation_id is not None:
         sql = IN_CONVERSATION_SQL
     return map(_chunk, tx.rows(sql, wanted.space, after, *given))
+
+
+def newest(tx: Reading, space: int | None, limit: int) -> list[ChunkRow]:
+    """The live chunks of a space that were stored last, the newest first."""
+    return [_chunk(row) for row in tx.rows(NEWEST_SQL, space, limit)]
 
 
 def changed(tx: Reading, wanted: Wanted, since: int) -> Iterator[ChunkRow]:

@@ -27,7 +27,7 @@ FROM chunk WHERE space = ?
 """
 SUPPORTED_SQL = """
 SELECT l.target, count(*) FROM chunk_link l JOIN chunk c ON c.chunk = l.chunk
-WHERE l.target IN (SELECT value FROM json_each(?)) AND l.kind IN ('supports', 'follows') AND c.archived_at IS NULL
+WHERE l.target IN (SELECT value FROM json_each(?)) AND l.kind = 'supports' AND c.archived_at IS NULL
 GROUP BY l.target
 """
 STRAY_LINKS_SQL = """

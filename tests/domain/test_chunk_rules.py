@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beetle.domain.chunks.answering import respelt, tag_factor
 from beetle.domain.chunks.kinds import ORDER, detect_type
 from beetle.domain.chunks.linking import (
     FOLLOWS_MS,
@@ -106,6 +107,28 @@ def test_the_first_type_with_a_cue_wins() -> None:
     cues = dict(zip(ORDER, ("decided", "usually", "prefers", "is a"), strict=True))
     for place, kind in enumerate(ORDER):
         assert detect_type(" ".join(reversed([cues[each] for each in ORDER[place:]]))) == kind
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("pytesst prefernce", "pytest preference"),
+        ("Pytest preference", None),
+        ("unittests for pythn", "unittest for python"),
+        ("прогулки по лессу", "прогулки по лесу"),
+        ("cat dog zebras", None),
+        ("xpytest", None),
+    ],
+)
+def test_a_misspelt_word_is_taken_for_the_most_similar_one(query: str, expected: str | None) -> None:
+    texts = ["User prefers pytest over unittest for Python", "preference testing", "Прогулки по лесу", "cut dot"]
+    assert respelt(query, texts) == expected
+    assert respelt(query, []) is None
+
+
+def test_a_word_in_a_tag_counts_more_than_one_in_the_text() -> None:
+    factors = [tag_factor("which Apples or pears", tags) for tags in ((), ("apple",), ("pears", "apple trees"), ("a",))]
+    assert factors == [1, 1.5, 2, 1]
 
 
 def chunk(chunk_id: str, conversation: str, minutes: float, *tags: str) -> Linkable:

@@ -120,7 +120,7 @@ def test_two_processes_create_a_thousand_each_and_are_killed_again_and_again(tmp
     check_in_step(tmp_path, {chunk_id for each in acknowledged for chunk_id in each})
 
 
-@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("at", [2, 4, 5])
 def test_a_kill_between_the_store_and_a_file_leaves_nothing_half(tmp_path: Path, at: int) -> None:
     """The process kills itself in front of one of the renames that put a file in its place."""
     before = ChunkStore(tmp_path, profile=PROFILE)

@@ -41,6 +41,7 @@ _SHORTENED = frozenset(
     """.split()  # noqa: SIM905
 )
 _SPACES: Final = (" ", "\n", "\t", "\u3000", "\xa0")
+_REACH: Final = 256
 _SHORT: Final = 24
 """How far back the word before a full stop is looked at."""
 
@@ -68,12 +69,11 @@ class _Block(NamedTuple):
     shape: str
 
 
-class _Joined(NamedTuple):
-    """A span with its type and how many tokens lie in it at most."""
+class _Typed(NamedTuple):
+    """A span with its type."""
 
     start: int
     end: int
-    tokens: int
     kind: Kind
 
 
@@ -84,7 +84,12 @@ def split(text: str, *, min_tokens: int = MIN_TOKENS, max_tokens: int = MAX_TOKE
         max_tokens: at least 1; a smaller `min_tokens` never makes a chunk longer than this.
     """
     source = _Source(text, min_tokens, max_tokens)
-    fitting = [piece for paragraph in source.paragraphs() for piece in source.fit(paragraph)]
+    fitting: list[_Span] = []
+    for paragraph in source.paragraphs():
+        if source.fits(*paragraph):
+            fitting.append(paragraph)
+        else:
+            fitting += source.fit(paragraph)
     return [
         Piece(each.start, each.end, content, count_tokens(content), each.kind)
         for each in source.join_short(source.typed(fitting))
@@ -122,19 +127,18 @@ class _Source:
                 fence = next(fences, None)
             if fence and fence.start <= match.start() < fence.end:
                 continue
-            yield from self._stripped(at, match.start())
+            if span := self._stripped(at, match.start()):
+                yield span
             at = match.end()
-        yield from self._stripped(at, len(self.lines))
+        if span := self._stripped(at, len(self.lines)):
+            yield span
 
     def fit(self, span: _Span) -> Iterator[_Span]:
-        """A paragraph in pieces that fit; neighbouring blocks stay together where both fit."""
-        if self.ruler.count(*span) <= self.max_tokens:
-            yield span
-            return
+        """A paragraph that does not fit in pieces that do; neighbouring blocks stay together where both fit."""
         open_span: _Span | None = None
         for block in self._blocks(span):
             for piece in self._cut(block):
-                if open_span and self.ruler.count(open_span.start, piece.end) <= self.max_tokens:
+                if open_span and self.fits(open_span.start, piece.end):
                     open_span = _Span(open_span.start, piece.end)
                     continue
                 if open_span:
@@ -143,7 +147,7 @@ class _Source:
         if open_span:
             yield open_span
 
-    def typed(self, spans: list[_Span]) -> Iterator[_Joined]:
+    def typed(self, spans: list[_Span]) -> Iterator[_Typed]:
         """Spans with the type that their words tell."""
         found = cues(self.text)
         cue: Cue | None = next(found, None)
@@ -153,33 +157,43 @@ class _Source:
                 if cue.at >= start:
                     kinds.add(cue.kind)
                 cue = next(found, None)
-            yield _Joined(start, end, self.ruler.count(start, end), winner(kinds))
+            yield _Typed(start, end, winner(kinds) if kinds else "note")
 
-    def join_short(self, spans: Iterator[_Joined]) -> list[_Joined]:
+    def join_short(self, spans: Iterator[_Typed]) -> list[_Typed]:
         """A span below the minimum joins the next one, the last one the one before, if both are of one type."""
-        joined: list[_Joined] = []
+        joined: list[_Typed] = []
+        start = end = 0
+        kind: Kind | None = None
         for span in spans:
-            if joined and joined[-1].tokens < self.min_tokens and (both := self._both(joined[-1], span)):
-                joined[-1] = both
-            else:
-                joined.append(span)
-        if len(joined) > 1 and joined[-1].tokens < self.min_tokens and (both := self._both(joined[-2], joined[-1])):
-            joined[-2:] = [both]
+            if span.kind == kind and self._is_short(start, end) and self.fits(start, span.end):
+                end = span.end
+                continue
+            if kind:
+                joined.append(_Typed(start, end, kind))
+            start, end, kind = span
+        if kind:
+            if joined and joined[-1].kind == kind and self._is_short(start, end) and self.fits(joined[-1].start, end):
+                start = joined.pop().start
+            joined.append(_Typed(start, end, kind))
         return joined
 
-    def _both(self, first: _Joined, second: _Joined) -> _Joined | None:
-        tokens = self.ruler.count(first.start, second.end)
-        if first.kind != second.kind or tokens > self.max_tokens:
-            return None
-        return _Joined(first.start, second.end, tokens, first.kind)
+    def fits(self, start: int, end: int) -> bool:
+        """Whether a slice has no more tokens than a chunk may have."""
+        # No token is shorter than a character, which saves counting most of many short paragraphs.
+        return end - start <= self.max_tokens or self.ruler.count(start, end) <= self.max_tokens
 
-    def _stripped(self, start: int, end: int) -> Iterator[_Span]:
-        """A slice without the white space around it, but for the indentation of a line; nothing if it is blank."""
+    def _is_short(self, start: int, end: int) -> bool:
+        return end - start < self.min_tokens or self.ruler.count(start, end) < self.min_tokens
+
+    def _stripped(self, start: int, end: int) -> _Span | None:
+        """A slice without the white space around it, but for the indentation of a line; None if it is blank."""
         words = self.lines[start:end]
-        if content := words.strip():
-            first = start + len(words) - len(words.lstrip())
-            line = self.lines.rfind("\n", 0, first) + 1
-            yield _Span(line if line >= start else first, first + len(content))
+        content = words.strip()
+        if not content:
+            return None
+        first = start + words.index(content[0])
+        line = self.lines.rfind("\n", max(start - 1, 0), first) + 1
+        return _Span(line if line or not start else first, first + len(content))
 
     def _fences(self, start: int, end: int) -> Iterator[_Span]:
         """Fenced code, with its fences, from the begin of a line on; one that is never closed lasts to the end."""
@@ -228,14 +242,17 @@ class _Source:
     def _cut(self, block: _Block) -> Iterator[_Span]:
         """A block in pieces that fit, none below the minimum."""
         start, end = block.start, block.end
-        while (left := self.ruler.count(start, end)) > self.max_tokens:
+        while not self.fits(start, end):
+            left = self.ruler.count(start, end)
             most = max(min(self.max_tokens, left - self.min_tokens), 1)
             latest = self.ruler.after(start, most)
             earliest = min(self.ruler.after(start, min(self.min_tokens, most)), latest)
             cut = self._best_cut(block.shape, start, earliest, latest)
-            yield from self._stripped(start, cut)
+            if span := self._stripped(start, cut):
+                yield span
             start = cut
-        yield from self._stripped(start, end)
+        if span := self._stripped(start, end):
+            yield span
 
     def _best_cut(self, shape: str, start: int, earliest: int, latest: int) -> int:
         ways = (way(self, earliest, latest) for way in _WAYS[shape])
@@ -257,10 +274,14 @@ class _Source:
 
     def sentence_cut(self, earliest: int, latest: int) -> int | None:
         """Behind the last sentence that ends in reach."""
-        cut = None
-        for end in _sentence_ends(self.text, earliest, latest):
-            cut = end
-        return cut
+        reach = _REACH
+        while True:
+            # The last one counts, and mostly stands near the end.
+            since = max(earliest, latest - reach)
+            ends = list(_sentence_ends(self.text, since, latest))
+            if ends or since == earliest:
+                return ends[-1] if ends else None
+            reach *= 4
 
     def word_cut(self, earliest: int, latest: int) -> int | None:
         """Before the last space in reach."""

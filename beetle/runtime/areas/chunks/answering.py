@@ -14,6 +14,7 @@ from beetle.contracts.chunk_reasoning import (
 )
 from beetle.contracts.codec import format_us
 from beetle.contracts.refs import parse_ref
+from beetle.domain.chunks.answering import respelt, tag_factor
 from beetle.domain.chunks.reasoning import Evidence, reason
 from beetle.domain.ranking import POOL
 from beetle.runtime.areas.recall.search import find
@@ -33,8 +34,12 @@ REASONED_OVER = 10
 """Chunks that an analysis is of where none are named."""
 
 
+LOOKED_THROUGH = 512
+"""The newest chunks, whose words a misspelt one of a query is compared with."""
+
+
 class Found(NamedTuple):
-    """A chunk that fits a query, and how well, from 0 to 1."""
+    """A chunk that fits a query, and how well: what is twice as much fits twice as well."""
 
     row: ChunkRow
     score: float
@@ -42,9 +47,9 @@ class Found(NamedTuple):
 
 def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> ChunkRecallReport:
     """The contents of the best chunks; each is counted as accessed."""
-    sure, most = list[Found](), min(POOL, SPARE * request.max_results)
+    sure, path, most = list[Found](), tuple[str, ...](), min(POOL, SPARE * request.max_results)
     while True:
-        found = _found(invocation, tx, request.query, request.conversation_id, most)
+        found, path = _ranked(invocation, tx, request.query, request.conversation_id, most)
         sure = [each for each in found if each.row.confidence >= request.min_confidence]
         if len(sure) >= request.max_results or len(found) < most or most == POOL:
             break
@@ -58,7 +63,7 @@ def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> 
         answer="\n\n".join(_content(each.row) for each in kept) if kept else NOTHING_FOUND,
         confidence=round(sum(each.row.confidence * each.score for each in kept) / weight, 4) if weight else 0.0,
         source_chunks=tuple(each.row.chunk_id for each in kept),
-        traversal_path=("search", "rank", "min_confidence"),
+        traversal_path=(*path, "min_confidence"),
         iterations_used=1,
         cost_usd=0.0,
         profile_budget_applied=room.full,
@@ -66,13 +71,19 @@ def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> 
 
 
 def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading) -> ChunkReasonReport:
-    """An analysis of the chunks that are named, or else of those that the query finds; nothing counts as accessed."""
+    """An analysis of the chunks that are named, else of those that the query finds, else of the newest ones.
+
+    Nothing counts as accessed.
+    """
     space = evidence.find_space(tx, invocation.space_id)
     if request.context_chunks:
         named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
         rows = [row for row in named if row is not None and row.is_live and is_sound(invocation.key, row)]
     else:
-        rows = [each.row for each in _found(invocation, tx, request.query, None, REASONED_OVER)]
+        found, _ = _ranked(invocation, tx, request.query, None, SPARE * REASONED_OVER)
+        rows = [each.row for each in found[:REASONED_OVER]]
+        if not rows:
+            rows = [row for row in chunks.newest(tx, space, REASONED_OVER) if is_sound(invocation.key, row)]
     room = Room(invocation)
     rows = [row for row in rows if room.takes(_content(row))]
     made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type)
@@ -92,6 +103,26 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
         cost_usd=0.0,
         profile_budget_applied=room.full,
     )
+
+
+def _ranked(
+    invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int
+) -> tuple[list[Found], tuple[str, ...]]:
+    """The chunks that fit a query, best first, of two alike the newer one; and the steps that led to them.
+
+    Where nothing fits, words that no chunk has are taken for misspelt.
+    """
+    path: tuple[str, ...] = ("search",)
+    found = _found(invocation, tx, query, conversation_id, most)
+    if not found:
+        newest = chunks.newest(tx, evidence.find_space(tx, invocation.space_id), LOOKED_THROUGH)
+        sound = [row for row in newest if is_sound(invocation.key, row)]
+        spelt = respelt(query, (f"{_content(row)} {' '.join(row.tags)}" for row in sound))
+        if spelt is not None:
+            path, query = (*path, "respell", "search"), spelt
+            found = _found(invocation, tx, query, conversation_id, most)
+    ranked = [each._replace(score=each.score * tag_factor(query, each.row.tags)) for each in found]
+    return sorted(ranked, key=lambda each: (-round(each.score, 3), -each.row.created_at)), (*path, "rank")
 
 
 def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int) -> list[Found]:
