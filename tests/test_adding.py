@@ -168,8 +168,8 @@ IN_THE_LIST = (
     ("    evidence,\n", "    evidence,\n    note,\n"),
     ("    chunks.PLANE,\n", "    note.PLANE,\n"),
 )
-"""One line of the list of planes, and its import. A plane's name stands in the contract, which clients have too: so this
-one takes the name, and the place, of another."""
+"""One line of the list of planes, and its import. A plane's name stands in the contract, which clients have too: so
+this one takes the name, and the place, of another."""
 
 
 @pytest.fixture(scope="module")

@@ -75,27 +75,27 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
-    Case("--help", HELP, 99),
-    Case("memory recall --help", HELP, 110),
-    Case("tui --help", HELP, 110),
-    Case("completion bash", f"{LEAN} {TALKS}", 145),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 135),
-    Case("--socket {none} status", LEAN, 163, 3),
-    Case("--socket {socket} status", LEAN, 163),
-    Case("--socket {socket} memory recall key", LEAN, 159),
-    Case("--socket {socket} --json memory recall key", LEAN, 159),
+    Case("--help", HELP, 102),
+    Case("memory recall --help", HELP, 113),
+    Case("tui --help", HELP, 113),
+    Case("completion bash", f"{LEAN} {TALKS}", 149),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 138),
+    Case("--socket {none} status", LEAN, 164, 3),
+    Case("--socket {socket} status", LEAN, 164),
+    Case("--socket {socket} memory recall key", LEAN, 163),
+    Case("--socket {socket} --json memory recall key", LEAN, 163),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
-    Case("--socket {socket} call hello", CLIENT, 165),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 130),
-    Case("--socket {socket} doctor", HEAVY, 449),
+    Case("--socket {socket} call hello", CLIENT, 169),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 133),
+    Case("--socket {socket} doctor", HEAVY, 462),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 154)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 130)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 157)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 133)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    382,
+    394,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 127),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 130),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 333),
-    Case("import beetle.daemon", IN_PROCESS, 355),
+    Case("import beetle.open", IN_PROCESS, 345),
+    Case("import beetle.daemon", IN_PROCESS, 367),
 )
 
 

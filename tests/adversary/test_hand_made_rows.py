@@ -72,11 +72,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             memory.call("chain.lifecycle", {"chain_key": "c", "action": action, "indexes": [index], "reason": "r"})
         memory.call("chain.append", {**written, "content": "three"})
         noted = {"conversation_id": "c", "tags": ["t"], "type": "note", "tokens": 7}
-        first = memory.create_chunk({**noted, "content": "one"}).chunk.id
-        second = memory.create_chunk({**noted, "content": "two", "links": {"supports": [first, "elsewhere"]}}).chunk.id
-        memory.create_chunk({**noted, "content": "three", "conversation_id": "d"})
+
+        def noting(more: dict[str, Any]) -> Any:
+            return memory.call("chunk.create", {**noted, **more})
+
+        first = noting({"content": "one"}).chunk.id
+        second = noting({"content": "two", "links": {"supports": [first, "elsewhere"]}}).chunk.id
+        noting({"content": "three", "conversation_id": "d"})
         memory.get_chunk(second)
-        gone = memory.create_chunk({**noted, "content": "four"}).chunk.id
+        gone = noting({"content": "four"}).chunk.id
         memory.call("chunk.delete", {"id": first})
         memory.call("chunk.delete", {"id": gone, "permanent": True})
         captured = {"host_session_id": "s", "host_turn_index": 0, "role": "user", "content": "the kiln is hot"}

@@ -117,9 +117,9 @@ def measure(client: Client, size: int, asks: int) -> dict[str, Figures]:
         ),
         "stats by tag": timed(max(5, asks // 20), lambda _: client.chunk_stats(by="tag")),
     }
-    figures["create"] = timed(asks, lambda n: client.create_chunk(said(size + n)))
+    figures["create"] = timed(asks, lambda n: client.create_chunk(**said(size + n)))
     figures["create, one conversation"] = timed(
-        asks, lambda n: client.create_chunk({**said(size + n), "conversation_id": "conversation-0"})
+        asks, lambda n: client.create_chunk(**{**said(size + n), "conversation_id": "conversation-0"})
     )
     figures["update"] = timed(asks, lambda n: client.update_chunk(id=some[n % len(some)], confidence=n % 100 / 100))
     figures["archive and restore"] = timed(

@@ -69,7 +69,7 @@ def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) 
 
 
 def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
-    """What a chunk's file says; None where another program has changed or damaged it. `related`: chunks that relate to it."""
+    """What a chunk's file says; None where another program has changed it. `related`: chunks that relate to it."""
     if row.body is None or not is_sound(invocation.key, row):
         return None
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
