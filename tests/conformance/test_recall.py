@@ -87,14 +87,15 @@ def test_the_fused_list_holds_the_hits_of_every_plane_best_first(door: Door) -> 
         (["evidence"], {"evidence"}),
         (["procedural"], {"procedural"}),
         (["procedural", "evidence"], {"evidence", "procedural"}),
-        (["chunks"], set()),
-        (["long_term", "chunks"], {"long_term"}),
+        (["chunks"], {"chunks"}),
+        (["long_term", "chunks"], {"chunks", "long_term"}),
         (["long_term", "evidence"], {"evidence", "long_term"}),
     ],
 )
 def test_planes_narrow_what_is_searched(door: Door, planes: list[str], found: set[str]) -> None:
     both_planes(door)
     door.prepare("memory.write", candidates(candidate("c", "The pelican is tame.", privacy="public_runtime")))
+    door.prepare("chunk.create", {"content": "The pelican likes fish", "conversation_id": "c"})
     report = door.call("memory.recall", {"query": "pelican", "planes": planes})
     assert {hit["plane"] for hit in report["hits"]} == found
     assert set(report["working_recall"]["planes"]) == found
