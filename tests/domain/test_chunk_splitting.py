@@ -36,14 +36,14 @@ def check(text: str, pieces: list[Piece], most: int) -> None:
     assert not text[at:].strip()
 
 
-@settings(max_examples=250, derandomize=True)
+@settings(max_examples=250, derandomize=True, deadline=None)
 @given(texts, limits)
 def test_nothing_is_lost_and_no_chunk_is_over_the_limit(text: str, limit: tuple[int, int]) -> None:
     check(text, split(text, min_tokens=limit[0], max_tokens=limit[1]), limit[1])
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000)
+@settings(max_examples=20_000, deadline=None)
 @given(st.one_of(texts, st.text(max_size=2_000)), limits)
 def test_nothing_is_lost_at_full_size(text: str, limit: tuple[int, int]) -> None:
     check(text, split(text, min_tokens=limit[0], max_tokens=limit[1]), limit[1])

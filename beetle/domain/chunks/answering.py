@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from typing import Final
 
 _WORD = re.compile(r"\w+")
@@ -47,6 +46,8 @@ def respelt(query: str, texts: Iterable[str]) -> str | None:
 def _closest(word: str, others: Iterable[str]) -> str:
     if len(word) < SHORTEST:
         return word
+    from difflib import SequenceMatcher
+
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(word)
     best, found = LEAST_ALIKE, word
