@@ -170,6 +170,7 @@ def test_a_job_is_paused_run_and_resumed(daemon: Daemon, client: Client) -> None
 def test_an_empty_store_says_in_each_part_what_would_be_there(tmp_path) -> None:
     said = {
         "Facts": "Facts are what holds beside what was said.",
+        "Chunks": "Chunks are linked notes.",
         "Policies": "A policy acts on what is asked to be remembered",
         "Tools": "A host registers its tools in short",
         "Waiting": "A candidate waits when governance puts it off",
@@ -196,7 +197,7 @@ def test_a_part_that_the_profile_hides_says_so_and_the_others_go_on() -> None:
             await go(shown, "memory")
             await shown.press("left", "left")
             await shown.until_shown("capability_hidden", "Could not read")
-            await shown.press("right", "right")
+            await shown.press("right", "right", "right")
             await shown.until_shown("Facts are what holds")
             await shown.until(lambda: "Could not read" not in shown.text)
 
