@@ -197,7 +197,7 @@ def test_a_part_that_the_profile_hides_says_so_and_the_others_go_on() -> None:
             await go(shown, "memory")
             await shown.press("left", "left")
             await shown.until_shown("capability_hidden", "Could not read")
-            await shown.press("right", "right", "right")
+            await shown.press("right", "right")
             await shown.until_shown("Facts are what holds")
             await shown.until(lambda: "Could not read" not in shown.text)
 
