@@ -170,6 +170,7 @@ def test_a_job_is_paused_run_and_resumed(daemon: Daemon, client: Client) -> None
 def test_an_empty_store_says_in_each_part_what_would_be_there(tmp_path) -> None:
     said = {
         "Facts": "Facts are what holds beside what was said.",
+        "Chunks": "Chunks are linked notes.",
         "Policies": "A policy acts on what is asked to be remembered",
         "Tools": "A host registers its tools in short",
         "Waiting": "A candidate waits when governance puts it off",
