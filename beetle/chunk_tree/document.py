@@ -31,7 +31,7 @@ LINK_KINDS: Final = get_args(LinkKind)
 
 _ID: Final = re.compile(CHUNK_ID)
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}\Z")
-_MONTH: Final = re.compile(r"[A-Za-z0-9._-]+-([0-9]{4})-(0[1-9]|1[0-2])-[A-Za-z0-9._-]+\Z")
+_MONTH: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])\Z")
 _TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?\Z"
 )
@@ -96,8 +96,8 @@ def month_of(chunk_id: str, created: int) -> str:
 
     The seed's readers look for a file by its id's date alone.
     """
-    found = _MONTH.match(chunk_id)
-    return f"{found[1]}-{found[2]}" if found else from_us(created).strftime("%Y-%m")
+    month = "-".join(chunk_id.split("-", 3)[1:3])
+    return month if chunk_id.count("-") >= 3 and _MONTH.match(month) else from_us(created).strftime("%Y-%m")
 
 
 def place_of(document: ChunkDocument, *, archived: bool = False) -> str:

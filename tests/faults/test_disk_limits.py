@@ -38,12 +38,12 @@ def mount(folder: Path, options: str) -> bool:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A tmpfs of 2 MiB."""
+    """A tmpfs of 3 MiB."""
     if os.getuid() != 0 or shutil.which("mount") is None:
         pytest.skip("only root can mount a small tmpfs; the fault VFS covers the same errors")
     folder = tmp_path / "disk"
     folder.mkdir()
-    if not mount(folder, "size=2m"):
+    if not mount(folder, "size=3m"):
         pytest.skip("this container may not mount a tmpfs; the fault VFS covers the same errors")
     try:
         yield folder

@@ -45,7 +45,7 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
         (row.name for row in OPERATIONS if row.name.startswith("skill_registry.")), "tests/registry, on a store of disk"
     ),
     **dict.fromkeys(
-        (row.name for row in OPERATIONS if row.name.startswith(("turn.", "host.", "host_key.", "event.i", "event.r"))),
+        (row.name for row in OPERATIONS if row.name.startswith(("turn.", "host.", "host_key.", "event.r"))),
         "tests/capture, on stores in memory and on disk",
     ),
     "subscribe": "it needs a connection; tests/transports follows events",

@@ -123,7 +123,7 @@ def test_the_key_that_a_remark_names_leads_to_what_it_is_about(daemon: Daemon, c
         await shown.press("5")
         await shown.until(lambda: isinstance(shown.console.area, Memory) and shown.console.area.part.TITLE == "Waiting")
         await shown.until_shown("(needs_assertion)")
-        await shown.press("left", "left", "left", "2", "5")
+        await shown.press("left", "left", "left", "left", "2", "5")
         await shown.until(lambda: isinstance(shown.console.area, Memory) and shown.console.area.part.TITLE == "Facts")
         overview = next(each for each in shown.console.opened if isinstance(each, Overview))
         await go(shown, "overview")

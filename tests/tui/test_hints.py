@@ -217,9 +217,9 @@ def test_empty_areas_say_their_keys(tmp_path: Path) -> None:
                 await shown.until(lambda: shown.console.area.filled)
                 await shown.press("f9", *"topic:job", "enter")
             await shown.until_shown(*texts)
-        await shown.press("5", "ctrl+g")
+        await shown.press("5", "ctrl+g", "ctrl+g")
         await shown.until_shown("f2 puts off, f3 refuses")
-        await shown.press("ctrl+b", "ctrl+b", "ctrl+b")
+        await shown.press("ctrl+b", "ctrl+b", "ctrl+b", "ctrl+b")
         await shown.until_shown("f2 submits, f3 withdraws. f7 shows")
 
     with_own_keys(opened(str(tmp_path / "own.db"), "profile-server-linux-dev-full"), look)

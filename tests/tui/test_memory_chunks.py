@@ -91,7 +91,7 @@ def test_a_chunk_is_archived_restored_and_deleted_once_it_was_agreed(daemon: Dae
 
     async def look(shown: Shown) -> None:
         await part(shown, "Chunks")
-        await shown.until_shown("1 of 3 conversations")
+        await shown.until_shown("Enter lists them")
         await shown.press("end")
         await shown.until_shown("─ talk")
         await shown.press("x")
@@ -118,7 +118,7 @@ def test_a_chunk_is_archived_restored_and_deleted_once_it_was_agreed(daemon: Dae
         await shown.press("y")
         await shown.until_shown(f"restored: {made}", "No chunk; archived")
         await shown.press("v")
-        await shown.until_shown("1 of 3 conversations")
+        await shown.until_shown("Enter lists them")
         await shown.press("end")
         await shown.until_shown("─ talk")
         await shown.press("enter")

@@ -25,7 +25,7 @@ _WORDS: Final[dict[Kind, str]] = {
     ),
     "fact": "",
 }
-_GAP: Final = r"(?:[ \t]++(?:\r?\n[ \t]*+)?|\r?\n[ \t]*+)"
+_GAP: Final = r"(?:[ \t]{1,64}+(?:\r?\n[ \t]{0,64}+)?|\r?\n[ \t]{0,64}+)"
 """Between the words of a phrase: within a paragraph, over one line end at most."""
 
 _PHRASES: Final[dict[Kind, tuple[str, ...]]] = {

@@ -34,7 +34,7 @@ _SENTENCE = re.compile(
 )
 _UNSPACED = frozenset("\u3002\uff01\uff1f")
 _BEFORE_NEXT = re.compile(r"\s*+")
-_LAST_WORD = re.compile(r"\w[\w.]*\Z")
+_LAST_WORD = re.compile(r"\w[\w.]{0,23}\Z")
 _SHORTENED = frozenset(
     """
     dr mr mrs ms prof st jr sr vs etc approx fig no vol pp ed eds inc ltd co corp dept est al cf ca bzw usw nr str

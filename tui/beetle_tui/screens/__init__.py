@@ -18,7 +18,7 @@ SCREENS: tuple[Area, ...] = (
     Area("skills", "2", "Skills", "what was learned, and what the host has mounted", Skills),
     Area("devices", "3", "Devices", "devices that authenticate with their own key", Devices),
     Area("transcripts", "4", "Transcripts", "what was said, as each view may see it", Transcripts),
-    Area("memory", "5", "Memory", "facts, chunks, policies, tools, what waits, what is proposed, and jobs", Memory),
+    Area("memory", "5", "Memory", "facts, chunks, policies, tools, what waits, proposals, jobs", Memory),
     Area("recall", "6", "Recall", "a bench to try a query on: hits, signals, and the block", Recall),
     Area("log", "7", "Log", "the event log, live, filtered, and whether it is whole", Log),
     Area("chains", "8", "Chains", "thoughts of agents in their order, agents, and the skill registry", Chains),
