@@ -41,6 +41,7 @@ INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES 
 TOUCH_INDEX_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH 'x' LIMIT 1"
 HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
 FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
+EMPTY_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
 SECURE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', ?)"
 MARKS_SQL = """
 WITH RECURSIVE segment (segid) AS (

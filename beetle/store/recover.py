@@ -9,14 +9,13 @@ from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
 from beetle.store.indexed import Tables, extra_rows
-from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL
+from beetle.store.recall_index import EMPTY_SQL, NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
 
 REBUILDING = "index_rebuild"
 """Key of `meta` that stands while the index is made anew."""
 SPACE_AFTER_SQL = "SELECT space, memory_space_id FROM space WHERE space > ? ORDER BY space LIMIT 1"
 CHECK_INDEX_SQL = "PRAGMA quick_check('recall_index')"
-EMPTY_INDEX_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
 MARK_SQL = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 MARKED_SQL = "SELECT 1 FROM meta WHERE key = ?"
 UNMARK_SQL = "DELETE FROM meta WHERE key = ?"
@@ -98,7 +97,7 @@ def index_is_sound(tx: Reading) -> bool:
 
 def empty_index(tx: WriteTransaction) -> None:
     """Take every row out of the index, and mark that it has to be filled again."""
-    tx.run(EMPTY_INDEX_SQL)
+    tx.run(EMPTY_SQL)
     columns.mend_keywords(tx)
     tx.run(MARK_SQL, REBUILDING, tx.now)
     tx.expect_erasure()

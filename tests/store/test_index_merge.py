@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.store.recall_index import TOUCH_INDEX_SQL
+from beetle.store import index_merge, recall_index
+from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.recall_index import TOUCH_INDEX_SQL, Entry
 from tests.store.conftest import assert_clean, commit, open_runtime, store_of, turn, wait_for_erasures
-from tests.store.test_erasure import Words, assert_gone
+from tests.store.test_erasure import Words, assert_gone, remnants
 
 ERASED, KEPT, BESIDE = 120, 240, 6
 OPTION_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES (?, ?)"
 OPTIONS_SQL = "SELECT v FROM recall_index_config WHERE k = 'secure-delete'"
+FOUND_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ?"
 SEGMENTS_SQL = "SELECT count(DISTINCT segid) FROM recall_index_idx"
 
 
@@ -68,6 +71,40 @@ def test_nothing_of_the_erased_is_left_and_all_else_is_found(path: str, options:
         assert_clean(memory)
         with store_of(memory).read() as tx:
             assert tx.value(OPTIONS_SQL) == 1, "a single row is taken off each page, before and after"
+
+
+def test_what_would_be_merged_into_a_level_before_the_last_is_dropped_too(path: str) -> None:
+    """Small segments take those behind them back to the first level, and leave empty levels: see `index_merge`."""
+    words = Words(23)
+    rows = [
+        (Entry("evidence", number, 7, 7, "shared"), (f"{words.canary()} {words.canary()}", "", ""))
+        for number in range(12)
+    ]
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+
+        def merge(tx: WriteTransaction) -> None:
+            level = index_merge.begin(tx)
+            while not index_merge.go_on(tx, level, 4):
+                pass
+
+        # Small pages, so that what was merged is larger than one row and stays on its level.
+        store.write(lambda tx: tx.run(OPTION_SQL, "pgsz", 64))
+        for number, (entry, fields) in enumerate(rows):
+            store.write(lambda tx, entry=entry, fields=fields: recall_index.add(tx, entry, fields))
+            if number in (3, 4, 5):
+                store.write(merge)
+        store.write(lambda tx: recall_index.hide_all(tx, rows[:9]))
+        with store.read() as tx:
+            levels = index_merge.levels_of(tx)
+        assert levels[0].segments > 1 and not any(each.segments for each in levels[1:]) and len(levels) > 2
+        store.write(merge)
+        with store.read() as tx:
+            data = b"".join(row[0] for row in tx.rows("SELECT block FROM recall_index_data"))
+            marks = b"".join(bytes(row[0]) for row in tx.rows("SELECT term FROM recall_index_idx"))
+            found = [tx.value(FOUND_SQL, fields[0].split()[0]) for _, fields in rows]
+        assert remnants(data + marks, [word for _, fields in rows[:9] for word in fields[0].split()], []) == set()
+        assert found == [0] * 9 + [1] * 3
 
 
 def test_an_index_that_is_erased_whole_is_empty_and_takes_new_rows(path: str) -> None:
