@@ -323,7 +323,8 @@ class Store:
         """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
         todo = migrate.pending(connection, self.settings.path, migrate.available())
         prepare_writer(connection, self.settings)
-        applied = migrate.apply(connection, todo, now, version)
+        make = migrate.create if todo and todo[0].number == 1 else migrate.apply
+        applied = make(connection, todo, now, version)
         with transaction(connection):
             recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
         return applied
