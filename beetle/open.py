@@ -116,6 +116,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
         keep_snapshots=config.scheduler.keep_snapshots,
+        replicated=config.replica is not None,
     )
 
 
