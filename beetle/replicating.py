@@ -18,8 +18,6 @@ log = logging.getLogger("beetle.replication")
 
 PLACE_SUFFIX = ".replica"
 """Behind the path of the daemon's socket: the folder of the sidecar's own."""
-UNTOLD = ("starting", "paused", "stopped")
-"""States that belong to every start, pause and end, and are no event."""
 
 
 def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
@@ -43,10 +41,9 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
     )
 
     def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
-        if state not in UNTOLD:
-            subject = {"state": state} if problem is None else {"state": state, "problem": problem}
-            row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
-            store.post(lambda tx: tx.log(row))
+        subject = {"state": state} if problem is None else {"state": state, "problem": problem}
+        row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
+        store.post(lambda tx: tx.log(row))
 
     found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
     board.put_up(found.status)

@@ -153,8 +153,7 @@ def test_a_clean_stop_leaves_a_log_in_which_the_next_sidecar_goes_on(tmp_path: P
         daemon.synced()
         since = [each for each in daemon.stream().files() if each.min_txid > restored.txid and each.level == 0]
         assert since and max(each.size for each in since) < whole, "no second copy of the whole store was sent"
-        assert daemon.stream().restore(str(tmp_path / "second.db")) is not None
-        assert content_of(str(tmp_path / "second.db")) == content_of(daemon.store)
+        daemon.assert_restored(tmp_path / "second.db")
 
 
 def test_the_sidecar_dies_with_its_daemon_and_the_next_one_goes_on(tmp_path: Path) -> None:

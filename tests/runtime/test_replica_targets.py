@@ -94,7 +94,7 @@ def test_an_sftp_server_with_another_key_gets_nothing(tmp_path: Path) -> None:
         with Kept("\n".join([*lines, f'host_key = "{other}"']), folder=str(tmp_path)) as daemon:
             say(daemon, "one")
             found = daemon.until(lambda found: found.problem == "target")
-            assert found.state == "behind" and found.replicated_txid is None
+            assert found.state == "waiting" and found.replicated_txid is None
         assert not (tmp_path / "server" / "kept").exists()
 
 
