@@ -218,9 +218,8 @@ def main() -> int:
     seconds = sorted(each.seconds for each in risks)
     middle = seconds[len(seconds) // 2]
     print(f"at {calm['writes_per_s']:.0f} writes/s: lag p50 {calm['lag_p50_s']:.3f} s, p99 {calm['lag_p99_s']:.3f} s")
-    print(
-        f"sidecar: {calm['cpu_percent']:.1f} % of a core ({calm['idle_percent']:.1f} idle), {calm['rss_mib']:.1f} MiB (peak {calm['peak_mib']:.1f})"
-    )
+    cpu = f"{calm['cpu_percent']:.1f} % of a core ({calm['idle_percent']:.1f} % idle)"
+    print(f"sidecar: {cpu}, {calm['rss_mib']:.1f} MiB (peak {calm['peak_mib']:.1f})")
     print(f"at risk at kill -9: p50 {middle:.3f} s, worst {seconds[-1]:.3f} s, turns {[each.turns for each in risks]}")
     waits = f"{fast['writer_waits']} waits of {fast['writer_waited_s']:.1f} s in all, {fast['restarts']} restarts"
     print(f"unthrottled: {fast['turns_per_s']:.0f} turns/s, log {fast['wal_mib']:.0f} MiB at most, {waits}")
