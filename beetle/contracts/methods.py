@@ -7070,7 +7070,7 @@ class OperationMethods(ABC):
                 when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
                 for the sidecar to follow, `writer_waited_s` for how long in all. `detail` and `hint` tell more of
                 `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica are
-                kept for `retention_h` hours.
+                kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
 
         Raises:
             InvalidRequest: a field is not as it must be.

@@ -41,7 +41,7 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     `replicated_txid` the last one at the target, `last_synced_at` when that was last seen to grow or to be the last.
     `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
     `detail` and `hint` tell more of `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
-    the replica are kept for `retention_h` hours.
+    the replica are kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
     """
 
     state: Open[ReplicaState]
@@ -51,13 +51,13 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     hint: OperatorOnly[str | None] = None
     target_kind: Open[str | None] = None
     target: OperatorOnly[str | None] = None
-    lag_s: Open[float | None] = None
-    lag_bytes: Open[int | None] = None
-    lag_transactions: Open[int | None] = None
-    txid: Open[int | None] = None
-    replicated_txid: Open[int | None] = None
-    last_synced_at: Open[str | None] = None
-    restarts: Open[int] = 0
+    lag_s: OperatorOnly[float | None] = None
+    lag_bytes: OperatorOnly[int | None] = None
+    lag_transactions: OperatorOnly[int | None] = None
+    txid: OperatorOnly[int | None] = None
+    replicated_txid: OperatorOnly[int | None] = None
+    last_synced_at: OperatorOnly[str | None] = None
+    restarts: OperatorOnly[int | None] = None
     wal_bytes: OperatorOnly[int | None] = None
     staged_bytes: OperatorOnly[int | None] = None
     writer_waits: OperatorOnly[int | None] = None
