@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import apsw
 
 from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
-from beetle.store.engine.scrub import lend
+from beetle.store.engine.scrub import lend, scrub_file
 from beetle.store.engine.store_files import StoreFiles
 
 log = logging.getLogger("beetle.store")
 
 BUSY_MS = 20
+LOOK_BYTES = 4 * 2**20
+"""Some milliseconds of work, for which a write waits."""
 PASSIVE, TRUNCATE = apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_TRUNCATE
 
 
@@ -83,6 +86,24 @@ class Checkpoints:
         if pages == moved:
             self._wal_pages = 0
         return True
+
+    def is_alone(self) -> bool:
+        """Whether no other process has the database file open."""
+        return self._files.alone()
+
+    def file_bytes(self) -> int:
+        """Bytes of the database file."""
+        return 0 if self._files.descriptor is None else os.fstat(self._files.descriptor).st_size
+
+    def look_through(self, start: int) -> int | None:
+        """Scrub the next pages of the file, where others have written it; where to go on, None behind the last.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if self._connection is None or self._files.descriptor is None:
+            return None
+        return scrub_file(self._files.descriptor, self._connection.pragma("page_size"), start, LOOK_BYTES)
 
     def finish(self) -> None:
         """Fold all that is left, before the connections are closed."""

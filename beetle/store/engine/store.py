@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import apsw
 
 from beetle.contracts.codec import replace
-from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
+from beetle.contracts.errors import Overloaded, StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
 from beetle.store.engine import exchange, migrate
@@ -23,16 +23,18 @@ from beetle.store.engine.connection import (
     prepare_writer,
     store_bytes,
 )
+from beetle.store.engine.erasing import PENDING_SQL
 from beetle.store.engine.failures import translate
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.readers import Readers
+from beetle.store.engine.sidecar import Attached, Sidecar
 from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
-from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer
+from beetle.store.engine.writer import Writer
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.seals import Sealer
 
@@ -83,6 +85,7 @@ class Store:
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
         self._sealing: Sealing | None = None
+        self._attached: Attached | None = None
         self._is_crowded: Callable[[str], bool] = lambda by: False
         self.files = StoreFiles(settings.path, ())
         settled: list[str] = []
@@ -112,7 +115,7 @@ class Store:
             if reseal is not None:
                 self._sealing = reseal()
             self.schema = migrate.schema_number(connection)
-            pending = connection.execute(PENDING_ERASURES_SQL).get
+            pending = connection.execute(PENDING_SQL).get
             self.open_report = self._report(connection, created, applied, pending, settled)
             self.writer: Writer | RefusingWriter
             if settings.immutable:
@@ -130,6 +133,7 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
+                self.writer.attach(self._attached)
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:
@@ -249,9 +253,39 @@ class Store:
                     self._lock.release()
 
     def cut_log(self, wait: float) -> bool:
-        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`."""
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`. A sidecar keeps it: then it is
+        not asked for, since the sidecar would have to send the whole store again.
+        """
+        if self._attached is not None:
+            return True
         with self._turnstile.passing("write", None):
             return self.writer.cut_log(wait)
+
+    def attach(self, sidecar: Sidecar | None) -> None:
+        """Another process replicates the store from now on (None: no more), and steps aside when it is in the way."""
+        self._attached = None if sidecar is None else Attached(sidecar)
+        if isinstance(self.writer, Writer):
+            self.writer.attach(self._attached)
+
+    @property
+    def sidecar(self) -> Sidecar | None:
+        """The process that replicates the store."""
+        return None if self._attached is None else self._attached.sidecar
+
+    @contextmanager
+    def alone(self, who: str) -> Generator[None]:
+        """No other process replicates the store for the length of the block.
+
+        Raises:
+            Overloaded: it did not let go of the store's files.
+        """
+        if self._attached is None:
+            yield
+            return
+        with self._attached.aside(who, EXCHANGE_WAIT_S) as away:
+            if not away:
+                raise Overloaded(what="the replica's sidecar is busy", maximum="none meanwhile", retry_after_ms=1000)
+            yield
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -300,7 +334,7 @@ class Store:
             Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
             StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
         """
-        with self._turnstile.shut("read", EXCHANGE_WAIT_S):
+        with self.alone("exchange"), self._turnstile.shut("read", EXCHANGE_WAIT_S):
             hook, sealing = self.writer.on_commit, self._sealing
             self.readers.close()
             self.writer.close()
