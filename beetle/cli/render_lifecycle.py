@@ -141,6 +141,8 @@ class Erasing(Protocol):
     @property
     def replica_horizon(self) -> str | None: ...
     @property
+    def replica_until(self) -> str | None: ...
+    @property
     def receipt(self) -> str | None: ...
 
 
@@ -177,6 +179,8 @@ def erased(report: Erasing, what: str) -> Iterable[str]:
     if report.replica_horizon is not None:
         horizon = when(report.replica_horizon)
         yield f"Copies of the store up to {horizon} may hold it still: see `beetle snapshot prune`."
+    if report.replica_until is not None:
+        yield f"The replica holds it until {when(report.replica_until)}: `beetle replica forget` removes it now."
     if report.receipt:
         yield f"Receipt: {neutral(report.receipt)}"
 

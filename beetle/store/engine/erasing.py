@@ -1,7 +1,7 @@
 """Erasures whose bytes may still stand in the store's files, and how they get out of there.
 
-Cutting the write-ahead log is enough where each page went to the file through `scrub`. A sidecar folds the log by
-itself, and leaves in the file what SQLite leaves between a page's cells. Where one has been, it steps aside, every page
+Cutting the write-ahead log is enough where each page went to the file through `scrub`. A follower folds the log by
+itself, and leaves in the file what SQLite leaves between a page's cells. Where one is, it steps aside, every page
 of the file is looked at, and the log is cut; then it steps in. Others write meanwhile, and what they write is scrubbed.
 """
 
@@ -15,8 +15,7 @@ from collections.abc import Callable
 import apsw
 
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
-from beetle.store.engine.sidecar import Attached
-from beetle.store.engine.transaction import Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 log = logging.getLogger("beetle.store")
 
@@ -28,12 +27,25 @@ those that come sooner wait, and are done together."""
 PENDING_SQL = "SELECT count(*) FROM pending_erasure"
 CLEAR_SQL = "DELETE FROM pending_erasure"
 REPLICATED_SQL = "SELECT 1 FROM sqlite_schema WHERE name = '_litestream_seq'"
-KEPT = "replica_keeps_until"
 KEPT_SQL = "SELECT value FROM meta WHERE key = 'replica_keeps_until'"
 KEEP_SQL = """
 INSERT INTO meta VALUES ('replica_keeps_until', ?)
 ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
 """
+
+
+FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until'"
+
+
+def kept_until(tx: Reading) -> int | None:
+    """Until when replicas hold what was erased so far, in microseconds; None when they hold nothing of it."""
+    found = tx.value(KEPT_SQL)
+    return found if isinstance(found, int) else None
+
+
+def forgotten(tx: Writing) -> None:
+    """No replica holds anything that was erased so far."""
+    tx.run(FORGOTTEN_SQL)
 
 
 class Erasing:
@@ -57,7 +69,7 @@ class Erasing:
         self._checkpoints = checkpoints
         self._commit = commit
         self._clock = clock
-        self.attached: Attached | None = None
+        self._follower = checkpoints.follower
         self._count = pending
         self._done = threading.Condition()
         # When something was in the way since: a reader holds the log, or the disk refuses. None while nothing is.
@@ -119,14 +131,12 @@ class Erasing:
         return False
 
     def _is_alone(self) -> bool:
-        if self.attached is None:
-            return True
-        if time.monotonic() < self._not_before:
-            return False
-        return self.attached.away(WHO) and self._checkpoints.is_alone()
+        if self._follower.kept_until is None:
+            return not self._follower.attached
+        return time.monotonic() >= self._not_before and self._follower.away(WHO)
 
     def _replicated(self) -> bool:
-        return self.attached is not None or Writing(self._connection).value(REPLICATED_SQL) is not None
+        return Writing(self._connection).value(REPLICATED_SQL) is not None
 
     def _cut(self) -> bool:
         """Empty the log, and forget the pages that are cached: they still have in their gaps what the file has no
@@ -139,22 +149,22 @@ class Erasing:
 
     def _record(self) -> None:
         """Nothing is pending any more."""
-        sidecar = None if self.attached is None else self.attached.sidecar
+        kept_until = self._follower.kept_until
 
         def clear(tx: Writing) -> None:
             tx.run(CLEAR_SQL)
-            if sidecar is not None:
-                tx.run(KEEP_SQL, sidecar.kept_until(self._clock()))
+            if kept_until is not None:
+                tx.run(KEEP_SQL, kept_until(self._clock()))
 
         if (lost := self._commit(clear)) is not None:
             log.warning("an erasure is done but could not be recorded: %s", type(lost).__name__)
             self._hold()
             return
-        if self.attached is not None:
+        if kept_until is not None:
             self._is_clean = False
             size = self._checkpoints.file_bytes()
             self._not_before = time.monotonic() + size / RESENT_BYTES_PER_S
-            self.attached.back(WHO)
+            self._follower.back(WHO)
         self._held_since = None
         with self._done:
             self._count = 0

@@ -25,10 +25,10 @@ from beetle.store.engine.connection import (
 )
 from beetle.store.engine.erasing import PENDING_SQL
 from beetle.store.engine.failures import translate
+from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.readers import Readers
-from beetle.store.engine.sidecar import Attached, Sidecar
 from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
@@ -74,6 +74,8 @@ class Store:
         self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
         if self._lock is not None and self._lock.immutable:
             settings = settings._replace(immutable=True)
+        if settings.walled and os.path.isdir(staging_folder(settings.path)):
+            settings = settings._replace(replicated=True)
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
@@ -85,9 +87,9 @@ class Store:
         self._last: Callable[[WriteTransaction], Any] | None = None
         self.epoch = 0
         self._sealing: Sealing | None = None
-        self._attached: Attached | None = None
         self._is_crowded: Callable[[str], bool] = lambda by: False
         self.files = StoreFiles(settings.path, ())
+        self.follower = Follower(settings.wal_bytes)
         settled: list[str] = []
         try:
             try:
@@ -122,7 +124,7 @@ class Store:
                 self.writer = refusing_writer(settings, connection, pending)
             else:
                 if settings.backend != "in-memory":
-                    self.files = files_of(settings.path, walled=settings.walled)
+                    self.files = files_of(settings.path, self.follower, walled=settings.walled)
                 self.writer = Writer(
                     settings,
                     connection,
@@ -133,7 +135,6 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
-                self.writer.attach(self._attached)
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:
@@ -243,6 +244,7 @@ class Store:
             for hook in self._before_close:
                 hook()
             self._closed = True
+            self.follower.stop_waiting()
             # Readers first: an open reader would keep the writer from cutting the write-ahead log.
             try:
                 self.readers.close()
@@ -253,36 +255,20 @@ class Store:
                     self._lock.release()
 
     def cut_log(self, wait: float) -> bool:
-        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`. A sidecar keeps it: then it is
-        not asked for, since the sidecar would have to send the whole store again.
-        """
-        if self._attached is not None:
-            return True
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`. Not while it is followed."""
+        if self.follower.attached:
+            return False
         with self._turnstile.passing("write", None):
             return self.writer.cut_log(wait)
 
-    def attach(self, sidecar: Sidecar | None) -> None:
-        """Another process replicates the store from now on (None: no more), and steps aside when it is in the way."""
-        self._attached = None if sidecar is None else Attached(sidecar)
-        if isinstance(self.writer, Writer):
-            self.writer.attach(self._attached)
-
-    @property
-    def sidecar(self) -> Sidecar | None:
-        """The process that replicates the store."""
-        return None if self._attached is None else self._attached.sidecar
-
     @contextmanager
-    def alone(self, who: str) -> Generator[None]:
-        """No other process replicates the store for the length of the block.
+    def unfollowed(self, who: str) -> Generator[None]:
+        """No other process follows the log for the length of the block.
 
         Raises:
             Overloaded: it did not let go of the store's files.
         """
-        if self._attached is None:
-            yield
-            return
-        with self._attached.aside(who, EXCHANGE_WAIT_S) as away:
+        with self.follower.aside(who, EXCHANGE_WAIT_S) as away:
             if not away:
                 raise Overloaded(what="the replica's sidecar is busy", maximum="none meanwhile", retry_after_ms=1000)
             yield
@@ -334,7 +320,7 @@ class Store:
             Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
             StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
         """
-        with self.alone("exchange"), self._turnstile.shut("read", EXCHANGE_WAIT_S):
+        with self.unfollowed("exchange"), self._turnstile.shut("read", EXCHANGE_WAIT_S):
             hook, sealing = self.writer.on_commit, self._sealing
             self.readers.close()
             self.writer.close()

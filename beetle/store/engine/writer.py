@@ -28,7 +28,6 @@ from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
 from beetle.store.engine.failures import frames, translate
-from beetle.store.engine.sidecar import Attached
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
@@ -174,10 +173,6 @@ class Writer:
     def erasures(self) -> int:
         """Erasures whose bytes may still stand in the write-ahead log."""
         return self._erasing.count
-
-    def attach(self, attached: Attached | None) -> None:
-        """Another process is to replicate the store from now on, or none any more."""
-        self._erasing.attached = attached
 
     def finish_erasures(self, wait: float) -> bool:
         """Wait until no erased byte is left in the write-ahead log; whether that was reached.
