@@ -31,10 +31,11 @@ class Replicated:
         self.asides = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._changed = threading.Event()
-        self._ends = False
+        self._ends = self._aside = False
         self.follower = self.memory.dispatcher.shared.store.follower
         self.follower.kept_until = lambda now: now + 3_600_000_000
-        self.follower.on_ask = self._changed.set
+        self.follower.on_ask = self._ask
+        self.follower.is_gone = lambda: self._process is None
         self.follower.attached = True
         self._start()
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -72,6 +73,10 @@ class Replicated:
         self._thread.join()
         self.memory.release()
 
+    def _ask(self, aside: bool) -> None:
+        self._aside = aside
+        self._changed.set()
+
     def _last(self, database: bytes) -> int:
         import apsw
 
@@ -98,7 +103,7 @@ class Replicated:
         while True:
             self._changed.wait()
             self._changed.clear()
-            if self._ends or self.follower.is_asked_away:
+            if self._ends or self._aside:
                 self._stop()
                 self.follower.attached = False
                 self.asides += 1

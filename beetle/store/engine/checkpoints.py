@@ -131,9 +131,9 @@ class Checkpoints:
     def finish(self) -> None:
         """Fold all that is left, before the connections are closed. A follower ends first; one that was in step goes on
         in the same log later, so that stays where it is, folded."""
-        self.follower.end()
+        stays = self.follower.end()
         if self._files.lost is None:
-            self.attempt(PASSIVE if self.follower.keeps_log else TRUNCATE)
+            self.attempt(PASSIVE if stays else TRUNCATE)
         else:
             self.watch()
 

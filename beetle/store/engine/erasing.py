@@ -101,7 +101,8 @@ class Erasing:
         return not self._count
 
     def end(self) -> None:
-        """The writer ends: nobody waits any longer."""
+        """The writer has ended: nobody waits any longer."""
+        self._follower.back(WHO)
         with self._done:
             self._done.notify_all()
 
@@ -132,7 +133,7 @@ class Erasing:
 
     def _is_alone(self) -> bool:
         if self._follower.kept_until is None:
-            return not self._follower.attached
+            return self._follower.is_gone()
         return time.monotonic() >= self._not_before and self._follower.away(WHO)
 
     def _replicated(self) -> bool:

@@ -154,6 +154,7 @@ class Store:
             self.writer.close()
             self.files.close()
             raise
+        self.follower.begin()
 
     @contextmanager
     def read(
@@ -320,7 +321,7 @@ class Store:
             Overloaded: a read that had begun did not end, or another program has the store open; nothing was changed.
             StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch: the new file, or the folder, refused.
         """
-        with self.unfollowed("exchange"), self._turnstile.shut("read", EXCHANGE_WAIT_S):
+        with self._turnstile.shut("read", EXCHANGE_WAIT_S):
             hook, sealing = self.writer.on_commit, self._sealing
             self.readers.close()
             self.writer.close()

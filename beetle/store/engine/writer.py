@@ -232,10 +232,10 @@ class Writer:
             self._stopped = True
             left = self._queue.drain()
         settle(left, RuntimeError("the writer thread has ended"))
-        self._erasing.end()
         self._checkpoints.finish()
         close_connection(self._connection)
         self._checkpoints.close()
+        self._erasing.end()
 
     def _loop(self) -> None:
         while True:
