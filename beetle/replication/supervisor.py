@@ -34,8 +34,8 @@ SYNC_S = 1.0
 ALIVE_S = 1.0
 SILENT_S = 5.0
 """A sidecar that has answered nothing for so long is replaced; one that is stopped at the second look."""
-BEHIND_S = 10.0
-PROBE_S = 15.0
+BEHIND_S = 5.0
+PROBE_S = 10.0
 """How often a target that takes nothing is tried, beside the sidecar's own tries, which become rare."""
 BACKOFF_S, MOST_BACKOFF_S = 0.5, 60.0
 SUSPENDED_S, MOST_SUSPENDED_S = 60.0, 900.0
@@ -72,10 +72,12 @@ class Log(Protocol):
 
 
 class Followed(NamedTuple):
-    """A store that is replicated: its path, its log, the bytes of its file and of its log, and of the disk."""
+    """A store that is replicated: its path, its log, how often it has changed, the bytes of its file, of its log and of
+    the disk that are free."""
 
     path: str
     log: Log
+    changes: Callable[[], int]
     store_bytes: Callable[[], int]
     wal_bytes: Callable[[], int]
     free_bytes: Callable[[], int]
@@ -172,7 +174,7 @@ class Supervisor:
         now, progress, log_ = time.monotonic(), self._progress, self._followed.log
         problem, detail, hint = self._problem
         waiting, staged = progress.waiting, self._staged
-        lag = progress.lag_s(now)
+        lag = progress.lag_s(now, self._followed.changes())
         return ReplicationStatusReport(
             state=self._state,
             since=format_us(int(self._since * 1e6)),
@@ -182,7 +184,7 @@ class Supervisor:
             target_kind=self._settings.target.kind,
             target=self._settings.target.url,
             lag_s=None if lag is None else round(lag, 3),
-            lag_bytes=None if waiting is None else self._waiting_bytes(waiting),
+            lag_bytes=None if lag is None else self._waiting_bytes(lag),
             lag_transactions=waiting,
             txid=progress.txid,
             replicated_txid=progress.replicated,
@@ -196,11 +198,13 @@ class Supervisor:
             retention_h=self._settings.retention_h,
         )
 
-    def _waiting_bytes(self, waiting: int) -> int:
-        if not waiting:
+    def _waiting_bytes(self, lag_s: float) -> int:
+        """What is staged and not sent; of the log, which nobody follows, all of it."""
+        if not lag_s:
             return 0
         replicated = self._progress.replicated or 0
-        return sum(size for txid, size in staged_files(self._followed.path) if txid > replicated)
+        staged = sum(size for txid, size in staged_files(self._followed.path) if txid > replicated)
+        return staged if self._followed.log.attached else staged + self._followed.wal_bytes()
 
     def _on_overrun(self) -> None:
         self._overrun = True
@@ -355,7 +359,9 @@ class _Watch:
         """Ask how far it is."""
         now = time.monotonic()
         of, failing = self._of, now - self._well > BEHIND_S
-        wait = failing and now - self._probed > PROBE_S
+        # What still waits at the next look is sent at once: the sidecar itself waits for long after many failures.
+        wait = bool(of._progress.waiting) and now - self._probed > (PROBE_S if failing else LOOK_S)
+        changes = of._followed.changes()
         if wait:
             self._probed = now
         try:
@@ -369,7 +375,7 @@ class _Watch:
         with of._changed:
             if not self._log.attached:
                 self._log.attached = True
-            of._progress.note(now, position)
+            of._progress.note(now, changes, position)
             of._looks += 1
             of._changed.notify_all()
         if of._progress.waiting == 0:
@@ -387,6 +393,8 @@ class _Watch:
 
     def _silent(self, now: float) -> _Ended | None:
         """A sidecar that works at something large answers `alive`, one that hangs does not."""
+        if self._sidecar.frozen:
+            return self._replaced("litestream was stopped by a signal")
         if self._sidecar.control.alive(ALIVE_S):
             self._heard = now
             self._behind(now)

@@ -133,6 +133,9 @@ class Checkpoints:
         in the same log later, so that stays where it is, folded."""
         stays = self.follower.end()
         if self._files.lost is None:
+            if stays and self._connection is not None:
+                # The last connection that closes would remove the log.
+                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self.attempt(PASSIVE if stays else TRUNCATE)
         else:
             self.watch()
