@@ -7,7 +7,7 @@ from beetle.store.engine import erasing
 from beetle.store.engine.store import Store
 
 
-def replica_until(store: Store, now: int) -> str | None:
+def replicated_until(store: Store, now: int) -> str | None:
     """Until when the replica, or what was sent to one before, holds something that was erased; None when nothing.
 
     The sidecar removes it by then if it reaches its target; `replica forget` removes it at once.

@@ -34,7 +34,7 @@ ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
 """
 
 
-FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until'"
+FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until' AND value = ?"
 
 
 def kept_until(tx: Reading) -> int | None:
@@ -43,9 +43,15 @@ def kept_until(tx: Reading) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def forgotten(tx: Writing) -> None:
-    """No replica holds anything that was erased so far."""
-    tx.run(FORGOTTEN_SQL)
+def keep_until(tx: Writing, until: int | None) -> None:
+    """Replicas hold what was erased until then at least."""
+    if until is not None:
+        tx.run(KEEP_SQL, until)
+
+
+def forgotten(tx: Writing, until: int | None) -> None:
+    """No replica holds what was erased while `until` was known; what was erased since is not meant."""
+    tx.run(FORGOTTEN_SQL, until)
 
 
 class Erasing:

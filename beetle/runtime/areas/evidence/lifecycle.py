@@ -185,8 +185,8 @@ def settle(invocation: Invocation, report: E) -> E:
         invocation.progress.step("cut_log")
     done = invocation.shared.store.writer.finish_erasures(max(0.0, left))
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
-    until = copies.replica_until(invocation.shared.store, invocation.now)
-    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon, replica_until=until)
+    until = copies.replicated_until(invocation.shared.store, invocation.now)
+    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon, replicated_until=until)
 
 
 def _look(
