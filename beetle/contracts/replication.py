@@ -124,8 +124,7 @@ class ReplicationRestoreReport(Report, frozen=True, kw_only=True):
 
 
 class ReplicationForgetRequest(Request, frozen=True, kw_only=True):
-    """Remove from the replica what was erased from the store: send the whole store anew, and remove what was sent
-    before.
+    """Send the whole store to the replica anew and remove what was sent before, with all that was erased since.
 
     No earlier state can be restored from the replica afterwards.
     """
@@ -168,8 +167,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "replication.forget", "forget_replica", ReplicationForgetRequest, ReplicationForgetReport, "admin",
         "replication",
         REPLICA, ("replica", "forget"),
-        "remove from the replica what was erased from the store: send the whole store anew, and remove what was sent "
-        "before",
+        "send the whole store to the replica anew and remove what was sent before, with all that was erased since",
         batch=False, grows=False, deadline_ms=3_600_000,
         shell=("beetle replica forget",),
         progress=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from beetle.contracts.errors import ServicesUnavailable
 from beetle.contracts.replication import ReplicationStatusReport
@@ -46,13 +46,17 @@ class Source(Protocol):
         ...
 
 
-class Forgotten(NamedTuple):
+class Forgotten(Protocol):
     """What was removed from a replica, and what it holds."""
 
-    removed_files: int
-    removed_bytes: int
-    files: int
-    txid: int
+    @property
+    def removed_files(self) -> int: ...
+    @property
+    def removed_bytes(self) -> int: ...
+    @property
+    def files(self) -> int: ...
+    @property
+    def txid(self) -> int: ...
 
 
 class Keeper(Protocol):
