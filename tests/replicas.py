@@ -32,6 +32,7 @@ class Kept(forked.Daemon):
 
     def __init__(self, replica: str, **more: object) -> None:
         super().__init__(profile=PROFILE, **more)  # type: ignore[arg-type]
+        self.patience_s = PATIENCE_S
         self.file = self.folder / "beetle.toml"
         self.write(replica)
         self._config = ["--config", str(self.file)]
@@ -49,7 +50,7 @@ class Kept(forked.Daemon):
 
     def until(self, holds: Callable[[Status], bool]) -> Status:
         """The first status that `holds`; each answer waits for a look at the sidecar where there is one."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + self.patience_s
         with self.client() as client:
             while not holds(found := client.replication_status()):
                 assert time.monotonic() < end, f"{found}\n{(self.folder / 'log').read_text()[-4000:]}"
@@ -62,6 +63,17 @@ class Kept(forked.Daemon):
 
     def stream(self, environment: Mapping[str, str] | None = None) -> Litestream:
         return Litestream(self.store, settings_of(self.file), environment or {})
+
+    def assert_restored(self, to: Path) -> None:
+        """The replica is the store. The daemon's own event of having reached the target follows that: then again."""
+        while True:
+            self.synced()
+            before = content_of(self.store)
+            to.unlink(missing_ok=True)
+            assert self.stream().restore(str(to)) is not None
+            if content_of(self.store) == before:
+                assert content_of(str(to)) == before
+                return
 
 
 def settings_of(file: Path) -> ReplicaSettings:

@@ -13,6 +13,7 @@ import random
 import select
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -24,7 +25,7 @@ from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
 from beetle.replication.sidecar import Place, Sidecar, make_place, remove_place
-from beetle.replication.staging import drop_staged, staged_bytes, staged_files
+from beetle.replication.staging import drop_staged, staged_bytes
 from beetle.replication.target import ReplicaSettings
 
 log = logging.getLogger("beetle.replication")
@@ -35,6 +36,8 @@ SYNC_S = 1.0
 ALIVE_S = 1.0
 SILENT_S = 5.0
 """A sidecar that has answered nothing for so long is replaced; one that is stopped at the second look."""
+PASSING = ("starting", "paused", "stopped")
+"""States that belong to every start, pause and end: nobody is told of them."""
 BEHIND_S = 5.0
 PROBE_S = 10.0
 """How often a target that takes nothing is tried, beside the sidecar's own tries, which become rare."""
@@ -49,6 +52,8 @@ ANSWER_S = 0.4
 """For so long a question for the status waits for a fresh look."""
 LOW_DISK_BYTES = 32 * 2**20
 SMALL_BYTES = 2**20
+OVERRUN_S = 60.0
+"""For so long a sidecar that works may keep the log beyond its limit, while commits wait longest."""
 EXCUSE_S = 5.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
@@ -95,7 +100,7 @@ class _Ended(NamedTuple):
 
 
 class Supervisor:
-    """The sidecar of one store. `on_change` is called on its thread with each new state, and must not wait."""
+    """The sidecar of one store. `on_change` is called on its thread with each state that lasts, and must not wait."""
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class Supervisor:
         self._state: ReplicaState = "starting"
         self._since = time.time()
         self._problem: tuple[ReplicaProblem | None, str | None, str | None] = (None, None, None)
+        self._told: tuple[ReplicaState, ReplicaProblem | None] = ("off", None)
         self._synced_wall: float | None = None
         followed.log.on_overrun = self._on_overrun
         followed.log.on_end = self.hold
@@ -191,7 +197,7 @@ class Supervisor:
         """How far the replica is now; asks the sidecar, for a moment."""
         with self._changed:
             seen = self._looks
-            if self._sidecar is not None and self._followed.log.attached:
+            if self._sidecar is not None:
                 self._stir()
                 self._changed.wait_for(lambda: self._looks > seen or self._sidecar is None, ANSWER_S)
             return self._report()
@@ -228,8 +234,7 @@ class Supervisor:
         """What is staged and not sent; of the log, which nobody follows, all of it."""
         if not lag_s:
             return 0
-        replicated = self._progress.replicated or 0
-        staged = sum(size for txid, size in staged_files(self._followed.path) if txid > replicated)
+        staged = staged_bytes(self._followed.path, self._progress.replicated or 0)
         return staged if self._followed.log.attached else staged + self._followed.wal_bytes()
 
     def _on_overrun(self) -> None:
@@ -248,6 +253,9 @@ class Supervisor:
             if state != self._state:
                 self._state, self._since = state, time.time()
             self._changed.notify_all()
+            is_new = is_new and (state, problem) != self._told and state not in PASSING
+            if is_new:
+                self._told = (state, problem)
         if is_new:
             level = logging.WARNING if problem is not None else logging.INFO
             log.log(level, "replica %s%s", state, f" ({problem}): {detail or ''}" if problem else "")
@@ -271,6 +279,10 @@ class Supervisor:
                     self._refuse(error, place)
                     self._rest(REFUSED_S)
                     continue
+                except Exception as defect:  # noqa: BLE001 - a defect here must leave no store without its replica
+                    where = "".join(traceback.format_tb(defect.__traceback__))
+                    log.error("the replica's supervision failed: %s\n%s", type(defect).__name__, where)
+                    ended = _Ended("waiting", "exited", "its supervision failed: see the log")
                 if time.monotonic() - began > WELL_S and ended.state != "suspended":
                     backoff, suspended = BACKOFF_S, SUSPENDED_S
                 if ended.state in ("paused", "stopped"):
@@ -361,8 +373,12 @@ class _Watch:
         self._log = owner._followed.log
         self._heard = self._well = time.monotonic()
         self._probed = self._heard
+        self._overrun_since = self._heard
         self._was_frozen = False
+        # Whether it has answered how far it is: only then it is known to hold the log.
+        self._in_step = False
         self._log.keeps_log = False
+        self._log.attached = True
 
     def run(self) -> _Ended:
         """Look again and again, until it has ended or must."""
@@ -377,7 +393,7 @@ class _Watch:
             if (ended := self._dead() or self._look() or self._room() or self._overrun()) is not None:
                 return ended
             # It is asked often until it has answered once, and whenever somebody wants to know.
-            pause = LOOK_S if self._log.attached else min(LOOK_S, pause * 1.5)
+            pause = LOOK_S if self._in_step and not self._of._overrun else min(LOOK_S, pause * 1.5)
 
     def _has_forgotten(self) -> bool:
         """Whether what was sent before is gone, or will not go now."""
@@ -392,17 +408,18 @@ class _Watch:
         return True
 
     def _let_go(self) -> _Ended:
-        in_step = self._log.attached
         clean = self._sidecar.stop(STOP_S)
         self._log.attached = False
-        self._log.keeps_log = clean and in_step
+        self._log.keeps_log = clean and self._in_step
         return _Ended("stopped" if self._of._stopping else "paused")
 
     def _dead(self) -> _Ended | None:
         code = self._sidecar.ended
         if code is not None:
             told = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return _Ended("waiting", "exited", self._words(f"litestream ended with {told}"))
+            # It ends by itself where the target does not let it in at its beginning.
+            problem = "target" if code > 0 and not self._in_step else "exited"
+            return _Ended("waiting", problem, self._words(f"litestream ended with {told}"))
         if not self._sidecar.frozen:
             self._was_frozen = False
         elif self._was_frozen:
@@ -430,13 +447,14 @@ class _Watch:
             position = self._sidecar.control.sync(SYNC_S, wait=wait)
         except Refused:
             self._heard = now
+            # Without its target it lets go of the store again at once, and tries later.
+            self._log.attached = self._in_step
             return self._behind(now)
         except Silent:
             return self._silent(now)
         self._heard = now
         with of._changed:
-            if not self._log.attached:
-                self._log.attached = True
+            self._log.attached = self._in_step = True
             of._progress.note(now, changes, position)
             of._looks += 1
             of._changed.notify_all()
@@ -447,9 +465,10 @@ class _Watch:
         return self._behind(now)
 
     def _behind(self, now: float) -> None:
-        """Tell of a target that takes nothing, once that has lasted."""
-        synced = self._of._progress.synced
-        self._well = max(self._well, synced or 0.0)
+        """Tell of a target that takes nothing, once that has lasted; not of a first copy that takes its time."""
+        if self._of._progress.replicated is None and not self._sidecar.said:
+            return
+        self._well = max(self._well, self._of._progress.synced or 0.0)
         if now - self._well > BEHIND_S:
             self._of._now("behind", "target", self._words("the target takes nothing"))
 
@@ -459,33 +478,39 @@ class _Watch:
             return self._replaced("litestream was stopped by a signal")
         if self._sidecar.control.alive(ALIVE_S):
             self._heard = now
-            self._behind(now)
-        elif now - self._heard > SILENT_S:
+            # At its beginning it reads the whole store.
+            return self._behind(now) if self._in_step else None
+        if now - self._heard > SILENT_S:
             return self._replaced(f"litestream has not answered for {SILENT_S:.0f} s")
         return None
 
     def _room(self) -> _Ended | None:
-        """Look how much is staged, and whether this disk has room."""
+        """Look how much waits on this disk, and whether there is room."""
         of, now = self._of, time.monotonic()
         if now - of._staged_at < STAGED_LOOK_S:
             return None
-        of._staged_at, of._staged = now, staged_bytes(of._followed.path)
-        if of._staged > of._settings.local_bytes + of._followed.store_bytes():
-            return _Ended("suspended", "staging_full", f"{of._staged} bytes were waiting for the target")
-        if of._staged > SMALL_BYTES and of._followed.free_bytes() < LOW_DISK_BYTES and of._progress.waiting:
+        of._staged_at = now
+        of._staged = staged = staged_bytes(of._followed.path, of._progress.replicated or 0)
+        if staged > max(of._settings.local_bytes, of._followed.store_bytes()):
+            return _Ended("suspended", "staging_full", f"{staged} bytes were waiting for the target")
+        if staged > SMALL_BYTES and of._followed.free_bytes() < LOW_DISK_BYTES:
             return _Ended("suspended", "disk_full", f"less than {LOW_DISK_BYTES} bytes are left on the store's disk")
         return None
 
     def _overrun(self) -> _Ended | None:
-        """The log has reached its limit: whether the sidecar holds it, or a reader."""
-        of = self._of
+        """The log has reached its limit: whether the sidecar holds it, or a reader. The writer waits meanwhile."""
+        of, now = self._of, time.monotonic()
         if not of._overrun:
+            self._overrun_since = now
             return None
-        of._overrun = False
         try:
-            self._sidecar.control.sync(SILENT_S)
+            self._sidecar.control.sync(SYNC_S)
         except (Refused, Silent):
-            return self._replaced("it did not follow the store's log, which had reached its limit")
+            if now - self._overrun_since < OVERRUN_S and self._sidecar.control.alive(ALIVE_S):
+                return None
+            of._overrun = False
+            return self._replaced("litestream did not follow the store's log, which had reached its limit")
+        of._overrun = False
         self._log.excuse(EXCUSE_S)
         return None
 

@@ -232,7 +232,7 @@ class Writer:
             self._stopped = True
             left = self._queue.drain()
         settle(left, RuntimeError("the writer thread has ended"))
-        self._checkpoints.finish()
+        self._checkpoints.finish(erased=self._erasing.count > 0)
         close_connection(self._connection)
         self._checkpoints.close()
         self._erasing.end()
