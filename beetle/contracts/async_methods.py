@@ -7222,8 +7222,7 @@ class AsyncOperationMethods(ABC):
     async def forget_replica(
         self, request: ReplicationForgetRequest | None = None, /, **fields: Any
     ) -> ReplicationForgetReport:
-        """Remove from the replica what was erased from the store: send the whole store anew, and remove what was
-        sent before.
+        """Send the whole store to the replica anew and remove what was sent before, with all that was erased since.
 
         No earlier state can be restored from the replica afterwards.
 

@@ -7155,8 +7155,7 @@ class OperationMethods(ABC):
     def forget_replica(
         self, request: ReplicationForgetRequest | None = None, /, **fields: Any
     ) -> ReplicationForgetReport:
-        """Remove from the replica what was erased from the store: send the whole store anew, and remove what was
-        sent before.
+        """Send the whole store to the replica anew and remove what was sent before, with all that was erased since.
 
         No earlier state can be restored from the replica afterwards.
 
