@@ -115,7 +115,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         schedules=config.scheduler.jobs,
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
-        keep_snapshots=config.scheduler.keep_snapshots,
+        snapshots=config.snapshots,
     )
 
 

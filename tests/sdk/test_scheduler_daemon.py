@@ -110,7 +110,8 @@ def test_a_reload_takes_new_schedules_without_a_restart(
         ('[scheduler.jobs]\nretention = "0 3 * * *"', "$.scheduler.jobs.retention: a schedule has six fields"),
         ('[scheduler.jobs]\nretentoin = "off"', "did you mean retention"),
         ('[scheduler]\ntime_zone = "Mars/Olympus"', "no time zone 'Mars/Olympus'"),
-        ("[scheduler]\nkeep_snapshots = 0", "$.scheduler.keep_snapshots"),
+        ("[snapshots]\nkeep_newest = 0", "$.snapshots.keep_newest"),
+        ('[snapshots]\nfolder = "usb"', "$.snapshots.folder"),
         ("[scheduler]\njobs = 3", "$.scheduler.jobs"),
     ],
 )

@@ -13,7 +13,7 @@ from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryT
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Impact, index_row, new_impact
-from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
@@ -185,7 +185,8 @@ def settle(invocation: Invocation, report: E) -> E:
         invocation.progress.step("cut_log")
     done = invocation.shared.store.writer.finish_erasures(max(0.0, left))
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
-    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon)
+    until = kept.until(invocation.shared, invocation.now)
+    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon, replica_until=until)
 
 
 def _look(

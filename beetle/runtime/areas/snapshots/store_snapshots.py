@@ -301,6 +301,26 @@ def unpack(found: SnapshotFile, target: str, check_continue: CheckContinue) -> S
     return None if whole and digest.hexdigest() == header.payload_sha256 else "payload_changed"
 
 
+def read_back(found: SnapshotFile, check_continue: CheckContinue) -> SnapshotFault | None:
+    """Read a snapshot from the disk, and say whether it is what was written."""
+    header = found.header
+    if header is None:
+        return found.fault
+    digest, read = hashlib.sha256(), 0
+    try:
+        with _open(found.path) as source:
+            # From the disk, not from what the system still holds of it.
+            os.posix_fadvise(source.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            source.seek(PAYLOAD_AT)
+            while data := source.read(CHUNK):
+                digest.update(data)
+                read += len(data)
+                check_continue(read, header.payload_bytes)
+    except OSError:
+        return "unreadable"
+    return None if digest.hexdigest() == header.payload_sha256 else "payload_changed"
+
+
 def examine(
     store: Store, device: str | None, header: Header, copy: str, stopped: Callable[[], bool], progress: Progress
 ) -> tuple[list[SnapshotFault], dict[str, int]]:
