@@ -72,7 +72,9 @@ def open_store(
     check_schedules(jobs, dependencies.schedules, dependencies.time_zone)
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
-        store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs),
+        store_settings(path, profile, _backend(backend, profile))._replace(
+            vfs=vfs, snapshots=dependencies.snapshots.folder or ""
+        ),
         clock=dependencies.clock,
         chain_hash=chain_hash,
         version=__version__,

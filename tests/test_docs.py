@@ -324,6 +324,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "console": config.Console,
         "skill_registry": config.SkillRegistry,
         "scheduler": config.Scheduler,
+        "snapshots": config.Snapshots,
         "grpc": config.Grpc,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
@@ -332,7 +333,9 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
 
 
 CONFIGURATIONS = [
-    block for page in ("configuration.md", "scheduler.md", "grpc.md") for block in blocks(DOCS / page, "toml")
+    block
+    for page in ("configuration.md", "scheduler.md", "grpc.md", "snapshots.md", "backup.md")
+    for block in blocks(DOCS / page, "toml")
 ]
 
 

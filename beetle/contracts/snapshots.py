@@ -33,8 +33,8 @@ class SnapshotInfo(Piece, frozen=True, kw_only=True):
 
     `counts` are rows of the whole store by plane; `event_log_head` is the hash of the event log's last row, its
     `event_log_rows`th. `own` says that it is of this very store. `device` is the fingerprint of the device that its
-    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature. `kept_by`, in a list,
-    tells why it is kept: empty for one that the next run of the job `snapshot` removes.
+    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature. `kept_by` tells why
+    it is kept: empty for one that the next run of the job `snapshot` removes.
     """
 
     snapshot_id: Open[str]

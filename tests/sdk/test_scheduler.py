@@ -23,7 +23,7 @@ from beetle.contracts.scheduler import SchedulerJob
 from beetle.open import Opened, open_store, stop_jobs
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import SnapshotFile
+from beetle.runtime.areas.snapshots.file_form import SnapshotFile
 from beetle.runtime.host.caller import OPERATOR_VIEWS, Caller
 from beetle.runtime.host.config import Snapshots
 from beetle.runtime.host.scheduled_job import FIRST_PAUSE_S, MOST_PAUSE_S, Job

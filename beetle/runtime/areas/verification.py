@@ -171,7 +171,7 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     for name, reason in sorted(shared.mirrors.failed.items()):
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
-        for path in exchange.parts(shared.store.settings.path):
+        for path in exchange.abandoned(shared.store.settings.snapshot_folder):
             yield Finding("leftovers", os.path.basename(path), "is incomplete, and no process is writing it")
 
 

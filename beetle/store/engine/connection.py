@@ -32,7 +32,8 @@ class StoreSettings(NamedTuple):
 
     `store_bytes` is the ceiling that writes respect; `write_queue` and `write_group` bound waiting writes and the
     writes of one commit. `background_share` is the percentage of a heavy read's time that it works while others read.
-    `immutable` says that the media cannot be written: the file is read as one that never changes.
+    `immutable` says that the media cannot be written: the file is read as one that never changes. `snapshots` is the
+    folder of snapshots, empty for the usual one.
     """
 
     path: str
@@ -47,6 +48,12 @@ class StoreSettings(NamedTuple):
     vfs: str | None = None
     immutable: bool = False
     background_share: int = 100
+    snapshots: str = ""
+
+    @property
+    def snapshot_folder(self) -> str:
+        """Where its snapshots are."""
+        return self.snapshots or self.path + ".snapshots"
 
     @property
     def walled(self) -> bool:

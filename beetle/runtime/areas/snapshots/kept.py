@@ -10,7 +10,7 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.snapshots import KeptBy
 from beetle.domain import retention
 from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import SnapshotFile
+from beetle.runtime.areas.snapshots.file_form import SnapshotFile
 from beetle.runtime.host.scheduler import Scheduler
 from beetle.runtime.pipeline.invocation import Facilities
 from beetle.store.engine import exchange
@@ -58,7 +58,9 @@ def until(shared: Facilities, now: int, tx: Reading | None = None) -> str | None
         return None
     try:
         found = store_snapshots.snapshot_files(store)
-        others = store_snapshots.replaced(store) or exchange.unfinished(store.settings.path)
+        others = store_snapshots.replaced(store) or exchange.unfinished(
+            store.settings.path, store.settings.snapshot_folder
+        )
     except (OSError, BeetleError):
         return None
     if others or not found or not all(is_scheduled(store, each) for each in found):

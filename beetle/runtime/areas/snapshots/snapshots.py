@@ -14,6 +14,7 @@ from beetle.contracts.common import Lifecycle
 from beetle.contracts.errors import Conflict, DeadlineExceeded, IntegrityViolation, InvalidRequest
 from beetle.contracts.snapshots import (
     BrokenSnapshot,
+    KeptBy,
     ReplacedStore,
     SnapshotCreateReport,
     SnapshotCreateRequest,
@@ -31,7 +32,7 @@ from beetle.contracts.snapshots import (
 from beetle.runtime.areas.devices import forget_holder
 from beetle.runtime.areas.erasure import again
 from beetle.runtime.areas.snapshots import kept, store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.areas.snapshots.file_form import Header, SnapshotFile
 from beetle.runtime.host import sealing
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.modes import RESTORED
@@ -71,7 +72,7 @@ def _make(invocation: Invocation, label: str | None) -> SnapshotCreateReport:
     told = {"snapshot_id": header.snapshot_id, "bytes": size, "rows": header.event_log_rows}
     lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshot_created", **told))
     return SnapshotCreateReport(
-        snapshot=store_snapshots.info(shared.store, header, size),
+        snapshot=_info(shared, header, size),
         restarts=restarts,
         ms=round((time.monotonic() - begun) * 1000, 3),
         lifecycle=lifecycle,
@@ -92,7 +93,7 @@ def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> Snap
         invocation,
         left,
         request.limit,
-        lambda each: replace(_info(store, each), kept_by=why[each.snapshot_id]),
+        lambda each: _listed(store, each, why),
         bound_to=bound,
         place=store_snapshots.place,
     )
@@ -115,9 +116,14 @@ def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> Snap
     )
 
 
-def _info(store: Store, file: SnapshotFile) -> SnapshotInfo:
+def _listed(store: Store, file: SnapshotFile, why: Mapping[str, tuple[KeptBy, ...]]) -> SnapshotInfo:
     assert file.header is not None, "what has none is told apart, as broken"
-    return store_snapshots.info(store, file.header, file.bytes)
+    return replace(store_snapshots.info(store, file.header, file.bytes), kept_by=why[file.snapshot_id])
+
+
+def _info(shared: Facilities, header: Header, size: int) -> SnapshotInfo:
+    why = kept.kept_by(shared, store_snapshots.snapshot_files(shared.store))
+    return replace(store_snapshots.info(shared.store, header, size), kept_by=why.get(header.snapshot_id, ()))
 
 
 def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
@@ -185,9 +191,7 @@ def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVe
             valid=not unpacked.faults,
             reasons=tuple(unpacked.faults),
             checked=unpacked.checked,
-            snapshot=None
-            if header is None
-            else store_snapshots.info(invocation.shared.store, header, unpacked.found.bytes),
+            snapshot=None if header is None else _info(invocation.shared, header, unpacked.found.bytes),
         )
 
 
@@ -228,7 +232,7 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
     with alone, invocation.heavy_turn(), _unpacked(invocation, request.snapshot_id) as unpacked:
         header = _trusted(invocation, unpacked, request)
         store = shared.store
-        info = store_snapshots.info(store, header, unpacked.found.bytes)
+        info = _info(shared, header, unpacked.found.bytes)
         behind = max(0, store.head.seq - header.event_log_rows)
         keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
         _check_is_free(keep)
