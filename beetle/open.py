@@ -73,7 +73,7 @@ def open_store(
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
         store_settings(path, profile, _backend(backend, profile))._replace(
-            vfs=vfs, snapshots=dependencies.snapshots.folder or ""
+            vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replicated
         ),
         clock=dependencies.clock,
         chain_hash=chain_hash,
@@ -118,6 +118,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
         snapshots=config.snapshots,
+        replicated=config.replica is not None,
     )
 
 
