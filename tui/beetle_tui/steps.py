@@ -22,7 +22,7 @@ from beetle_tui.evidence import name_of
 from beetle_tui.exporting import copy
 from beetle_tui.keys import hinted
 from beetle_tui.link import Cancelled
-from beetle_tui.text import count, moment
+from beetle_tui.text import copies_line, count, moment
 from beetle_tui.transcript_lists import no_bound
 from beetle_tui.turns import read_time
 from beetle_tui.working import long_below
@@ -263,7 +263,7 @@ def outcome_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
         case None:
             pass
     if report.replica_horizon is not None:
-        yield f"Copies of the store up to {moment(report.replica_horizon)} may hold it: prune those snapshots."
+        yield copies_line(report.replica_horizon, report.replica_until)
     if report.audit_event_id is not None:
         yield f"Row of the event log: {report.audit_event_id}"
 

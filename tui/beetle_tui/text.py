@@ -83,6 +83,12 @@ def moment(text: str | None) -> str:
     return "" if text is None else f"{text[:19].replace('T', ' ')}Z"
 
 
+def copies_line(horizon: str, until: str | None) -> str:
+    """Where erased content may still be, and until when: times of a report."""
+    gone = "until they are pruned" if until is None else f"until {moment(until)}, by the schedule of snapshots"
+    return f"Copies of the store up to {moment(horizon)} may hold it still, {gone}."
+
+
 def bar(share: float, plain: bool, cells: int = BAR_CELLS) -> str:
     """A share of 1 as a bar; anything above nothing is seen, and only all of it fills the bar."""
     share = min(max(share, 0.0), 1.0)

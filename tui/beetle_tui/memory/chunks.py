@@ -27,7 +27,7 @@ from beetle_tui.prose import Block, section
 from beetle_tui.rows import Batch, CursorRows
 from beetle_tui.split import remark, value, written
 from beetle_tui.table import Column, Table
-from beetle_tui.text import count, moment
+from beetle_tui.text import copies_line, count, moment
 
 By = Literal["conversation", "tag", "archive"]
 Row: TypeAlias = ChunkGroup | Chunk
@@ -292,7 +292,7 @@ def deleted_lines(done: ChunkDeleteReport) -> list[str]:
     elif done.erasure == "pending":
         lines.append("Erasure is pending: a reader still holds the old content.")
     if done.replica_horizon is not None:
-        lines.append(f"Copies of the store up to {moment(done.replica_horizon)} may hold it still.")
+        lines.append(copies_line(done.replica_horizon, done.replica_until))
     if done.receipt is not None:
         lines += ["", "Receipt (beetle verify --receipt checks it):", done.receipt]
     return lines

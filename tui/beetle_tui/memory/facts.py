@@ -36,7 +36,7 @@ from beetle_tui.prose import Block, section
 from beetle_tui.rows import PAGE, Batch, CursorRows
 from beetle_tui.split import remark, value, written
 from beetle_tui.table import Column
-from beetle_tui.text import count, moment
+from beetle_tui.text import copies_line, count, moment
 
 KINDS: tuple[str, ...] = get_args(FactKind)
 REACHES = {
@@ -416,7 +416,7 @@ def erased_lines(done: LongTermMutateReport) -> list[str]:
     elif done.erasure == "pending":
         lines.append("Erasure is pending: a reader still holds the old content.")
     if done.replica_horizon is not None:
-        lines.append(f"Copies of the store up to {moment(done.replica_horizon)} may hold it still.")
+        lines.append(copies_line(done.replica_horizon, done.replica_until))
     if done.receipt is not None:
         lines += ["", "Receipt (beetle verify --receipt checks it):", done.receipt]
     return lines
