@@ -13,7 +13,7 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import FolderRefused, NoRoom, Overloaded
 from beetle.runtime.areas.snapshots import snapshots, store_snapshots
 from beetle.store.engine import exchange
-from tests.store.conftest import commit, lifecycle, open_runtime, replay, turn
+from tests.store.conftest import commit, lifecycle, open_runtime, replay, store_of, turn
 
 
 @pytest.fixture
@@ -93,6 +93,8 @@ def test_a_folder_that_is_not_there_or_not_ours_alone_is_refused_and_counted(
     job = memory.run_job(job_name="snapshot", wait=True).job
     assert (job.last_result, job.last_error_key) == ("failed", "store_read_only")
     assert beside(tmp_path) == [] and (spoil is not away or not folder.exists()), "nothing is made in its place"
+    found = store_snapshots.folder_findings(store_of(memory))
+    assert len(found) == 1 and str(folder) in found[0]
     erased = lifecycle(memory, "delete_raw", "t1")
     assert (erased.replica_horizon is not None, erased.replica_until) == (True, None), "copies may be there, unseen"
 

@@ -55,7 +55,7 @@ def test_a_snapshot_is_made_looked_through_and_restored_after_a_dry_run(daemon: 
         commit(client, turn(90, "Undone."))
         await shown.press("u")
         await dialog(shown, Confirm)
-        await shown.until_shown("Restore this snapshot?", "1 event made since are undone", "is set aside whole")
+        await shown.until_shown("Restore this snapshot?", "events since are undone", "is set aside whole")
         await shown.press("n")
         await shown.until(lambda: not isinstance(shown.console.screen, Confirm))
         assert client.list_snapshots().replaced == (), "a dry run and a no change nothing"
@@ -179,8 +179,10 @@ def test_without_a_replica_and_without_leave_the_area_says_so(daemon: Daemon, cl
 
     show(at(daemon, auth=device(client, "inspect", "recall")), refused)
 
-    async def in_memory(shown: Shown) -> None:
+    async def own(shown: Shown) -> None:
         await go(shown, "backup")
         await shown.until_shown("No snapshot")
+        await shown.press("right")
+        await shown.until_shown("No replica is configured")
 
-    show(opened(str(tmp_path / "own.db"), PROFILE), in_memory)
+    show(opened(str(tmp_path / "own.db"), PROFILE), own)

@@ -25,12 +25,14 @@ from beetle_tui.area import AreaScreen
 from beetle_tui.backup.erased import copies, erased_blocks
 from beetle_tui.dialogs import Ask, Faults, told_lines
 from beetle_tui.keys import hinted, key_for
+from beetle_tui.link import Cancelled
 from beetle_tui.loaded_rows import LoadedRows
 from beetle_tui.memory.section import Section
 from beetle_tui.prose import Block, section
 from beetle_tui.split import remark, value
 from beetle_tui.table import Column
 from beetle_tui.text import count, moment, size
+from beetle_tui.working import long_below
 
 Row = SnapshotInfo | BrokenSnapshot | ReplacedStore
 SHOWN = 6
@@ -151,9 +153,12 @@ class Snapshots(Section[Row]):
     async def _create(self) -> None:
         async def run(label: str) -> Faults:
             given = {"label": label.strip()} if label.strip() else {}
-            report = await self.area.ask_long("Make a snapshot", "snapshot.create", given)
-            if report is None:
-                return None
+            try:
+                report = await long_below(self.app, self.area.link, "Make a snapshot", "snapshot.create", given)
+            except BeetleError as error:
+                return told_lines(error)
+            except Cancelled:
+                return ["It was called off. What the store had begun by then it may still finish."]
             made = cast(SnapshotCreateReport, report).snapshot
             self.area.show_notice(f"{made.snapshot_id} is made: {size(made.bytes)}")
             self.area.read_now()
@@ -220,7 +225,9 @@ class Snapshots(Section[Row]):
 
     async def _prune(self, row: Row) -> None:
         if isinstance(row, ReplacedStore):
-            await self._prune_shown({"keep": MOST_KEPT, "replaced": True})
+            wrong = await self._prune_shown({"keep": MOST_KEPT, "replaced": True})
+            if wrong is not None:
+                self.area.show_notice("; ".join(wrong))
             return
         whole = [each for each in self._rows if isinstance(each, SnapshotInfo)]
         place = next((at for at, each in enumerate(whole) if each.snapshot_id == row.snapshot_id), len(whole))
@@ -292,7 +299,7 @@ def snapshot_blocks(row: SnapshotInfo) -> Iterator[Block]:
 def restore_lines(row: SnapshotInfo, foreseen: SnapshotRestoreReport) -> Iterator[str]:
     """What a dry run says that a restore would do."""
     yield f"{row.snapshot_id} of {moment(row.created_at)} takes the store's place. It is whole."
-    yield f"{count(foreseen.events_behind, 'event')} made since are undone."
+    yield f"{_undone(foreseen)} undone."
     if foreseen.erased:
         told = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in foreseen.erased.items())
         yield f"What was erased since is erased in it again: {told}."
@@ -306,13 +313,17 @@ def restore_lines(row: SnapshotInfo, foreseen: SnapshotRestoreReport) -> Iterato
 def done_lines(report: SnapshotRestoreReport) -> Iterator[str]:
     """What a restore has done."""
     yield f"{report.snapshot.snapshot_id} of {moment(report.snapshot.created_at)} is the store now."
-    yield f"{count(report.events_behind, 'event')} were undone." if report.events_behind != 1 else "1 event was undone."
+    yield f"{_undone(report)} undone."
     if report.kept_as:
         yield f"The store that was there before: {report.kept_as}"
     if report.erased:
         yield f"Erased again: {', '.join(f'{number:,} {name}' for name, number in report.erased.items())}"
     if report.devices_suspended:
         yield f"{count(report.devices_suspended, 'device')} suspended."
+
+
+def _undone(report: SnapshotRestoreReport) -> str:
+    return f"{count(report.events_behind, 'event')} since {'is' if report.events_behind == 1 else 'are'}"
 
 
 def _made(row: Row) -> str:

@@ -150,6 +150,19 @@ def check_folder(store: Store, *, make: bool = False) -> bool:
     return True
 
 
+def folder_findings(store: Store) -> list[str]:
+    """What keeps a configured folder from being used, to be told when the store is opened."""
+    if not store.settings.snapshots or store.settings.backend == "in-memory":
+        return []
+    try:
+        check_folder(store)
+    except FolderRefused as error:
+        return [f"{error.message}: {error.hint}"]
+    except OSError as error:
+        return [f"the folder of snapshots {folder_of(store)} cannot be looked at ({error.strerror})"]
+    return []
+
+
 def _create(invocation: Invocation, label: str | None, check_continue: CheckContinue) -> tuple[Header, int]:
     shared, progress, snapshot_id = invocation.shared, invocation.progress, invocation.new_id("s")
     store, created_at = shared.store, shared.dependencies.clock()
@@ -427,9 +440,11 @@ def _need(folder: str, size: int) -> None:
 
 def sweep(store: Store) -> int:
     """Take away what a crash has left half-made in the snapshots' folder, while no snapshot is made; how many files."""
-    if store.settings.backend == "in-memory" or not exchange.parts(folder_of(store)):
+    if store.settings.backend == "in-memory":
         return 0
     try:
+        if not exchange.parts(folder_of(store)):
+            return 0
         with exchange.making_in(folder_of(store)) as alone:
             return _sweep(store) if alone else 0
     except OSError as error:
