@@ -32,6 +32,7 @@ class Kept(forked.Daemon):
 
     def __init__(self, replica: str, **more: object) -> None:
         super().__init__(profile=PROFILE, **more)  # type: ignore[arg-type]
+        self.patience_s = PATIENCE_S
         self.file = self.folder / "beetle.toml"
         self.write(replica)
         self._config = ["--config", str(self.file)]
@@ -49,7 +50,7 @@ class Kept(forked.Daemon):
 
     def until(self, holds: Callable[[Status], bool]) -> Status:
         """The first status that `holds`; each answer waits for a look at the sidecar where there is one."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + self.patience_s
         with self.client() as client:
             while not holds(found := client.replication_status()):
                 assert time.monotonic() < end, f"{found}\n{(self.folder / 'log').read_text()[-4000:]}"

@@ -334,7 +334,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
 
 CONFIGURATIONS = [
     block
-    for page in ("configuration.md", "scheduler.md", "grpc.md", "snapshots.md", "backup.md")
+    for page in ("configuration.md", "scheduler.md", "grpc.md", "snapshots.md", "backup.md", "replication.md")
     for block in blocks(DOCS / page, "toml")
 ]
 

@@ -24,6 +24,8 @@ SET_PARENT_DEATH_SIGNAL = 1
 """`PR_SET_PDEATHSIG` of prctl(2)."""
 STOP_SYNC_S = 3
 """For so long a sidecar that is told to end tries to send what is left."""
+SMALL = {"GOMEMLIMIT": "64MiB"}
+"""From there on litestream collects its garbage rather than take more."""
 LINE_BYTES = 16 * 1024
 LEVELS = {"ERROR": logging.WARNING, "WARN": logging.INFO}
 LOG_PAUSE_S = 30.0
@@ -106,8 +108,8 @@ class Sidecar:
             line = [stream.program.path, "replicate", "-config", path, "-no-expand-env"]
             try:
                 self._process = subprocess.Popen(
-                    line, pass_fds=(descriptor, place.descriptor), env=stream.secrets.environment, umask=0o077,
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+                    line, pass_fds=(descriptor, place.descriptor), env={**stream.secrets.environment, **SMALL},
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, umask=0o077,
                     preexec_fn=_DiesWithUs(),
                 )  # fmt: skip
             except (OSError, subprocess.SubprocessError) as error:

@@ -12,7 +12,7 @@ from beetle.replication.program import staging_folder
 log = logging.getLogger("beetle.replication")
 
 
-def staged_files(store: str) -> Iterator[tuple[int, int]]:
+def _files(store: str) -> Iterator[tuple[int, int]]:
     """The last transaction and the bytes of each file."""
     try:
         with os.scandir(os.path.join(staging_folder(store), "ltx", "0")) as entries:
@@ -26,9 +26,9 @@ def staged_files(store: str) -> Iterator[tuple[int, int]]:
         return
 
 
-def staged_bytes(store: str) -> int:
-    """Bytes of all of them."""
-    return sum(size for _, size in staged_files(store))
+def staged_bytes(store: str, replicated: int) -> int:
+    """Bytes of those that were not sent: of the transactions behind `replicated`."""
+    return sum(size for txid, size in _files(store) if txid > replicated)
 
 
 def drop_staged(store: str) -> None:

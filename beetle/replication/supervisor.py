@@ -13,6 +13,7 @@ import random
 import select
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -23,7 +24,7 @@ from beetle.replication.control import Refused, Silent
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
 from beetle.replication.sidecar import Place, Sidecar, make_place, remove_place
-from beetle.replication.staging import drop_staged, staged_bytes, staged_files
+from beetle.replication.staging import drop_staged, staged_bytes
 from beetle.replication.target import ReplicaSettings
 
 log = logging.getLogger("beetle.replication")
@@ -48,6 +49,8 @@ ANSWER_S = 0.4
 """For so long a question for the status waits for a fresh look."""
 LOW_DISK_BYTES = 32 * 2**20
 SMALL_BYTES = 2**20
+OVERRUN_S = 60.0
+"""For so long a sidecar that works may keep the log beyond its limit, while commits wait longest."""
 EXCUSE_S = 5.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
@@ -153,7 +156,7 @@ class Supervisor:
         """How far the replica is now; asks the sidecar, for a moment."""
         with self._changed:
             seen = self._looks
-            if self._sidecar is not None and self._followed.log.attached:
+            if self._sidecar is not None:
                 self._stir()
                 self._changed.wait_for(lambda: self._looks > seen or self._sidecar is None, ANSWER_S)
             return self._report()
@@ -190,8 +193,7 @@ class Supervisor:
         """What is staged and not sent; of the log, which nobody follows, all of it."""
         if not lag_s:
             return 0
-        replicated = self._progress.replicated or 0
-        staged = sum(size for txid, size in staged_files(self._followed.path) if txid > replicated)
+        staged = staged_bytes(self._followed.path, self._progress.replicated or 0)
         return staged if self._followed.log.attached else staged + self._followed.wal_bytes()
 
     def _on_overrun(self) -> None:
@@ -233,6 +235,10 @@ class Supervisor:
                     self._refuse(error, place)
                     self._rest(REFUSED_S)
                     continue
+                except Exception as defect:  # noqa: BLE001 - a defect here must leave no store without its replica
+                    where = "".join(traceback.format_tb(defect.__traceback__))
+                    log.error("the replica's supervision failed: %s\n%s", type(defect).__name__, where)
+                    ended = _Ended("waiting", "exited", "its supervision failed: see the log")
                 if time.monotonic() - began > WELL_S and ended.state != "suspended":
                     backoff, suspended = BACKOFF_S, SUSPENDED_S
                 if ended.state in ("paused", "stopped"):
@@ -301,8 +307,12 @@ class _Watch:
         self._log = owner._followed.log
         self._heard = self._well = time.monotonic()
         self._probed = self._heard
+        self._overrun_since = self._heard
         self._was_frozen = False
+        # Whether it has answered how far it is: only then it is known to hold the log.
+        self._in_step = False
         self._log.keeps_log = False
+        self._log.attached = True
 
     def run(self) -> _Ended:
         """Look again and again, until it has ended or must."""
@@ -315,13 +325,12 @@ class _Watch:
             if (ended := self._dead() or self._look() or self._room() or self._overrun()) is not None:
                 return ended
             # It is asked often until it has answered once, and whenever somebody wants to know.
-            pause = LOOK_S if self._log.attached else min(LOOK_S, pause * 1.5)
+            pause = LOOK_S if self._in_step and not self._of._overrun else min(LOOK_S, pause * 1.5)
 
     def _let_go(self) -> _Ended:
-        in_step = self._log.attached
         clean = self._sidecar.stop(STOP_S)
         self._log.attached = False
-        self._log.keeps_log = clean and in_step
+        self._log.keeps_log = clean and self._in_step
         return _Ended("stopped" if self._of._stopping else "paused")
 
     def _dead(self) -> _Ended | None:
@@ -356,13 +365,14 @@ class _Watch:
             position = self._sidecar.control.sync(SYNC_S, wait=wait)
         except Refused:
             self._heard = now
+            # Without its target it lets go of the store again at once, and tries later.
+            self._log.attached = self._in_step
             return self._behind(now)
         except Silent:
             return self._silent(now)
         self._heard = now
         with of._changed:
-            if not self._log.attached:
-                self._log.attached = True
+            self._log.attached = self._in_step = True
             of._progress.note(now, changes, position)
             of._looks += 1
             of._changed.notify_all()
@@ -373,9 +383,10 @@ class _Watch:
         return self._behind(now)
 
     def _behind(self, now: float) -> None:
-        """Tell of a target that takes nothing, once that has lasted."""
-        synced = self._of._progress.synced
-        self._well = max(self._well, synced or 0.0)
+        """Tell of a target that takes nothing, once that has lasted; not of a first copy that takes its time."""
+        if self._of._progress.replicated is None and not self._sidecar.said:
+            return
+        self._well = max(self._well, self._of._progress.synced or 0.0)
         if now - self._well > BEHIND_S:
             self._of._now("behind", "target", self._words("the target takes nothing"))
 
@@ -385,33 +396,39 @@ class _Watch:
             return self._replaced("litestream was stopped by a signal")
         if self._sidecar.control.alive(ALIVE_S):
             self._heard = now
-            self._behind(now)
-        elif now - self._heard > SILENT_S:
+            # At its beginning it reads the whole store.
+            return self._behind(now) if self._in_step else None
+        if now - self._heard > SILENT_S:
             return self._replaced(f"litestream has not answered for {SILENT_S:.0f} s")
         return None
 
     def _room(self) -> _Ended | None:
-        """Look how much is staged, and whether this disk has room."""
+        """Look how much waits on this disk, and whether there is room."""
         of, now = self._of, time.monotonic()
         if now - of._staged_at < STAGED_LOOK_S:
             return None
-        of._staged_at, of._staged = now, staged_bytes(of._followed.path)
-        if of._staged > of._settings.local_bytes + of._followed.store_bytes():
-            return _Ended("suspended", "staging_full", f"{of._staged} bytes were waiting for the target")
-        if of._staged > SMALL_BYTES and of._followed.free_bytes() < LOW_DISK_BYTES and of._progress.waiting:
+        of._staged_at = now
+        of._staged = staged = staged_bytes(of._followed.path, of._progress.replicated or 0)
+        if staged > max(of._settings.local_bytes, of._followed.store_bytes()):
+            return _Ended("suspended", "staging_full", f"{staged} bytes were waiting for the target")
+        if staged > SMALL_BYTES and of._followed.free_bytes() < LOW_DISK_BYTES:
             return _Ended("suspended", "disk_full", f"less than {LOW_DISK_BYTES} bytes are left on the store's disk")
         return None
 
     def _overrun(self) -> _Ended | None:
-        """The log has reached its limit: whether the sidecar holds it, or a reader."""
-        of = self._of
+        """The log has reached its limit: whether the sidecar holds it, or a reader. The writer waits meanwhile."""
+        of, now = self._of, time.monotonic()
         if not of._overrun:
+            self._overrun_since = now
             return None
-        of._overrun = False
         try:
-            self._sidecar.control.sync(SILENT_S)
+            self._sidecar.control.sync(SYNC_S)
         except (Refused, Silent):
-            return self._replaced("it did not follow the store's log, which had reached its limit")
+            if now - self._overrun_since < OVERRUN_S and self._sidecar.control.alive(ALIVE_S):
+                return None
+            of._overrun = False
+            return self._replaced("litestream did not follow the store's log, which had reached its limit")
+        of._overrun = False
         self._log.excuse(EXCUSE_S)
         return None
 
