@@ -259,9 +259,7 @@ class NoRoom(StorageFull):
     """Known before anything was written. `needed` and `free` in bytes."""
 
     template = "{path} has {free} bytes free, and {needed} may be needed; nothing was written"
-    hint_template = (
-        "free some (`beetle snapshot prune --keep N`), or keep snapshots elsewhere: [snapshots] folder"
-    )
+    hint_template = "free some (`beetle snapshot prune --keep N`), or keep snapshots elsewhere: [snapshots] folder"
 
 
 class StoreReadOnly(BeetleError):

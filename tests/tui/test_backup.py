@@ -93,8 +93,7 @@ def test_older_ones_and_replaced_stores_go_after_they_were_named(daemon: Daemon,
         await shown.press("enter")
         await dialog(shown, Confirm)
         await shown.press("y")
-        await shown.until_shown("removed: 2 snapshots", "1 of 2 copies")
-        await shown.press("down")
+        await shown.until_shown("removed: 2 snapshots", "2 of 2 copies")
         await shown.until_shown("the store that a restore has replaced")
         await shown.press("v")
         await shown.until_shown("a replaced store is no snapshot")
@@ -148,9 +147,7 @@ class Replicated(DaemonSource):
         return super().call(operation, arguments, on_progress)
 
 
-def test_the_replica_says_how_far_it_is_and_until_when_it_holds_what_was_erased(
-    daemon: Daemon, client: Client
-) -> None:
+def test_the_replica_says_how_far_it_is_and_until_when_it_holds_what_was_erased(daemon: Daemon, client: Client) -> None:
     del client
 
     async def look(shown: Shown) -> None:

@@ -22,7 +22,7 @@ from beetle_tui.evidence import name_of
 from beetle_tui.exporting import copy
 from beetle_tui.keys import hinted
 from beetle_tui.link import Cancelled
-from beetle_tui.text import copies_line, count, moment
+from beetle_tui.text import copies_line, count
 from beetle_tui.transcript_lists import no_bound
 from beetle_tui.turns import read_time
 from beetle_tui.working import long_below

@@ -39,8 +39,8 @@ class ReplicaPart(Section[ReplicationStatusReport]):
     NOUN = ("replica", "replicas")
     EMPTY = "No replica is configured"
     HOW = (
-        "A replica is a copy of the store elsewhere that follows every write. `[replica]` in the configuration names its\n"
-        "target: see `beetle help replication`."
+        "A replica is a copy of the store elsewhere that follows every write. `[replica]` in the configuration names\n"
+        "its target: see `beetle help replication`."
     )
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -115,7 +115,7 @@ def replica_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
 
 def _held(row: ReplicationStatusReport) -> Iterator[Block]:
     if row.retention_h is not None:
-        yield value("Replica", f"keeps earlier states, with what was erased since, for {count(row.retention_h, 'hour')}")
+        yield value("Replica", f"keeps what was erased for {count(row.retention_h, 'hour')}")
         yield from remark("`beetle help replication` says how to have it forget them at once.")
 
 

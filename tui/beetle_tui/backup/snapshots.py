@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, ClassVar, cast
 
 from textual.binding import Binding, BindingType
@@ -184,7 +183,9 @@ class Snapshots(Section[Row]):
         words = ", ".join(each.replace("_", " ") for each in report.reasons)
         self._verdicts[row.snapshot_id] = f"{datetime.now(UTC):%H:%MZ}, {'whole' if report.valid else words}"
         if report.valid:
-            looked = ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in (report.checked or {}).items())
+            looked = ", ".join(
+                f"{name.replace('_', ' ')} {number:,}" for name, number in (report.checked or {}).items()
+            )
             self.area.show_notice(f"{row.snapshot_id} is whole{': ' if looked else ''}{looked}")
         else:
             self.area.show_notice(f"{row.snapshot_id} is NOT TO BE TRUSTED: {words}")
@@ -232,7 +233,7 @@ class Snapshots(Section[Row]):
         whole = [each for each in self._rows if isinstance(each, SnapshotInfo)]
         place = next((at for at, each in enumerate(whole) if each.snapshot_id == row.snapshot_id), len(whole))
         lines = [
-            f"So many of the last ones made stay, of {count(len(whole), 'snapshot')}; the older ones and broken files go.",
+            f"Of {count(len(whole), 'snapshot')} so many stay, the last ones made. Older ones and broken files go.",
             f"With {place:,} the chosen one is the first that goes." if place < len(whole) else "Broken files go.",
             "What would go is shown before anything does.",
         ]
@@ -258,7 +259,10 @@ class Snapshots(Section[Row]):
             done = cast(SnapshotPruneReport, await link.call("snapshot.prune", asked))
         except BeetleError as error:
             return told_lines(error)
-        gone = [count(len(done.removed), "snapshot"), *([count(done.replaced, "replaced store")] if done.replaced else [])]
+        gone = [
+            count(len(done.removed), "snapshot"),
+            *([count(done.replaced, "replaced store")] if done.replaced else []),
+        ]
         self.area.show_notice(f"removed: {', '.join(gone)}; {size(done.freed_bytes)} freed")
         self.area.read_now()
         return None
