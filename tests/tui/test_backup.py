@@ -115,7 +115,7 @@ def test_a_broken_one_and_one_of_another_store_say_so(daemon: Daemon, client: Cl
 
     async def look(shown: Shown) -> None:
         await go(shown, "backup")
-        await shown.until_shown("BROKEN: cut short", "What was erased")
+        await shown.until_shown("BROKEN: cut short")
         await shown.press("u")
         await shown.until_shown("is no whole snapshot, and cannot be restored")
         await shown.press("v")

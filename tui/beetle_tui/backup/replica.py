@@ -86,7 +86,12 @@ class ReplicaPart(Section[ReplicationStatusReport]):
 
     async def look(self, row: ReplicationStatusReport) -> tuple[str, Iterable[Block]]:
         """See Section."""
-        return self.TITLE, [*replica_blocks(row), *erased_blocks(self._state), *_held(row)]
+        return self.TITLE, [
+            *replica_blocks(row),
+            *erased_blocks(self._state),
+            *_held(row),
+            *sidecar_blocks(row),
+        ]
 
 
 def replica_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
@@ -107,6 +112,10 @@ def replica_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
     yield value("At target", "-" if row.replicated_txid is None else f"{row.replicated_txid:,} of {row.txid or 0:,}")
     yield value("Staged", size(row.staged_bytes))
     yield value("Log", size(row.wal_bytes))
+
+
+def sidecar_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
+    """The process that keeps a replica."""
     yield from section("The sidecar")
     yield value("Process", "-" if row.pid is None else str(row.pid))
     yield value("Restarts", f"{row.restarts:,}")

@@ -127,7 +127,8 @@ class Snapshots(Section[Row]):
 
     async def look(self, row: Row) -> tuple[str, Iterable[Block]]:
         """See Section."""
-        return row.snapshot_id, [*self._blocks(row), *erased_blocks(self._state)]
+        held = held_blocks(row) if isinstance(row, SnapshotInfo) else ()
+        return row.snapshot_id, [*self._blocks(row), *erased_blocks(self._state), *held]
 
     def _blocks(self, row: Row) -> Iterator[Block]:
         if isinstance(row, BrokenSnapshot):
@@ -294,10 +295,14 @@ def snapshot_blocks(row: SnapshotInfo) -> Iterator[Block]:
     yield value("Of", "this store" if row.own else "ANOTHER STORE")
     yield value("Signed by", row.device or "nobody: a restore asks whether you trust it")
     yield value("Made by", f"beetle {row.version}, schema {row.schema}, {row.backend}")
+
+
+def held_blocks(row: SnapshotInfo) -> Iterator[Block]:
+    """How much of what a snapshot holds."""
     if row.counts:
         yield from section("Holds")
         held = [(name, number) for name, number in row.counts.items() if number]
-        yield from (value(name.replace("_", " ")[:12], f"{number:,}") for name, number in held)
+        yield from (value(name.replace("_", " "), f"{number:,}") for name, number in held)
 
 
 def restore_lines(row: SnapshotInfo, foreseen: SnapshotRestoreReport) -> Iterator[str]:
