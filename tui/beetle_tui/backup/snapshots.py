@@ -218,7 +218,7 @@ class Snapshots(Section[Row]):
             return
         report = cast(SnapshotRestoreReport, done)
         self._verdicts.clear()
-        await self.told("Restored", done_lines(report))
+        await self.told("Restored", tuple(done_lines(report)))
         self.area.read_now()
 
     def action_prune(self) -> None:
