@@ -23,6 +23,7 @@ from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import Config, Grpc, Replica, read_config
 from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.retention import policy_of
 from beetle.spool import spool_folder
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
@@ -223,17 +224,18 @@ def _wait(
             principals.replace(read.principals)
             # Subscriptions are looked at now, not when their next event comes.
             opened.dispatcher.hub.nudge()
-            if read.scheduler != config.scheduler:
-                timed = read.scheduler
-                opened.dispatcher.scheduler.configure(timed.jobs, timed.time_zone, timed.keep_snapshots)
-                config = replace(config, scheduler=timed)
+            if (read.scheduler, read.snapshots) != (config.scheduler, config.snapshots):
+                timed, keep = read.scheduler, policy_of(opened.profile.budgets, read.snapshots)
+                opened.dispatcher.scheduler.configure(timed.jobs, timed.time_zone, keep)
+                kept = replace(read.snapshots, folder=config.snapshots.folder)
+                config = replace(config, scheduler=timed, snapshots=kept)
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
             log.error("the configuration was not taken: %s; %s", error.message, error.hint)
         else:
-            log.info("configuration read again: its principals and schedules hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.grpc
+            log.info("configuration read again: its principals, schedules and numbers of snapshots hold from now on")
+            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc, read.snapshots.folder) != (
+                config.daemon, config.agent_skills, config.model, config.replica, config.grpc, config.snapshots.folder
             ):  # fmt: skip
                 log.warning("what else has changed in it holds from the next start of the daemon")
 

@@ -21,6 +21,7 @@ from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
+from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, read_config, store_path
@@ -74,7 +75,9 @@ def open_store(
     check_schedules(jobs, dependencies.schedules, dependencies.time_zone)
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
-        store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs, replicated=dependencies.replicated),
+        store_settings(path, profile, _backend(backend, profile))._replace(
+            vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replicated
+        ),
         clock=dependencies.clock,
         chain_hash=chain_hash,
         version=__version__,
@@ -83,6 +86,7 @@ def open_store(
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
+    store.add_findings(store_snapshots.folder_findings(store))
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
         if kept_imports.are_left(store.settings):
@@ -117,7 +121,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         schedules=config.scheduler.jobs,
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
-        keep_snapshots=config.scheduler.keep_snapshots,
+        snapshots=config.snapshots,
         replicated=config.replica is not None,
         replica=None if config.replica is None else partial(_replica, config.replica, env),
     )

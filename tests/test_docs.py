@@ -324,6 +324,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "console": config.Console,
         "skill_registry": config.SkillRegistry,
         "scheduler": config.Scheduler,
+        "snapshots": config.Snapshots,
         "grpc": config.Grpc,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
@@ -333,7 +334,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
 
 CONFIGURATIONS = [
     block
-    for page in ("configuration.md", "scheduler.md", "grpc.md", "replication.md")
+    for page in ("configuration.md", "scheduler.md", "grpc.md", "snapshots.md", "backup.md", "replication.md")
     for block in blocks(DOCS / page, "toml")
 ]
 

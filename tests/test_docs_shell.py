@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-
-from tests.forked import Daemon
 from tests.test_docs import DOCS, README, ROOT, Block, blocks
 
 RUN_BY = {
     "README.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "README.md: sh packaging/try.sh": "packaging/release.sh",
-    "backup.md: beetle snapshot create": "tests/test_docs_shell.py",
     "build.md: sh packaging/build.sh": "packaging/release.sh",
     "first-agent.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "look-after-a-device.md: sudo ./beetle-0.1.0-linux-x86_64 install": "tests/one_file/test_one_file.py",
@@ -48,18 +39,3 @@ def test_every_block_is_run_or_says_why_not() -> None:
     for reason in listed.values():
         named = [each.strip(";:,") for each in reason.split() if each.strip(";:,").endswith((".py", ".sh"))]
         assert named and all((ROOT / each).is_file() for each in named), reason
-
-
-def test_the_nightly_backup_is_a_line_for_a_timer(tmp_path_factory: pytest.TempPathFactory) -> None:
-    (line,) = [each.text for each in blocks(DOCS / "backup.md", "sh")]
-    folder: Path = tmp_path_factory.mktemp("d")
-    command = folder / "beetle"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m beetle "$@"\n')
-    command.chmod(0o755)
-    with Daemon(profile="compact", folder=str(folder)) as daemon, daemon.client() as client:
-        env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BEETLE_SOCKET": daemon.socket}
-        for _ in range(2):
-            done = subprocess.run(["sh", "-ec", line], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-            assert (done.returncode, done.stderr) == (0, ""), done
-        labels = [each.label for each in client.list_snapshots().snapshots]
-    assert len(labels) == 2 and all(str(each).startswith("nightly 20") for each in labels)

@@ -230,7 +230,10 @@ def install_options(
         config.daemon.group,
         config.model is not None or (replica is not None and not folder),
         (*config.agent_skills.dirs, *([profile] if "/" in profile else []), *secrets),
-        (replica.target.path,) if replica is not None and folder else (),
+        (
+            *([replica.target.path] if replica is not None and folder else []),
+            *([config.snapshots.folder] if config.snapshots.folder else []),
+        ),
     )
     wanted = InstallOptions(
         profile=profile,

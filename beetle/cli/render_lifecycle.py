@@ -67,7 +67,9 @@ def _unsigned(made: SnapshotInfo) -> str:
 def listing(report: SnapshotListReport, width: Width) -> str:
     """A line for each snapshot; then what is no whole one, and the stores that were set aside."""
     rows = [_row(each) for each in report.snapshots]
-    lines = [table(rows, ("SNAPSHOT", "MADE", "SIZE", "EVENTS", "LABEL"), width, numbers=(2, 3))] if rows else []
+    lines = (
+        [table(rows, ("SNAPSHOT", "MADE", "SIZE", "EVENTS", "KEPT", "LABEL"), width, numbers=(2, 3))] if rows else []
+    )
     lines.extend(f"Broken: {neutral(each.snapshot_id)} ({each.fault})" for each in report.broken)
     lines.extend(
         f"Set aside at {when(each.replaced_at)}: {neutral(each.path or each.snapshot_id)} ({size(each.bytes)})"
@@ -77,6 +79,17 @@ def listing(report: SnapshotListReport, width: Width) -> str:
     return "\n".join(lines)
 
 
+KEPT = {
+    "newest": "newest",
+    "hourly": "hourly",
+    "daily": "daily",
+    "weekly": "weekly",
+    "hand": "until pruned",
+    "other_store": "until pruned",
+}
+"""Why a snapshot is kept, in a word."""
+
+
 def _row(each: SnapshotInfo) -> tuple[str, ...]:
     label = neutral(each.label or "") if each.own else f"{neutral(each.label or '')} [of another store]".strip()
     return (
@@ -84,6 +97,7 @@ def _row(each: SnapshotInfo) -> tuple[str, ...]:
         when(each.created_at),
         size(each.bytes),
         "-" if each.event_log_rows is None else f"{each.event_log_rows:,}",
+        ", ".join(KEPT[why] for why in each.kept_by) or "until the next run",
         label,
     )
 
@@ -148,6 +162,8 @@ class Erasing(Protocol):
     @property
     def replicated_until(self) -> str | None: ...
     @property
+    def copies_until(self) -> str | None: ...
+    @property
     def receipt(self) -> str | None: ...
 
 
@@ -183,7 +199,12 @@ def erased(report: Erasing, what: str) -> Iterable[str]:
         yield "Erasure pending: a reader holds an older state; it is finished when that reader ends."
     if report.replica_horizon is not None:
         horizon = when(report.replica_horizon)
-        yield f"Copies of the store up to {horizon} may hold it still: see `beetle snapshot prune`."
+        removed = (
+            f"the job `snapshot` removes the last of them at {when(report.copies_until)}; "
+            if report.copies_until
+            else ""
+        )
+        yield f"Copies of the store up to {horizon} may hold it still: {removed}see `beetle snapshot prune`."
     if report.replicated_until is not None:
         yield f"The replica holds it until {when(report.replicated_until)}: `beetle replica forget` removes it now."
     if report.receipt:

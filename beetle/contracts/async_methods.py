@@ -5046,9 +5046,10 @@ class AsyncOperationMethods(ABC):
                 of the content is left in database and WAL, `pending` while a reader holds an old snapshot, and None
                 where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
                 hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is
-                nowhere. None where there is no copy. `replicated_until` is until when the replica holds what was
-                erased so far, if its sidecar reaches it; `replication.forget` removes it at once. None where no
-                replica holds any of it.
+                nowhere. None where there is no copy. `copies_until` is when the last such copy will have been
+                removed by the schedule and the policy of snapshots; None where one stays until somebody removes it.
+                `replicated_until` is until when the replica holds what was erased so far, if its sidecar reaches
+                it; `replication.forget` removes it at once. None where no replica holds any of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7308,7 +7309,8 @@ class AsyncOperationMethods(ABC):
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            `total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone.
+            `total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone. `keep`
+                is the policy of the job `snapshot`: how many of the last ones, hours, days and weeks it keeps.
 
         Raises:
             InvalidRequest: a field is not as it must be.

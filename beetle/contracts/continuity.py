@@ -175,6 +175,7 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
     replicated_until: Open[str | None] = None
+    copies_until: Open[str | None] = None
     receipt: Open[str | None] = None
     own: Open[bool] = False
     device: Open[str | None] = None

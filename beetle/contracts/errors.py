@@ -255,10 +255,24 @@ class StorageFull(BeetleError):
     hint_template = "free space on that filesystem, then write again; nothing acknowledged was lost"
 
 
+class NoRoom(StorageFull):
+    """Known before anything was written. `needed` and `free` in bytes."""
+
+    template = "{path} has {free} bytes free, and {needed} may be needed; nothing was written"
+    hint_template = "free some (`beetle snapshot prune --keep N`), or keep snapshots elsewhere: [snapshots] folder"
+
+
 class StoreReadOnly(BeetleError):
     key = "store_read_only"
     template = "{path} cannot be written: {reason}"
     hint_template = "make the folder and file writable for this user, or choose another --store"
+
+
+class FolderRefused(StoreReadOnly):
+    """The folder of snapshots is not this user's alone, or not there."""
+
+    template = "the folder of snapshots {path} is not used: {reason}"
+    hint_template = "mount its disk, or make the folder: mkdir -m 700 {path}"
 
 
 class StoreClosed(StoreReadOnly):

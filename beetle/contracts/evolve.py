@@ -234,6 +234,7 @@ class EvolveSubmitReport(Report, frozen=True, kw_only=True):
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
     replicated_until: Open[str | None] = None
+    copies_until: Open[str | None] = None
 
 
 OPERATIONS: tuple[Operation, ...] = (

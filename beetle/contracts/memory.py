@@ -377,14 +377,16 @@ class RuntimeState(Piece, frozen=True, kw_only=True):
     """The mode that holds, and the operation of the long task that runs now.
 
     `replica_horizon` is the time of the newest copy beside the store: what was erased since may still stand in every
-    copy up to then. None where there is no copy. `replicated_until` is until when the replica holds something that was
-    erased, None where it holds nothing of it.
+    copy up to then. None where there is no copy. `copies_until` is when the last of them will have been removed by the
+    schedule and the policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until
+    when the replica holds something that was erased, None where it holds nothing of it.
     """
 
     mode: Open[Mode]
     task: OperatorOnly[str | None] = None
     replica_horizon: Open[str | None] = None
     replicated_until: Open[str | None] = None
+    copies_until: Open[str | None] = None
 
 
 class OperatorAction(Piece, frozen=True, kw_only=True):

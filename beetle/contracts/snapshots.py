@@ -21,6 +21,10 @@ this build cannot open it; its schema is not what its migrations make; SQLite fi
 chain does not hold; the log ends elsewhere, or the planes hold other numbers, than the header says; its header is not
 what was signed; nobody signed it; it is of another store; it was made under another device identity."""
 
+KeptBy = Literal["newest", "hourly", "daily", "weekly", "hand", "other_store"]
+"""Why a snapshot is not removed by itself: it is one of the last that the job `snapshot` has made, or its newest of an
+hour, a day or a week; somebody made it, who alone removes it; it is of another store."""
+
 SnapshotId = Annotated[Id, Meta(description="the snapshot's id")]
 
 
@@ -29,7 +33,8 @@ class SnapshotInfo(Piece, frozen=True, kw_only=True):
 
     `counts` are rows of the whole store by plane; `event_log_head` is the hash of the event log's last row, its
     `event_log_rows`th. `own` says that it is of this very store. `device` is the fingerprint of the device that its
-    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature.
+    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature. `kept_by` tells why
+    it is kept: empty for one that the next run of the job `snapshot` removes.
     """
 
     snapshot_id: Open[str]
@@ -47,6 +52,7 @@ class SnapshotInfo(Piece, frozen=True, kw_only=True):
     counts: OperatorOnly[dict[str, int] | None] = None
     event_log_rows: OperatorOnly[int | None]
     event_log_head: OperatorOnly[str | None]
+    kept_by: Open[tuple[KeptBy, ...]] = ()
 
 
 class SnapshotCreateRequest(Request, frozen=True, kw_only=True):
@@ -89,12 +95,14 @@ class ReplacedStore(Piece, frozen=True, kw_only=True):
 
 
 class SnapshotListReport(Report, frozen=True, kw_only=True):
-    """`total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone."""
+    """`total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone. `keep` is the
+    policy of the job `snapshot`: how many of the last ones, hours, days and weeks it keeps."""
 
     folder: OperatorOnly[str | None]
     snapshots: Open[tuple[SnapshotInfo, ...]]
     total: Open[int]
     bytes: OperatorOnly[int | None]
+    keep: Open[dict[str, int]] = field(default_factory=dict[str, int])
     broken: Open[tuple[BrokenSnapshot, ...]] = ()
     replaced: Open[tuple[ReplacedStore, ...]] = ()
     has_more: Open[bool] = False

@@ -360,8 +360,10 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
     snapshot, and None where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
     hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is nowhere. None
-    where there is no copy. `replicated_until` is until when the replica holds what was erased so far, if its
-    sidecar reaches it; `replication.forget` removes it at once. None where no replica holds any of it.
+    where there is no copy. `copies_until` is when the last such copy will have been removed by the schedule and the
+    policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until when the replica
+    holds what was erased so far, if its sidecar reaches it; `replication.forget` removes it at once. None where no
+    replica holds any of it.
     """
 
     action: Open[str]
@@ -379,6 +381,7 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
     replicated_until: Open[str | None] = None
+    copies_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 

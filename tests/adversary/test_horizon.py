@@ -19,7 +19,7 @@ from beetle.contracts.common import MemoryIdentity, MemoryScope
 from beetle.contracts.progress import ProgressStep
 from beetle.open import Embedded, open_embedded
 from beetle.runtime.areas.snapshots import snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import PAYLOAD_AT
+from beetle.runtime.areas.snapshots.file_form import PAYLOAD_AT
 from tests.building import Plain, step, talk, turn
 from tests.conformance.doors import PROFILE
 from tests.running import ROOT
@@ -171,7 +171,8 @@ def test_an_erasure_restarts_the_snapshot_that_is_being_made(memory: Embedded, s
     assert call(memory, "snapshot.verify", {"snapshot_id": made.snapshot.snapshot_id}).valid
 
 
-def test_an_erasure_does_not_wait_for_the_copy_to_end(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["snapshot.create", "scheduler.run"])
+def test_an_erasure_does_not_wait_for_the_copy_to_end(store: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     memory = opened(store)
     call(memory, "transcript.commit", talk(*(turn(f"t{n}", f"zq{n}qz " + "word " * 8000) for n in range(50))))
     reports: list[Plain] = []
@@ -186,10 +187,11 @@ def test_an_erasure_does_not_wait_for_the_copy_to_end(store: Path, monkeypatch: 
             assert committed.wait(30)
 
     monkeypatch.setattr(snapshots, "_check_continue", lambda _: look)
-    made = call(memory, "snapshot.create")
+    made = call(memory, by, {"job_name": "snapshot", "wait": True} if by == "scheduler.run" else {})
     erasing.join(30)
-    assert (made.restarts, reports[0]["erasure"]) == (1, "done")
-    assert b"zq1qz" not in payload(store, made.snapshot)
+    assert reports[0]["erasure"] == "done" and getattr(made, "restarts", 1) == 1
+    (snapshot,) = call(memory, "snapshot.list").snapshots
+    assert b"zq1qz" not in payload(store, snapshot) and b"zq2qz" in payload(store, snapshot)
     memory.release()
 
 

@@ -19,8 +19,8 @@ from beetle.contracts.codec import replace
 from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.domain.chain import chain_hash
 from beetle.domain.continuity import close_envelope, open_envelope
-from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import PAYLOAD_AT, UNSIGNED_MAGIC, Header
+from beetle.runtime.areas.snapshots import file_form, store_snapshots
+from beetle.runtime.areas.snapshots.file_form import PAYLOAD_AT, UNSIGNED_MAGIC, Header
 from beetle.runtime.host import log_head
 from beetle.runtime.host.identity import Keys
 from tests.store.conftest import commit, open_runtime, store_of, turn
@@ -59,7 +59,7 @@ def rewrite(
 ) -> None:
     """Change the store inside a snapshot, and make its sums and counts anew, as anybody can who may write the file."""
     file = file_of(memory, snapshot_id)
-    header = store_snapshots.read_snapshot_file(str(file), snapshot_id).header
+    header = file_form.read_snapshot_file(str(file), snapshot_id).header
     assert header is not None
     inside = file.with_name("inside.db")
     inside.write_bytes(zlib.decompress(file.read_bytes()[PAYLOAD_AT:]))
@@ -73,7 +73,7 @@ def rewrite(
         payload_sha256=hashlib.sha256(payload).hexdigest(), counts={**header.counts, "devices": devices},
     )  # fmt: skip
     inside.unlink()
-    file.write_bytes(store_snapshots._encode(head(made)) + payload)
+    file.write_bytes(file_form.encode(head(made)) + payload)
 
 
 @pytest.fixture
@@ -148,10 +148,10 @@ def test_a_snapshot_from_before_there_were_signatures_needs_to_be_vouched_for(pa
         commit(memory, turn("t1", "kept"))
         taken = memory.create_snapshot().snapshot.snapshot_id
         file = file_of(memory, taken)
-        header = store_snapshots.read_snapshot_file(str(file), taken).header
+        header = file_form.read_snapshot_file(str(file), taken).header
         assert header is not None
-        old = store_snapshots._encode(replace(header, signed=None))[:8192]
-        old = old.replace(store_snapshots.MAGIC, UNSIGNED_MAGIC, 1).replace(b',"signed":null', b"", 1).rstrip()
+        old = file_form.encode(replace(header, signed=None))[:8192]
+        old = old.replace(file_form.MAGIC, UNSIGNED_MAGIC, 1).replace(b',"signed":null', b"", 1).rstrip()
         old = old.ljust(8191) + b"\n"
         line = hashlib.sha256(old).hexdigest().encode() + b"\n"
         file.write_bytes(old + line + file.read_bytes()[PAYLOAD_AT:])

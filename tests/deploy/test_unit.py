@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from beetle.cli.installing import install_options
 from beetle.deploy.layout import RUN_FOLDER, Layout, Limits, Settings
 from beetle.deploy.unit import personal_unit, system_unit
 from tests.deploy.here import LIMITS, layout_in
@@ -84,6 +86,15 @@ def test_a_network_is_there_only_for_a_model_or_a_replica() -> None:
     found = options(system_unit(LAYOUT, USUAL._replace(network=True), LIMITS, "user"))
     assert found["RestrictAddressFamilies"] == ["AF_UNIX AF_INET AF_INET6"]
     assert "PrivateNetwork" not in found and "IPAddressDeny" not in found
+
+
+def test_the_folder_of_snapshots_that_the_configuration_names_may_be_written(tmp_path: Path) -> None:
+    layout = layout_in(tmp_path, personal=True)
+    file = layout.disk(layout.config)
+    file.parent.mkdir(parents=True)
+    file.write_text('[daemon]\nstore = "/data/b.db"\nprofile = "compact"\n[snapshots]\nfolder = "/mnt/stick/beetle"\n')
+    wanted, _ = install_options(Namespace(), layout, {"HOME": "/home/robot"}, os.getuid())
+    assert "-/mnt/stick/beetle" in options(system_unit(LAYOUT, wanted.settings, LIMITS, "user"))["ReadWritePaths"]
 
 
 def test_a_folder_that_holds_a_replica_can_be_written_without_a_network() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError, StorageFull, StoreBudgetExceeded, StoreReadOnly
+from beetle.runtime.areas.snapshots import store_snapshots
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -111,6 +112,27 @@ def test_a_store_closed_on_a_full_disk_opens_again_with_all_it_acknowledged(smal
         assert_held(memory, kept)
         assert_clean(memory)
         commit(memory, turn("after", "room again"))
+
+
+def test_a_disk_that_fills_up_under_a_snapshot_keeps_the_earlier_ones_and_no_part(
+    small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was room when it began: others have taken it meanwhile."""
+    monkeypatch.setattr(store_snapshots, "free_bytes", lambda _: 2**40)
+    folder = small_disk / "snapshots"
+    folder.mkdir(mode=0o700)
+    with open_runtime(tmp_path / "store.db", snapshots=str(folder)) as memory:
+        commit(memory, turn("f1", "word1 before"))
+        kept = memory.create_snapshot().snapshot
+        for number in range(2, 90):
+            commit(memory, turn(f"f{number}", f"word{number} {FILLER * 5}"))
+        with pytest.raises(StorageFull):
+            memory.create_snapshot()
+        job = memory.run_job(job_name="snapshot", wait=True).job
+        assert (job.last_result, job.last_error_key) == ("failed", "storage_full")
+        assert [each.name for each in folder.iterdir()] == [f"{kept.snapshot_id}.beetle-snapshot"]
+        assert memory.verify_snapshot(snapshot_id=kept.snapshot_id).valid
+        assert_held(memory, ["f89"])
 
 
 @pytest.mark.parametrize(("plan", "error"), [("full@1+", StorageFull), ("readonly@1+", StoreReadOnly)])

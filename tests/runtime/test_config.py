@@ -18,11 +18,14 @@ from beetle.runtime.host.config import (
     Config,
     Daemon,
     Scheduler,
+    Snapshots,
     default_sockets_to_probe,
     read_config,
     socket_path,
     store_path,
 )
+from beetle.runtime.host.profile import load_profile
+from beetle.runtime.host.retention import policy_of
 
 ME = 1000
 NEVER_LOGGED_IN = 4_000_000_000
@@ -432,10 +435,16 @@ def test_the_scheduler_and_the_skill_registry_are_read(tmp_path: Path) -> None:
     require_signed_skills = true
     [scheduler]
     time_zone = "Europe/Berlin"
-    keep_snapshots = 3
     [scheduler.jobs]
     snapshot = "0 0 2 * * *"
+    [snapshots]
+    folder = "/mnt/usb/beetle"
+    keep_daily = 3
+    keep_weekly = 0
     """
     config = read_config(written(tmp_path, text), {}, os.getuid())
     assert config.skill_registry.require_signed_skills
-    assert config.scheduler == Scheduler(time_zone="Europe/Berlin", keep_snapshots=3, jobs={"snapshot": "0 0 2 * * *"})
+    assert config.scheduler == Scheduler(time_zone="Europe/Berlin", jobs={"snapshot": "0 0 2 * * *"})
+    assert config.snapshots == Snapshots(folder="/mnt/usb/beetle", keep_daily=3, keep_weekly=0)
+    compact = load_profile("compact").budgets
+    assert policy_of(compact, config.snapshots) == (compact.snapshots_newest, compact.snapshots_hourly, 3, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -16,18 +17,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
+from beetle.contracts.codec import format_us
 from beetle.contracts.errors import BeetleError, Conflict, Forbidden, InvalidRequest, NotFound, StorageFull
 from beetle.contracts.scheduler import SchedulerJob
 from beetle.open import Opened, open_store, stop_jobs
 from beetle.runtime.areas.scheduled import JOBS
+from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots.file_form import SnapshotFile
 from beetle.runtime.host.caller import OPERATOR_VIEWS, Caller
+from beetle.runtime.host.config import Snapshots
 from beetle.runtime.host.scheduled_job import FIRST_PAUSE_S, MOST_PAUSE_S, Job
 from beetle.runtime.host.scheduler import MISSED_S
+from beetle.store.engine.store import Store
 from tests.sdk.answering import runtime
 from tests.sdk.recorded import DAY_US, Recorded
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 EVERY_MINUTE = "0 * * * * *"
 AGENT = Caller("agent", "principal", frozenset({"scheduler"}), OPERATOR_VIEWS[:2], "unix_socket")
 
@@ -524,13 +531,51 @@ def test_the_runtime_s_own_jobs_succeed_on_a_store_with_something_in_it(tmp_path
         assert [each.label for each in memory.list_snapshots().snapshots] == ["scheduled"]
 
 
-def test_of_scheduled_snapshots_the_newest_are_kept_and_of_others_all(tmp_path: Path) -> None:
-    place = timed(*JOBS, path=str(tmp_path / "a.db"), keep_snapshots=2)
+def test_of_scheduled_snapshots_the_policy_s_are_kept_and_of_others_all(tmp_path: Path) -> None:
+    """An hourly run for two days, a clock that jumps back in between: the list tells why each is kept."""
+    keep = Snapshots(keep_newest=1, keep_hourly=2, keep_daily=2, keep_weekly=0)
+    place = timed(*JOBS, path=str(tmp_path / "a.db"), snapshots=keep, schedules={"snapshot": "0 0 * * * *"})
     place.memory.create_snapshot(label="by hand")
-    for _ in range(4):
+    started = place.time.now
+    for hours in (0, 1, 2, 24, -400_000, 25):
+        place.time.now = started + hours * HOUR
         place.memory.run_job(job_name="snapshot", wait=True)
-    labels = [each.label for each in place.memory.list_snapshots().snapshots]
-    assert labels == ["scheduled", "scheduled", "by hand"]
+    listed = place.memory.list_snapshots()
+    told = [(each.label, each.kept_by) for each in listed.snapshots]
+    assert told == [
+        ("scheduled", ("newest", "hourly", "daily")),
+        ("scheduled", ("hourly", "daily")),
+        ("by hand", ("hand",)),
+    ], "the one of the wrong time was made before the last: it is one of the last two days"
+    assert listed.keep == {"newest": 1, "hourly": 2, "daily": 2, "weekly": 0}
+    with_other = place.memory.inspect().runtime
+    assert (with_other.replica_horizon is not None, with_other.copies_until) == (True, None), "one stays for ever"
+    os.unlink(store_snapshots.path_of(place.store.store, listed.snapshots[-1].snapshot_id))
+    until = place.memory.inspect().runtime.copies_until
+    assert until is not None and until > format_us(place.time.now)
+    place.memory.pause_job(job_name="snapshot")
+    assert place.memory.inspect().runtime.copies_until is None, "nothing removes them"
+    place.close()
+
+
+def test_a_new_snapshot_that_the_disk_does_not_give_back_removes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = timed(*JOBS, path=str(tmp_path / "a.db"), snapshots=Snapshots(keep_newest=1, keep_hourly=0, keep_daily=0))
+    place.memory.run_job(job_name="snapshot", wait=True)
+    find = store_snapshots.find
+
+    def damaged(store: Store, snapshot_id: str) -> SnapshotFile:
+        found = find(store, snapshot_id)
+        with open(found.path, "r+b") as file:
+            file.seek(-9, os.SEEK_END)
+            file.write(b"not that")
+        return found
+
+    monkeypatch.setattr(store_snapshots, "find", damaged)
+    report = place.memory.run_job(job_name="snapshot", wait=True)
+    assert (report.job.last_result, report.job.last_error_key) == ("failed", "integrity_violation")
+    assert place.memory.list_snapshots().total == 2
     place.close()
 
 

@@ -100,6 +100,12 @@ def test_a_reload_takes_new_schedules_without_a_restart(
             assert "next start of the daemon" not in log.read_text()
             assert read_again('[scheduler.jobs]\noptimize = "soon"\n', "was not taken")[1] == jobs
             assert read_again("", "configuration read again")[1]["optimize"][0] == "0 0 4 * * *"
+            snapshots = '[scheduler.jobs]\nsnapshot = "0 0 * * * *"\n[snapshots]\nkeep_daily = 2\n'
+            assert read_again(snapshots, "configuration read again")[1]["snapshot"][0] == "0 0 * * * *"
+            assert client.list_snapshots().keep == {"newest": 1, "hourly": 6, "daily": 2, "weekly": 4}
+            assert "next start of the daemon" not in log.read_text()
+            read_again(snapshots + f'folder = "{made}/other"\n', "next start of the daemon")
+            assert client.list_snapshots().folder == f"{running.store}.snapshots"
             assert client.scheduler_status().jobs[0].job_name == "deferred-governance"
             assert next(each for each in client.scheduler_status().jobs if each.job_name == "optimize").is_paused
 
@@ -110,7 +116,8 @@ def test_a_reload_takes_new_schedules_without_a_restart(
         ('[scheduler.jobs]\nretention = "0 3 * * *"', "$.scheduler.jobs.retention: a schedule has six fields"),
         ('[scheduler.jobs]\nretentoin = "off"', "did you mean retention"),
         ('[scheduler]\ntime_zone = "Mars/Olympus"', "no time zone 'Mars/Olympus'"),
-        ("[scheduler]\nkeep_snapshots = 0", "$.scheduler.keep_snapshots"),
+        ("[snapshots]\nkeep_newest = 0", "$.snapshots.keep_newest"),
+        ('[snapshots]\nfolder = "usb"', "$.snapshots.folder"),
         ("[scheduler]\njobs = 3", "$.scheduler.jobs"),
     ],
 )

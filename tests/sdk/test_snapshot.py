@@ -29,8 +29,8 @@ from beetle.contracts.errors import (
     StoreCorrupt,
 )
 from beetle.open import Embedded
-from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import MAGIC, PAYLOAD_AT, Header
+from beetle.runtime.areas.snapshots import file_form, store_snapshots
+from beetle.runtime.areas.snapshots.file_form import MAGIC, PAYLOAD_AT, Header
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.store import snapshot_file
@@ -265,7 +265,7 @@ def test_a_snapshot_that_was_changed_or_cut_anywhere_is_refused_with_nothing_cha
     head = store.head
     for what, broken in broken_copies(data):
         file.write_bytes(broken)
-        kept = store_snapshots.read_snapshot_file(str(file), snapshot_id)
+        kept = file_form.read_snapshot_file(str(file), snapshot_id)
         if kept.header is not None:
             target = str(path) + ".tried"
             fault = store_snapshots.unpack(kept, target, lambda done, of: None)
@@ -285,7 +285,7 @@ def test_a_snapshot_that_was_changed_or_cut_anywhere_is_refused_with_nothing_cha
 def forge(memory: MemoryRuntime, snapshot_id: str, change: Callable[[bytes], bytes], **header: Any) -> None:
     """Write a snapshot anew whose digests and signature fit, but whose store or header does not."""
     file = file_of(memory, snapshot_id)
-    kept = store_snapshots.read_snapshot_file(str(file), snapshot_id)
+    kept = file_form.read_snapshot_file(str(file), snapshot_id)
     assert kept.header is not None
     content = change(zlib.decompress(file.read_bytes()[PAYLOAD_AT:]))
     payload = zlib.compress(content)
@@ -295,7 +295,7 @@ def forge(memory: MemoryRuntime, snapshot_id: str, change: Callable[[bytes], byt
     )
     keys = memory._opened._opened.identity.keys()
     assert keys is not None
-    file.write_bytes(store_snapshots._encode(store_snapshots.signed(made, keys)) + payload)
+    file.write_bytes(file_form.encode(store_snapshots.signed(made, keys)) + payload)
 
 
 def edited(tmp_path: Path, *statements: str) -> Callable[[bytes], bytes]:

@@ -22,7 +22,7 @@ from beetle_tui.theme import ANSI, DARK, LIGHT, MONOCHROME
 from tests.forked import Daemon
 from tests.tui.pictured import WIDE
 from tests.tui.showing import Shown
-from tests.tui.steady import Held, Steady
+from tests.tui.steady import Held, Replicated, Steady
 
 
 class Visit(Shown):
@@ -162,6 +162,21 @@ async def hosts(shown: Visit) -> None:
     await shown.until_shown("1 of 2 hosts")
     await shown.press("down")
     await shown.until_shown("> codex", "2-3, 6-8")
+
+
+async def backup(shown: Visit) -> None:
+    """One by hand, and one that the job has made."""
+    with shown.daemon.client() as client:
+        for label in ("before the move", "scheduled"):
+            client.create_snapshot(label=label)
+    await go(shown, "backup")
+    await shown.until_shown("1 of 2 copies", "What was erased", "newest, hourly")
+
+
+async def replica(shown: Visit) -> None:
+    await go(shown, "backup")
+    await shown.press("right")
+    await shown.until_shown("1 of 1 replica", "what is written arrives")
 
 
 def part(title: str, *texts: str) -> Lead:
@@ -370,6 +385,8 @@ SCENES: dict[str, Scene] = {
     "contents": Scene(contents, "years", sizes=USUAL + SMALL),
     "segments": Scene(segments, "years"),
     "hosts": Scene(hosts, "years"),
+    "backup": Scene(backup, "own", sizes=USUAL + SMALL),
+    "replica": Scene(replica, source=Replicated),
     "help": Scene(then(skills, "question_mark", until=("Keys (esc closes)", "find a command by its name"))),
     "palette": Scene(palette),
     "palette-found": Scene(palette_found),
@@ -413,6 +430,7 @@ EMPTY = {
     "recall": ("/ types a query.",),
     "log": ("1 of 1 row", "Subject"),
     "time": ("No year", "Nothing stands here yet."),
+    "backup": ("No snapshot: a makes one", "one file that holds the whole store"),
 }
 """What stands in each area of a new store."""
 SCENES |= {f"empty-{name}": Scene(then(partial(go, area=name), until=texts), "empty") for name, texts in EMPTY.items()}

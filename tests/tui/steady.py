@@ -25,6 +25,8 @@ from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.contracts.memory import MemoryInspectionReport, MemoryRecallReport, RecallTimings
 from beetle.contracts.progress import OnProgress, ProgressStep
+from beetle.contracts.replication import ReplicationStatusReport
+from beetle.contracts.snapshots import SnapshotListReport
 from beetle_tui.activity import MOST_BARS
 from beetle_tui.source import DaemonSource
 
@@ -36,6 +38,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 PID = 4021
 STORE = {"bytes": 417_792, "wal_bytes": 86_520}
+SNAPSHOT = {"bytes": 120_400, "store_bytes": 417_792, "version": "0.1.0", "device": "0123456789abcdef"}
 MACHINE = {"disk_total_bytes": 64_000_000_000, "disk_free_bytes": 41_500_000_000}
 RSS_BYTES = 43_800_000
 OPERATOR = ConnectedPrincipal(principal="operator", transport="socket", connections=2)
@@ -83,6 +86,25 @@ class Held(Steady):
         super().close()
 
 
+class Replicated(Steady):
+    """A daemon with a replica, which the clock does not change."""
+
+    def another(self) -> Replicated:
+        """See Source."""
+        return Replicated(super().another()._client)
+
+    def call(self, operation: str, arguments: Any = None, on_progress: OnProgress | None = None) -> Report:
+        """See Source."""
+        if operation != "replication.status":
+            return super().call(operation, arguments, on_progress)
+        return ReplicationStatusReport(
+            state="replicating", since=f"{NOW:%Y-%m-%dT%H:%M:%S.%fZ}", target_kind="sftp",
+            target="sftp://backup@nas/beetle", lag_s=0.04, lag_bytes=8_272, lag_transactions=1, txid=412,
+            replicated_txid=411, last_synced_at=f"{NOW:%Y-%m-%dT%H:%M:%S.%fZ}", wal_bytes=86_520, staged_bytes=4_116,
+            pid=PID, retention_h=168,
+        )  # fmt: skip
+
+
 def fixed(value: Any) -> Any:
     """A report without what the clock and the dice of this run have put into it; what is asked with stays."""
     match value:
@@ -116,6 +138,8 @@ def _steady(report: Report) -> Report:
                 "activity": report.activity and past(MOST_BARS),
             }
             return replace(report, storage=replace(report.storage, **STORE, **MACHINE), **known)
+        case SnapshotListReport():
+            return replace(report, snapshots=tuple(replace(each, **SNAPSHOT) for each in report.snapshots))
         case MemoryInspectionReport():
             return replace(report, store=replace(report.store, pages=102, **STORE))
         case EventLogReadReport():

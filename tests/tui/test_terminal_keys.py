@@ -109,6 +109,7 @@ PLACES = (
     KeyTarget("chains", ("Chains", "Table", *EVERYWHERE),
               (Keys(("right",), "# Type"), Keys(("home",), "─ Thought"))),
     KeyTarget("time", ("Time", "Table", *EVERYWHERE), (Keys(("left",), "Keywords"),)),
+    KeyTarget("backup", ("Snapshots", "Backup", "Table", *EVERYWHERE), (Keys(("left",), "Made (UTC)"),)),
     KeyTarget("log", ("HelpScreen",), (Keys(("question_mark",), "Keys (esc closes)"),)),
     KeyTarget("log", ("Palette",), (Keys(("ctrl+p",), "enter runs, esc closes"),)),
     KeyTarget("log", ("OperationForm",), (Keys(("ctrl+p", "type:memory.inspect", "enter"), "enter runs it"),)),

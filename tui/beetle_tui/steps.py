@@ -18,11 +18,12 @@ from beetle.contracts.transcript_repair import (
     MemoryTranscriptRepairSafeRequest,
 )
 from beetle_tui.dialogs import Ask, Confirm, Faults, Told, told_lines
+from beetle_tui.erased import copies_lines
 from beetle_tui.evidence import name_of
 from beetle_tui.exporting import copy
 from beetle_tui.keys import hinted
 from beetle_tui.link import Cancelled
-from beetle_tui.text import count, moment
+from beetle_tui.text import count
 from beetle_tui.transcript_lists import no_bound
 from beetle_tui.turns import read_time
 from beetle_tui.working import long_below
@@ -262,10 +263,7 @@ def outcome_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
             yield "Erasure pending: a reader still holds the old content; it is finished once it lets go."
         case None:
             pass
-    if report.replica_horizon is not None:
-        yield f"Copies of the store up to {moment(report.replica_horizon)} may hold it: prune those snapshots."
-    if report.replicated_until is not None:
-        yield f"The replica holds it until {moment(report.replicated_until)}: `beetle replica forget` removes it now."
+    yield from copies_lines(report)
     if report.audit_event_id is not None:
         yield f"Row of the event log: {report.audit_event_id}"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STATE_CELLS = 13
 """What the title bar keeps for `live 19:31Z` and the blanks beside it."""
 CUTS = (5, 4, 3, 0)
-"""Letters of a name where all of them have no room: nine areas have 4 in 80 columns, or 3 beside a long name."""
+"""Letters of a name where all of them have no room: ten areas have 3 in 80 columns."""
 SMALLEST = (60, 16)
 """Columns and rows that the console needs."""
 

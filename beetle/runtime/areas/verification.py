@@ -187,7 +187,11 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     for name, reason in sorted(shared.mirrors.failed.items()):
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
-        for path in exchange.parts(shared.store.settings.path):
+        # A disk of snapshots that cannot be read is no fault of the store.
+        left: list[str] = []
+        with suppress(OSError):
+            left = exchange.abandoned(shared.store.settings.snapshot_folder)
+        for path in left:
             yield Finding("leftovers", os.path.basename(path), "is incomplete, and no process is writing it")
 
 

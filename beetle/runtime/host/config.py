@@ -39,6 +39,7 @@ LogPlace = Annotated[str, Meta(pattern=r"^(stderr|/[^\x00-\x1f]*)\Z", max_length
 ShortText = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]+\Z", max_length=256)]
 UserOrGroupId = Annotated[int, Meta(ge=0, le=2**32 - 2)]
 Milliseconds = Annotated[int, Meta(ge=10, le=3_600_000)]
+Kept = Annotated[int, Meta(ge=0, le=1000)]
 ThemeName = Literal["beetle-dark", "beetle-light", "high-contrast", "ansi", "monochrome"]
 THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
 KeyId = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -191,13 +192,23 @@ class Console(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[scheduler]`: `jobs` has, by a job's name, a cron expression of six fields, seconds first, or `off`.
 
-    Schedules are read in `time_zone`, this machine's when it is left out. `keep_snapshots` is how many of those are
-    kept that the job `snapshot` makes.
+    Schedules are read in `time_zone`, this machine's when it is left out.
     """
 
     time_zone: ShortText | None = None
-    keep_snapshots: Annotated[int, Meta(ge=1, le=1000)] = 7
     jobs: dict[ShortText, ShortText] = {}
+
+
+class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[snapshots]`: where they are, `<store>.snapshots` when `folder` is left out, and how many of those are kept that
+    the job `snapshot` makes: what is left out is the profile's.
+    """
+
+    folder: AbsolutePath | None = None
+    keep_newest: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    keep_hourly: Kept | None = None
+    keep_daily: Kept | None = None
+    keep_weekly: Kept | None = None
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -211,12 +222,14 @@ class Config(Struct, frozen=True, kw_only=True):
     grpc: Grpc = Grpc()
     principals: Mapping[str, Principal] = MappingProxyType({})
     scheduler: Scheduler = Scheduler()
+    snapshots: Snapshots = Snapshots()
     console: Console = Console()
     file: Path | None = None
 
 
 SECTIONS: tuple[str, ...] = (
-    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "console",
+    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "snapshots",
+    "console",
 )  # fmt: skip
 
 
@@ -342,6 +355,7 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         grpc=_grpc(tables.get("grpc", {}), file),
         principals=_principals(tables.get("principals", {}), file),
         scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
+        snapshots=decode_table(tables.get("snapshots", {}), Snapshots, file, "$.snapshots"),
         console=_console(tables.get("console", {}), file),
         file=file,
     )

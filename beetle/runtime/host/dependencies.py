@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
-from beetle.runtime.host.config import Model
+from beetle.runtime.host.config import Model, Snapshots
 from beetle.runtime.host.replica import Source
 
 
@@ -25,9 +25,9 @@ class Dependencies(NamedTuple):
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
-    None for this machine's, which `zone_variable`, $TZ, may name. `keep_snapshots` is how many of the scheduled ones
-    are kept. `replicated` is whether the configuration names a replica, and `replica` opens that of
-    a store to be restored from.
+    None for this machine's, which `zone_variable`, $TZ, may name. `snapshots` says where they are and which are
+    kept. `replicated` is whether the configuration names a replica, and `replica` opens that of a store to be
+    restored from.
     """
 
     clock: Callable[[], int] = clock
@@ -39,7 +39,7 @@ class Dependencies(NamedTuple):
     schedules: Mapping[str, str] = MappingProxyType({})
     time_zone: str | None = None
     zone_variable: str = ""
-    keep_snapshots: int = 7
+    snapshots: Snapshots = Snapshots()
     replicated: bool = False
     replica: Callable[[str], Source] | None = None
 

@@ -61,6 +61,9 @@ def counts(what: str, then: str = "") -> Meta:
     return Meta(description=what, extra={"then": then})
 
 
+KEPT = "removes what none of the four keeps"
+
+
 class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ceilings. The unit is in the name; a name without one counts things."""
 
@@ -150,6 +153,10 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     background_share_percent: Annotated[
         Percent, counts("percent of the processor for background work", "background work waits in between")
     ]
+    snapshots_newest: Annotated[Count, counts("scheduled snapshots that are kept, the last ones made", KEPT)]
+    snapshots_hourly: Annotated[CountOrNone, counts("hours of which the newest scheduled snapshot is kept", KEPT)]
+    snapshots_daily: Annotated[CountOrNone, counts("days of which the newest scheduled snapshot is kept", KEPT)]
+    snapshots_weekly: Annotated[CountOrNone, counts("weeks of which the newest scheduled snapshot is kept", KEPT)]
     first_frame_seconds: Annotated[
         Count, counts("seconds until a new connection has sent a frame", "closes the connection")
     ]

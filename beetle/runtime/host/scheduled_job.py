@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.contracts.scheduler import SchedulerJob
 from beetle.domain.cron import Schedule
+from beetle.domain.retention import Policy
 from beetle.runtime.host.zone import zone_of
 from beetle.store.scheduled_jobs import ScheduledJobRow
 
@@ -85,7 +86,7 @@ class Limits(NamedTuple):
     schedules: Mapping[str, str]
     time_zone: str | None
     zone_variable: str
-    keep_snapshots: int
+    keep_snapshots: Policy
 
 
 class Kept:

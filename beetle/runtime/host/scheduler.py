@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Internal, NotFound, nearest
 from beetle.contracts.scheduler import SchedulerJob, SkipReason
 from beetle.domain.cron import Schedule
+from beetle.domain.retention import Policy
 from beetle.runtime.host.scheduled_job import (
     MOST_PAUSE_S,
     SECOND_US,
@@ -104,7 +105,7 @@ class Scheduler:
         self._look = True
         self._nudge()
 
-    def configure(self, schedules: Mapping[str, str], time_zone: str | None, keep_snapshots: int) -> None:
+    def configure(self, schedules: Mapping[str, str], time_zone: str | None, keep_snapshots: Policy) -> None:
         """Keep to another configuration from now on; its schedules were checked. What runs or waits goes on."""
         with self._guard:
             self._limits = self._limits._replace(
@@ -118,9 +119,23 @@ class Scheduler:
         self._nudge()
 
     @property
-    def keep_snapshots(self) -> int:
-        """How many of the scheduled snapshots are kept."""
+    def keep_snapshots(self) -> Policy:
+        """Which of the scheduled snapshots are kept."""
         return self._limits.keep_snapshots
+
+    @property
+    def days_of(self) -> tzinfo:
+        """The zone whose days and hours are meant by schedules."""
+        return self.zone or zone_of(self._limits.time_zone, self._limits.zone_variable)
+
+    def times(self, name: str) -> Callable[[int], int | None] | None:
+        """When a job runs next after a time, both in microseconds; None where its schedule starts no run: it is paused,
+        or the profile leaves no time for it. Raises NotFound."""
+        found = self._find(name)
+        with self._guard:
+            assert found.schedule is not None
+            starts = self._limits.share_percent and not found.row.paused
+            return found.schedule.next_us if starts else None
 
     def forget(self) -> None:
         """The store is another one: what was known of the jobs is read anew."""

@@ -35,6 +35,29 @@ def distrust(descriptor: int, path: str | os.PathLike[str], uid: int) -> Distrus
     if found.st_mode & OTHERS_WRITE:
         mode = stat.S_IMODE(found.st_mode)
         return Distrust(f"others may write it (mode {mode:04o})", f"chmod go-w {os.fspath(path)}")
+    return _distrust_way(path, uid)
+
+
+def distrust_folder(path: str, uid: int, *, strictly: bool) -> Distrust | None:
+    """Why another user than root and `uid` may change what is in a folder, or None.
+
+    Args:
+        strictly: nobody else may read it either, and those count too through which its path is resolved.
+
+    Raises:
+        OSError: one of them cannot be looked at.
+    """
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        return Distrust("it is a link, or no folder", "name the folder itself")
+    if found.st_uid != uid:
+        return Distrust(f"it belongs to the user {found.st_uid}", f"chown it to the user {uid}")
+    if (mode := stat.S_IMODE(found.st_mode)) & (0o077 if strictly else OTHERS_WRITE):
+        return Distrust(f"others may use it (mode {mode:04o})", f"chmod 700 {path}, or mount its disk with umask=077")
+    return _distrust_way(path, uid) if strictly else None
+
+
+def _distrust_way(path: str | os.PathLike[str], uid: int) -> Distrust | None:
     for place, what in _way(os.path.abspath(path)):
         if what.st_uid not in (0, uid):
             return Distrust(f"{place} on its way belongs to the user {what.st_uid}", "keep it in a folder of your own")

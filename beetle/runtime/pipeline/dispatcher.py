@@ -48,6 +48,7 @@ from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
 from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.host.profile import Profile
 from beetle.runtime.host.replica import ReplicaBoard
+from beetle.runtime.host.retention import policy_of
 from beetle.runtime.host.scheduled_job import Job, Limits, Run
 from beetle.runtime.host.scheduler import NAME as SCHEDULER
 from beetle.runtime.host.scheduler import TOPIC as JOB_TOPIC
@@ -159,7 +160,7 @@ class Dispatcher:
             schedules=dependencies.schedules,
             time_zone=dependencies.time_zone,
             zone_variable=dependencies.zone_variable,
-            keep_snapshots=dependencies.keep_snapshots,
+            keep_snapshots=policy_of(profile.budgets, dependencies.snapshots),
         )
 
     def dispatch(self, call: Call) -> Outcome:

@@ -33,7 +33,8 @@ class StoreSettings(NamedTuple):
     `store_bytes` is the ceiling that writes respect; `write_queue` and `write_group` bound waiting writes and the
     writes of one commit. `background_share` is the percentage of a heavy read's time that it works while others read.
     `immutable` says that the media cannot be written: the file is read as one that never changes. `replicated`, that
-    another process follows the write-ahead log, or has and may again.
+    another process follows the write-ahead log, or has and may again. `snapshots` is the folder of snapshots, empty for
+    the usual one.
     """
 
     path: str
@@ -49,6 +50,12 @@ class StoreSettings(NamedTuple):
     immutable: bool = False
     background_share: int = 100
     replicated: bool = False
+    snapshots: str = ""
+
+    @property
+    def snapshot_folder(self) -> str:
+        """Where its snapshots are."""
+        return self.snapshots or self.path + ".snapshots"
 
     @property
     def walled(self) -> bool:

@@ -9,15 +9,17 @@ A store's lock is held and its connections are closed. Beside the store stand, e
 | `<store>.import-ID` | an import that goes on when the store is opened, as long as it is there: see `kept_imports` |
 | `<store>.restore-ID` | one that is whole and on disk, and about to take the store's place |
 | `<store>.before-ID` | the store that was there before |
-| `<store>.snapshots/ID.copy`, `….part` | what a snapshot is made of; swept when the store is opened |
+| `ID.copy`, `ID.part` in the folder of snapshots | what a snapshot is made of; swept when the store is opened |
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
+from collections.abc import Generator
 from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
@@ -26,7 +28,6 @@ UNPACKING, READY, BEFORE, TRANSFER, IMPORT = "unpacking", "restore", "before", "
 COMPACTED = "c-"
 """What the id of a file begins with that holds the same store, written anew: nobody wants the old one."""
 NAME = re.compile(r"\.(unpacking|restore|before|transfer|import)-([a-z]-[0-9a-f]{16})\Z")
-SNAPSHOTS = ".snapshots"
 PART = re.compile(r"s-[0-9a-f]{16}\.(part|copy)(-journal|-wal|-shm)?")
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 """What filesystems without hard links answer (FAT, some FUSE ones)."""
@@ -56,19 +57,53 @@ def beside(store: str) -> list[Beside]:
     return found
 
 
-def parts(store: str) -> list[str]:
-    """The files of a snapshot that is being made, or that a crash has left half-made."""
-    folder = store + SNAPSHOTS
+def parts(folder: str) -> list[str]:
+    """The files of a snapshot that is being made in a folder, or that a crash has left half-made."""
     return [os.path.join(folder, name) for name in _files(folder) if PART.fullmatch(name)]
 
 
-def unfinished(store: str) -> list[str]:
+def unfinished(store: str, folder: str) -> list[str]:
     """Every copy of the store, or of a part of it, that has not the name yet which it is made for."""
-    return parts(store) + [each.path for each in beside(store) if each.kind not in (BEFORE, IMPORT)]
+    return parts(folder) + [each.path for each in beside(store) if each.kind not in (BEFORE, IMPORT)]
 
 
-def settle(store: str) -> list[str]:
+@contextlib.contextmanager
+def making_in(folder: str) -> Generator[bool]:
+    """Whether nobody else makes a snapshot in a folder; nobody does until this ends. Other stores may use it too.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # A filesystem without locks is a network's or a stick's, with one user in practice.
+            yield error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def abandoned(folder: str) -> list[str]:
+    """The files in a folder of a snapshot that nobody makes any more.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
+    if not parts(folder):
+        return []
+    with making_in(folder) as alone:
+        return parts(folder) if alone else []
+
+
+def settle(store: str, folder: str) -> list[str]:
     """Finish or take back an exchange that was cut short, and sweep what was being made. The store's lock is held.
+
+    Args:
+        folder: of its snapshots.
 
     Returns:
         What was done, for the opening's report.
@@ -85,16 +120,20 @@ def settle(store: str) -> list[str]:
             os.unlink(each.path)
         elif each.kind in (UNPACKING, READY, TRANSFER) and os.path.lexists(store):
             _remove(each.path)
-    return done + _swept(store)
+    return done + _swept(folder)
 
 
-def _swept(store: str) -> list[str]:
-    """Take away what of a snapshot was left half-made; nobody but the lock's holder makes one."""
+def _swept(folder: str) -> list[str]:
+    """Take away what of a snapshot was left half-made, unless another process makes one there now."""
     done: list[str] = []
     try:
-        for part in parts(store):
-            _remove(part)
-            done.append(f"{os.path.basename(part)} of a snapshot that was cut short is removed")
+        left = parts(folder)
+        if not left:
+            return done
+        with making_in(folder) as alone:
+            for part in left if alone else ():
+                _remove(part)
+                done.append(f"{os.path.basename(part)} of a snapshot that was cut short is removed")
     except OSError as error:
         done.append(f"what a snapshot that was cut short has left cannot be removed ({error.strerror})")
     return done

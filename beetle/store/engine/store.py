@@ -94,7 +94,7 @@ class Store:
         try:
             try:
                 if not settings.immutable and settings.backend != "in-memory":
-                    settled = exchange.settle(settings.path)
+                    settled = exchange.settle(settings.path, settings.snapshot_folder)
             except OSError as error:
                 raise exchange.unwritable(settings.path, error) from error
             self._begin(settled)

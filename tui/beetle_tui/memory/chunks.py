@@ -21,6 +21,7 @@ from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.refs import format_ref, parse_ref
 from beetle_tui.area import AreaScreen
+from beetle_tui.erased import erasure_lines
 from beetle_tui.keys import hinted
 from beetle_tui.memory.section import NOT_SHOWN, Section, day, short
 from beetle_tui.prose import Block, section
@@ -286,18 +287,7 @@ def chunk_parts(chunk: Chunk, linked_from: Sequence[ChunkLink]) -> Iterator[Bloc
 
 def deleted_lines(done: ChunkDeleteReport) -> list[str]:
     """What came of a deletion, with its receipt."""
-    lines = [f"{done.outcome}: {done.id}"]
-    if done.erasure == "done":
-        lines.append("No byte of it is left in the store's files.")
-    elif done.erasure == "pending":
-        lines.append("Erasure is pending: a reader still holds the old content.")
-    if done.replica_horizon is not None:
-        lines.append(f"Copies of the store up to {moment(done.replica_horizon)} may hold it still.")
-    if done.replicated_until is not None:
-        lines.append(f"The replica holds it until {moment(done.replicated_until)}.")
-    if done.receipt is not None:
-        lines += ["", "Receipt (beetle verify --receipt checks it):", done.receipt]
-    return lines
+    return [f"{done.outcome}: {done.id}", *erasure_lines(done)]
 
 
 def _link(link: ChunkLink) -> Block:

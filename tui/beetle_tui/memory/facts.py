@@ -27,6 +27,7 @@ from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen
 from beetle_tui.bounds import TooLongToEdit, bound
 from beetle_tui.dialogs import Ask, Faults, needed, told_lines
+from beetle_tui.erased import erasure_lines
 from beetle_tui.filter import FilterBar
 from beetle_tui.form import Choose, Field, Form, Option
 from beetle_tui.keys import hinted
@@ -410,18 +411,7 @@ def forgotten_lines(goes: LongTermMutateReport) -> Iterator[str]:
 
 def erased_lines(done: LongTermMutateReport) -> list[str]:
     """What came of an erasure, with its receipt."""
-    lines = [f"{count(done.affected, 'fact')}: {done.outcome}."]
-    if done.erasure == "done":
-        lines.append("No byte of it is left in the store's files.")
-    elif done.erasure == "pending":
-        lines.append("Erasure is pending: a reader still holds the old content.")
-    if done.replica_horizon is not None:
-        lines.append(f"Copies of the store up to {moment(done.replica_horizon)} may hold it still.")
-    if done.replicated_until is not None:
-        lines.append(f"The replica holds it until {moment(done.replicated_until)}.")
-    if done.receipt is not None:
-        lines += ["", "Receipt (beetle verify --receipt checks it):", done.receipt]
-    return lines
+    return [f"{count(done.affected, 'fact')}: {done.outcome}.", *erasure_lines(done)]
 
 
 def reason_fault(text: str) -> str | None:

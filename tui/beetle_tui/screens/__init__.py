@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beetle_tui.area import Area
+from beetle_tui.screens.backup import Backup
 from beetle_tui.screens.chains import Chains
 from beetle_tui.screens.devices import Devices
 from beetle_tui.screens.log import Log
@@ -23,4 +24,5 @@ SCREENS: tuple[Area, ...] = (
     Area("log", "7", "Log", "the event log, live, filtered, and whether it is whole", Log),
     Area("chains", "8", "Chains", "thoughts of agents in their order, agents, and the skill registry", Chains),
     Area("time", "9", "Time", "contents by year, month, week and day, and what hosts have captured", Time),
+    Area("backup", "0", "Backup", "snapshots, the replica, and until when copies hold what was erased", Backup),
 )

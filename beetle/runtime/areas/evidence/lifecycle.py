@@ -13,7 +13,7 @@ from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryT
 from beetle.runtime.areas import copies, receipts
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Impact, index_row, new_impact
-from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
@@ -185,8 +185,13 @@ def settle(invocation: Invocation, report: E) -> E:
         invocation.progress.step("cut_log")
     done = invocation.shared.store.writer.finish_erasures(max(0.0, left))
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
-    until = copies.replicated_until(invocation.shared.store, invocation.now)
-    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon, replicated_until=until)
+    return replace(
+        report,
+        erasure="done" if done else "pending",
+        replica_horizon=horizon,
+        copies_until=kept.until(invocation.shared, invocation.now),
+        replicated_until=copies.replicated_until(invocation.shared.store, invocation.now),
+    )
 
 
 def _look(

@@ -21,7 +21,7 @@ from beetle.runtime.areas.evidence.alias import Current, current_conversation
 from beetle.runtime.areas.governance.report import deferred
 from beetle.runtime.areas.recall.recall import projected
 from beetle.runtime.areas.recall.search import Answer, find
-from beetle.runtime.areas.snapshots import store_snapshots
+from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.host.identity import fingerprint_of
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
@@ -57,6 +57,7 @@ def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Readin
             task=lifecycle.task,
             replica_horizon=store_snapshots.horizon(invocation.shared.store, invocation.now),
             replicated_until=copies.replicated_until(invocation.shared.store, invocation.now),
+            copies_until=kept.until(invocation.shared, invocation.now, tx),
         ),
         store=_store_state(invocation, tx),
         counts=table.counts(invocation, tx, space),

@@ -9,11 +9,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Lifecycle
 from beetle.contracts.errors import Conflict, DeadlineExceeded, IntegrityViolation, InvalidRequest
 from beetle.contracts.snapshots import (
     BrokenSnapshot,
+    KeptBy,
     ReplacedStore,
     SnapshotCreateReport,
     SnapshotCreateRequest,
@@ -30,8 +31,8 @@ from beetle.contracts.snapshots import (
 )
 from beetle.runtime.areas.devices import forget_holder
 from beetle.runtime.areas.erasure import again
-from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.areas.snapshots import kept, store_snapshots
+from beetle.runtime.areas.snapshots.file_form import Header, SnapshotFile
 from beetle.runtime.host import sealing
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.modes import RESTORED
@@ -52,25 +53,28 @@ CHECKING = ("unpack", "pages", "event_log")
 PUTTING_BACK = ("erase_again", "exchange")
 """The steps of putting it in the store's place."""
 REFS_SHOWN = 1000
-SCHEDULED = "scheduled"
-"""The label of snapshots that the job `snapshot` makes, and may remove."""
 ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device")
 """What `other_store` allows."""
 
 
 def create(invocation: Invocation, request: SnapshotCreateRequest) -> SnapshotCreateReport:
     """A copy of one moment, compressed, under a name of its own once it is whole."""
+    with invocation.heavy_turn():
+        return _make(invocation, request.label)
+
+
+def _make(invocation: Invocation, label: str | None) -> SnapshotCreateReport:
     on_disk(invocation)
     shared = invocation.shared
     begun = time.monotonic()
     invocation.progress.plan(("copy", "compress"))
-    with shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
-        header, restarts = store_snapshots.create(invocation, request.label, _check_continue(invocation))
+    with shared.lifecycle.alone(invocation.operation.name):
+        header, restarts = store_snapshots.create(invocation, label, _check_continue(invocation))
         size = os.stat(store_snapshots.path_of(shared.store, header.snapshot_id)).st_size
     told = {"snapshot_id": header.snapshot_id, "bytes": size, "rows": header.event_log_rows}
     lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshot_created", **told))
     return SnapshotCreateReport(
-        snapshot=store_snapshots.info(shared.store, header, size),
+        snapshot=_info(shared, header, size),
         restarts=restarts,
         ms=round((time.monotonic() - begun) * 1000, 3),
         lifecycle=lifecycle,
@@ -86,8 +90,14 @@ def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> Snap
     whole = [each for each in found if each.header is not None]
     after = () if request.cursor is None else tuple(read_cursor(invocation.key, bound, request.cursor))
     left = [each for each in whole if store_snapshots.place(each) > after]
+    why = kept.kept_by(invocation.shared, whole)
     shown = page(
-        invocation, left, request.limit, lambda each: _info(store, each), bound_to=bound, place=store_snapshots.place
+        invocation,
+        left,
+        request.limit,
+        lambda each: _listed(store, each, why),
+        bound_to=bound,
+        place=store_snapshots.place,
     )
     first = request.cursor is None
     return SnapshotListReport(
@@ -95,6 +105,7 @@ def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> Snap
         snapshots=shown.entries,
         total=len(whole),
         bytes=sum(each.bytes for each in found),
+        keep=invocation.shared.scheduler.keep_snapshots._asdict(),
         broken=tuple(
             BrokenSnapshot(snapshot_id=each.snapshot_id, fault=each.fault, bytes=each.bytes)
             for each in found
@@ -107,9 +118,14 @@ def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> Snap
     )
 
 
-def _info(store: Store, file: SnapshotFile) -> SnapshotInfo:
+def _listed(store: Store, file: SnapshotFile, why: Mapping[str, tuple[KeptBy, ...]]) -> SnapshotInfo:
     assert file.header is not None, "what has none is told apart, as broken"
-    return store_snapshots.info(store, file.header, file.bytes)
+    return replace(store_snapshots.info(store, file.header, file.bytes), kept_by=why[file.snapshot_id])
+
+
+def _info(shared: Facilities, header: Header, size: int) -> SnapshotInfo:
+    why = kept.kept_by(shared, store_snapshots.snapshot_files(shared.store))
+    return replace(store_snapshots.info(shared.store, header, size), kept_by=why.get(header.snapshot_id, ()))
 
 
 def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
@@ -177,9 +193,7 @@ def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVe
             valid=not unpacked.faults,
             reasons=tuple(unpacked.faults),
             checked=unpacked.checked,
-            snapshot=None
-            if header is None
-            else store_snapshots.info(invocation.shared.store, header, unpacked.found.bytes),
+            snapshot=None if header is None else _info(invocation.shared, header, unpacked.found.bytes),
         )
 
 
@@ -235,7 +249,7 @@ def put_back(
     shared = invocation.shared
     header = trusted(invocation, unpacked, request, what)
     store = shared.store
-    info = store_snapshots.info(store, header, unpacked.found.bytes)
+    info = _info(shared, header, unpacked.found.bytes)
     behind = max(0, store.head.seq - header.event_log_rows)
     keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
     _check_is_free(keep)
@@ -433,12 +447,26 @@ def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPrun
 
 
 def make_scheduled(invocation: Invocation) -> int:
-    """Make a snapshot by the clock, and remove the oldest of those that were made so; how many files that were."""
-    create(invocation, SnapshotCreateRequest(label=SCHEDULED))
-    store = invocation.shared.store
-    with invocation.shared.lifecycle.alone("scheduler.run"):
-        own = [each for each in store_snapshots.snapshot_files(store) if _is_scheduled(store, each)]
-        going = own[invocation.shared.scheduler.keep_snapshots :]
+    """Make a snapshot by the clock, and remove those of its kind that the policy has no reason for; how many files that
+    were.
+
+    Raises:
+        IntegrityViolation: the disk does not give back what was written to it; then nothing is removed.
+    """
+    # No turn among what looks through the store: it rests most of the time, and others would wait for it.
+    made = _make(invocation, kept.SCHEDULED).snapshot
+    shared, store = invocation.shared, invocation.shared.store
+    with shared.lifecycle.alone(invocation.operation.name):
+        fault = store_snapshots.read_back(store_snapshots.find(store, made.snapshot_id), _check_continue(invocation))
+        if fault is not None:
+            raise IntegrityViolation(
+                reason=f"the snapshot {made.snapshot_id} is not on the disk as it was written ({fault}): none is gone",
+                hint="check the disk; `beetle snapshot verify` tells which of the earlier ones are whole",
+                faults=[fault],
+            )
+        found = [each for each in store_snapshots.snapshot_files(store) if kept.is_scheduled(store, each)]
+        why = kept.kept_by(shared, found)
+        going = [each for each in found if not why[each.snapshot_id]]
         freed = sum(each.bytes for each in going)
         for each in going:
             store_snapshots.remove(store, each.path)
@@ -446,11 +474,6 @@ def make_scheduled(invocation: Invocation) -> int:
             told = {"removed": len(going), "replaced": 0, "bytes": freed}
             log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
     return 1 + len(going)
-
-
-def _is_scheduled(store: Store, each: SnapshotFile) -> bool:
-    header = each.header
-    return header is not None and header.label == SCHEDULED and header.store_id == store.store_id
 
 
 def on_disk(invocation: Invocation) -> None:
@@ -475,8 +498,18 @@ def _check_continue(invocation: Invocation) -> CheckContinue:
         invocation.shared.lifecycle.check()
         if must_end(invocation):
             raise DeadlineExceeded.before("the copy was made")
+        invocation.work.breathe()
+        if not _log_is_long(invocation.shared.store):
+            invocation.work.rest()
 
     return look
+
+
+def _log_is_long(store: Store) -> bool:
+    """A copy that is being made keeps the write-ahead log from being cut: beyond its budget it is soon done instead."""
+    with suppress(OSError):
+        return os.stat(store.settings.path + "-wal").st_size > store.settings.wal_bytes
+    return False
 
 
 HANDLERS: Mapping[str, Handler] = {

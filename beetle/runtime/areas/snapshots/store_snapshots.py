@@ -1,30 +1,42 @@
-"""Snapshot files: a header that says what is inside, and the whole store, compressed.
-
-A file is `MAGIC`, the header as JSON with spaces up to `HEADER_BYTES`, the SHA-256 of both in hex on a line, and the
-store's database as one zlib stream. It is written under another name, synced, and only then given its own.
-"""
+"""The snapshots of a store: making, finding and unpacking their files, and what they are said to hold."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-import stat
 import zlib
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from typing import Annotated, BinaryIO, NamedTuple
-
-import msgspec
-from msgspec import Meta, Struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
 
 from beetle.contracts.codec import format_us, pack_json, replace
-from beetle.contracts.errors import BeetleError, NotFound, SchemaMismatch, StorageFull, StoreCorrupt
+from beetle.contracts.errors import (
+    BeetleError,
+    FolderRefused,
+    NoRoom,
+    NotFound,
+    Overloaded,
+    SchemaMismatch,
+    StoreCorrupt,
+)
 from beetle.contracts.snapshots import SnapshotFault, SnapshotInfo
 from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.snapshots.file_form import (
+    MAGIC,
+    MOST,
+    PAYLOAD_AT,
+    Header,
+    SnapshotFile,
+    encode,
+    new_file,
+    open_file,
+    read_snapshot_file,
+)
 from beetle.runtime.host import signed_text
 from beetle.runtime.host.identity import Keys
 from beetle.runtime.host.signed_text import SNAPSHOT, Signer
+from beetle.runtime.host.trusted_file import distrust_folder
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import snapshot_file
 from beetle.store.engine import exchange
@@ -33,13 +45,6 @@ from beetle.store.engine.schema import SchemaAltered
 from beetle.store.engine.store import Store, free_bytes
 from beetle.store.snapshot_file import CheckContinue
 
-MAGIC = b"beetle-snapshot 2\n"
-UNSIGNED_MAGIC = b"beetle-snapshot 1\n"
-"""Of the same form, made before snapshots were signed."""
-ANY_MAGIC = b"beetle-snapshot "
-HEADER_BYTES = 8192
-DIGEST_LINE = 65
-PAYLOAD_AT = HEADER_BYTES + DIGEST_LINE
 CHUNK = 256 * 1024
 LEVEL = 3
 """Of zlib: half the time of its default for a few percent more bytes."""
@@ -48,50 +53,17 @@ SPARE_BYTES = 16 * 2**20
 RESTARTS = 3
 """How often a snapshot begins again because something was erased meanwhile; the next is kept, and told of."""
 ERASED_WAIT_S = 5.0
-MOST = 2**62
+BUSY_MS = 1000
+JOURNALS = (".copy-journal", ".copy-wal", ".copy-shm")
+"""What SQLite leaves beside a copy that the disk had no room for."""
+
 ID = re.compile(r"s-[0-9a-f]{16}")
 FILE = re.compile(r"(s-[0-9a-f]{16})\.beetle-snapshot")
-Text = Annotated[str, Meta(max_length=512)]
-Number = Annotated[int, Meta(ge=0, le=MOST)]
-
-
-class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a snapshot says of itself. Times in microseconds, sizes in bytes. `sequence` is higher than that of every
-    other one that stood beside it: clocks may go back.
-    """
-
-    snapshot_id: Annotated[str, Meta(pattern=r"^s-[0-9a-f]{16}\Z")]
-    created_at: Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
-    sequence: Number = 0
-    label: Text | None
-    version: Text
-    profile: Text
-    backend: Text
-    schema: Number
-    store_id: Text
-    store_bytes: Number
-    payload_bytes: Number
-    payload_sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-    counts: dict[Text, Number]
-    event_log_rows: Number
-    event_log_head: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-    signed: Annotated[str, Meta(max_length=signed_text.MOST_CHARS)] | None = None
-    """The device's statement over the rest of the header; None where its identity could not be used."""
-
-
-class SnapshotFile(NamedTuple):
-    """A file of the snapshots' folder: its header, or what is wrong with it."""
-
-    snapshot_id: str
-    path: str
-    bytes: int
-    header: Header | None
-    fault: SnapshotFault | None = None
 
 
 def folder_of(store: Store) -> str:
     """Where the snapshots of a store are."""
-    return store.settings.path + exchange.SNAPSHOTS
+    return store.settings.snapshot_folder
 
 
 def path_of(store: Store, snapshot_id: str) -> str:
@@ -113,8 +85,26 @@ def create(invocation: Invocation, label: str | None, check_continue: CheckConti
         check_continue: what it raises ends the work and leaves nothing behind.
 
     Raises:
-        StorageFull, StoreReadOnly: the folder has no room, or takes no file.
+        StorageFull, StoreReadOnly: the folder has no room, is not this user's alone, or takes no file.
+        Overloaded: another store has one made in the same folder.
     """
+    store = invocation.shared.store
+    folder = folder_of(store)
+    try:
+        check_folder(store, make=True)
+        with exchange.making_in(folder) as alone:
+            if not alone:
+                raise Overloaded(
+                    what=f"another snapshot is made in {folder}", maximum="one at a time", retry_after_ms=BUSY_MS
+                )
+            _sweep(store)
+            return _restarted(invocation, label, check_continue)
+    except OSError as error:
+        raise exchange.unwritable(folder, error) from error
+
+
+def _restarted(invocation: Invocation, label: str | None, check_continue: CheckContinue) -> tuple[Header, int]:
+    """As `create`, in a folder that nobody else uses now."""
     writer = invocation.shared.store.writer
     for again in range(RESTARTS):
         before = writer.erased
@@ -135,14 +125,50 @@ def create(invocation: Invocation, label: str | None, check_continue: CheckConti
     return header, RESTARTS + restarts
 
 
+def check_folder(store: Store, *, make: bool = False) -> bool:
+    """Whether the folder of snapshots is there; it is this user's alone then. One that was configured always is: it may
+    be on another disk, and what is written where that is to be mounted would be hidden by it.
+
+    Args:
+        make: make the usual one where it is not there.
+
+    Raises:
+        FolderRefused: others may read it or change it, or it is configured and not there.
+        OSError: it cannot be made.
+    """
+    folder, configured = folder_of(store), bool(store.settings.snapshots)
+    if make and not configured:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    try:
+        wrong = distrust_folder(folder, os.geteuid(), strictly=configured)
+    except FileNotFoundError:
+        if configured:
+            raise FolderRefused(path=folder, reason="it is not there") from None
+        return False
+    if wrong is not None:
+        raise FolderRefused(path=folder, reason=wrong.reason, hint=wrong.hint)
+    return True
+
+
+def folder_findings(store: Store) -> list[str]:
+    """What keeps a configured folder from being used, to be told when the store is opened."""
+    if not store.settings.snapshots or store.settings.backend == "in-memory":
+        return []
+    try:
+        check_folder(store)
+    except FolderRefused as error:
+        return [f"{error.message}: {error.hint}"]
+    except OSError as error:
+        return [f"the folder of snapshots {folder_of(store)} cannot be looked at ({error.strerror})"]
+    return []
+
+
 def _create(invocation: Invocation, label: str | None, check_continue: CheckContinue) -> tuple[Header, int]:
     shared, progress, snapshot_id = invocation.shared, invocation.progress, invocation.new_id("s")
     store, created_at = shared.store, shared.dependencies.clock()
     folder = folder_of(store)
     stem = os.path.join(folder, snapshot_id)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        sweep(store)
         with store.read() as tx:
             size = tx.value("PRAGMA page_count") * tx.value("PRAGMA page_size")
         _need(folder, 2 * size + SPARE_BYTES)
@@ -154,7 +180,7 @@ def _create(invocation: Invocation, label: str | None, check_continue: CheckCont
         facts = snapshot_file.examine(stem + ".copy")
         if facts is None:
             raise StoreCorrupt(path=folder, reason="the copy is not a complete store")
-        with open(stem + ".copy", "rb") as source, _new_file(stem + ".part") as target:
+        with open(stem + ".copy", "rb") as source, new_file(stem + ".part") as target:
             target.write(bytes(PAYLOAD_AT))
             progress.step("compress")
             size, digest = _compress(source, target, check_continue)
@@ -178,18 +204,19 @@ def _create(invocation: Invocation, label: str | None, check_continue: CheckCont
             if (keys := shared.identity.keys()) is not None:
                 header = signed(header, keys)
             target.seek(0)
-            target.write(_encode(header))
+            target.write(encode(header))
             target.flush()
             os.fsync(target.fileno())
             check_continue(header.store_bytes, header.store_bytes)
         os.rename(stem + ".part", path_of(store, snapshot_id))
         exchange.sync_folder(stem)
-        exchange.sync_folder(folder)
+        if not store.settings.snapshots:
+            exchange.sync_folder(folder)
     except OSError as error:
         raise exchange.unwritable(folder, error) from error
     finally:
         # Not before the snapshot has its name: `horizon` looks for these first.
-        _remove(stem + ".copy", stem + ".part")
+        _remove(*(stem + end for end in (".copy", *JOURNALS, ".part")))
     return header, copied.restarts
 
 
@@ -217,10 +244,10 @@ def _digest(header: Header) -> str:
 
 def snapshot_files(store: Store) -> list[SnapshotFile]:
     """Every snapshot file of a store, the last one made first; what is broken comes last."""
+    if not check_folder(store):
+        return []
     try:
         names = os.listdir(folder_of(store))
-    except FileNotFoundError:
-        return []
     except OSError as error:
         raise exchange.unwritable(folder_of(store), error) from error
     found = [
@@ -251,20 +278,6 @@ def find(store: Store, snapshot_id: str) -> SnapshotFile:
     return read_snapshot_file(path, snapshot_id)
 
 
-def read_snapshot_file(path: str, snapshot_id: str) -> SnapshotFile:
-    """What a snapshot file's header says; the payload is not read."""
-    try:
-        with _open(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            head = file.read(PAYLOAD_AT)
-    except OSError:
-        return SnapshotFile(snapshot_id, path, 0, None, "unreadable")
-    header, fault = _decode(head, size)
-    if header is not None and header.snapshot_id != snapshot_id:
-        header, fault = None, "header_broken"
-    return SnapshotFile(snapshot_id, path, size, header, fault)
-
-
 def unpack(found: SnapshotFile, target: str, check_continue: CheckContinue) -> SnapshotFault | None:
     """Write the store inside a snapshot to a new file, and put it on disk; what is wrong with the payload, or None.
 
@@ -278,7 +291,7 @@ def unpack(found: SnapshotFile, target: str, check_continue: CheckContinue) -> S
     written = 0
     try:
         _need(os.path.dirname(target), header.store_bytes + SPARE_BYTES)
-        with _open(found.path) as source, _new_file(target) as file:
+        with open_file(found.path) as source, new_file(target) as file:
             source.seek(PAYLOAD_AT)
             inflate = zlib.decompressobj()
             while data := source.read(CHUNK):
@@ -299,6 +312,26 @@ def unpack(found: SnapshotFile, target: str, check_continue: CheckContinue) -> S
     except OSError as error:
         raise exchange.unwritable(target, error) from error
     return None if whole and digest.hexdigest() == header.payload_sha256 else "payload_changed"
+
+
+def read_back(found: SnapshotFile, check_continue: CheckContinue) -> SnapshotFault | None:
+    """Read a snapshot from the disk, and say whether it is what was written."""
+    header = found.header
+    if header is None:
+        return found.fault
+    digest, read = hashlib.sha256(), 0
+    try:
+        with open_file(found.path) as source:
+            # From the disk, not from what the system still holds of it.
+            os.posix_fadvise(source.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            source.seek(PAYLOAD_AT)
+            while data := source.read(CHUNK):
+                digest.update(data)
+                read += len(data)
+                check_continue(read, header.payload_bytes)
+    except OSError:
+        return "unreadable"
+    return None if digest.hexdigest() == header.payload_sha256 else "payload_changed"
 
 
 def examine(
@@ -379,7 +412,7 @@ def horizon(store: Store, now: int) -> str | None:
         return None
     try:
         # In this order: what is being made has a file of these until after it has its own name.
-        times = [now] if exchange.unfinished(store.settings.path) else []
+        times = [now] if exchange.unfinished(store.settings.path, folder_of(store)) else []
         times += [now if each.header is None else each.header.created_at for each in snapshot_files(store)]
         # A store's inode changed when it was given this name.
         times += [os.stat(each.path).st_ctime_ns // 1000 for each in replaced(store)]
@@ -402,14 +435,24 @@ def remove(store: Store, path: str) -> None:
 
 def _need(folder: str, size: int) -> None:
     if free_bytes(folder) < size:
-        raise StorageFull(path=folder)
+        raise NoRoom(path=folder, needed=size, free=free_bytes(folder))
 
 
 def sweep(store: Store) -> int:
     """Take away what a crash has left half-made in the snapshots' folder, while no snapshot is made; how many files."""
     if store.settings.backend == "in-memory":
         return 0
-    parts = exchange.parts(store.settings.path)
+    try:
+        if not exchange.parts(folder_of(store)):
+            return 0
+        with exchange.making_in(folder_of(store)) as alone:
+            return _sweep(store) if alone else 0
+    except OSError as error:
+        raise exchange.unwritable(folder_of(store), error) from error
+
+
+def _sweep(store: Store) -> int:
+    parts = exchange.parts(folder_of(store))
     for part in parts:
         remove(store, part)
     return len(parts)
@@ -434,46 +477,3 @@ def _compress(source: BinaryIO, target: BinaryIO, check_continue: CheckContinue)
     out = deflate.flush()
     digest.update(out)
     return size + target.write(out), digest.hexdigest()
-
-
-def _encode(header: Header) -> bytes:
-    text = MAGIC + pack_json(header, in_order=True)
-    assert len(text) < HEADER_BYTES, "its texts are bounded"
-    padded = text.ljust(HEADER_BYTES - 1) + b"\n"
-    return padded + hashlib.sha256(padded).hexdigest().encode() + b"\n"
-
-
-def _decode(head: bytes, size: int) -> tuple[Header | None, SnapshotFault | None]:
-    if not head.startswith((MAGIC, UNSIGNED_MAGIC)):
-        return None, "other_version" if head.startswith(ANY_MAGIC) else "header_broken"
-    padded, line = head[:HEADER_BYTES], head[HEADER_BYTES:]
-    if line != hashlib.sha256(padded).hexdigest().encode() + b"\n":
-        return None, "cut_short" if size < PAYLOAD_AT else "header_broken"
-    try:
-        header = msgspec.json.decode(padded[len(MAGIC) :], type=Header)
-    except msgspec.DecodeError:
-        return None, "header_broken"
-    if size != PAYLOAD_AT + header.payload_bytes:
-        return None, "cut_short" if size < PAYLOAD_AT + header.payload_bytes else "payload_changed"
-    return header, None
-
-
-@contextmanager
-def _open(path: str) -> Generator[BinaryIO]:
-    """A regular file, no link, to be read.
-
-    Raises:
-        OSError: it is none, or cannot be read.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("not a regular file")
-        yield file
-
-
-@contextmanager
-def _new_file(path: str) -> Generator[BinaryIO]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        yield file

@@ -1,0 +1,34 @@
+"""Until when copies of the store hold what was erased from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from beetle.contracts.memory import MemoryInspectionReport, RuntimeState
+from beetle_tui.link import Link
+from beetle_tui.prose import Block, section
+from beetle_tui.split import remark, value
+from beetle_tui.text import moment
+
+
+async def copies(link: Link) -> RuntimeState:
+    """What the store says of the copies beside it.
+
+    Raises:
+        BeetleError: it is refused, or cannot be read.
+    """
+    return cast(MemoryInspectionReport, await link.call("memory.inspect")).runtime
+
+
+def erased_blocks(state: RuntimeState | None) -> Iterator[Block]:
+    """Where erased content may be."""
+    if state is None:
+        return
+    yield from section("What was erased")
+    if state.replica_horizon is None:
+        yield from remark("No snapshot and no replaced store holds any of it.")
+        return
+    yield value("May be in", f"copies made up to {moment(state.replica_horizon)}")
+    gone = "until they are pruned" if state.copies_until is None else f"{moment(state.copies_until)}, by the schedule"
+    yield value("Until", gone)
