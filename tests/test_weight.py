@@ -87,7 +87,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
     Case("--socket {socket} call hello", CLIENT, 173),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 136),
-    Case("--socket {socket} doctor", HEAVY, 469),
+    Case("--socket {socket} doctor", HEAVY, 476),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 160)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 136)
@@ -95,7 +95,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    400,
+    407,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 133),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 351),
-    Case("import beetle.daemon", IN_PROCESS, 373),
+    Case("import beetle.open", IN_PROCESS, 358),
+    Case("import beetle.daemon", IN_PROCESS, 380),
 )
 
 
