@@ -59,12 +59,13 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool runtime.host.config "
-        "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
+        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing "
+        "runtime.host.config runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts.errors", ""),
     "beetle.open": (ANYTHING, ""),
+    "beetle.repairing": ("contracts open runtime.areas.repairing store.salvage", ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in

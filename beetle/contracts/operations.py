@@ -31,6 +31,7 @@ from beetle.contracts import (
     memory,
     private,
     remembering,
+    repairing,
     routing,
     scheduler,
     skill_registry,
@@ -84,6 +85,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
     *admin.OPERATIONS,
+    *repairing.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from beetle.contracts.errors import BeetleError
 from beetle.store.engine.transaction import Reading
 from tests.building import step, talk, turn
-from tests.cases import CASES, RECORD, WORD, Case, Prepared
+from tests.cases import CASES, CHAIN, RECORD, WORD, Case, Prepared
 from tests.conformance.doors import InProcess
 from tests.faults.power_disk import Change, Disk, Moment
 
@@ -66,12 +66,15 @@ SAID = ("transcript.commit", talk(turn("t8", "an apple"), turn("t9", f"the word 
 LONG = talk(turn("t1", "a long message with many words in it " * 3000), turn("t2", "x"))
 MORE: Mapping[str, Row] = {
     "transcript.commit, long": Row(Case("transcript.commit", LONG)),
+    "chain.bootstrap, with a mirror": Row(
+        Case("chain.bootstrap", {**CHAIN, "content": "a chain with a file", "storage_adapter": "jsonl"})
+    ),
     "transcript.lifecycle, delete_raw": Row(
         Case("transcript.lifecycle", step("delete_raw", "t9")), (SAID,), CANARY.encode()
     ),
     "memory.forget, confirmed": Row(Case("memory.forget", _forget), (SAID,), CANARY.encode()),
 }
-"""What the table's cases only begin: a write over many pages, and erasures."""
+"""What the table's cases only begin: a write over many pages, one with a file of its own, and erasures."""
 
 
 def rows() -> dict[str, Row | None]:
