@@ -166,7 +166,7 @@ def main() -> int:
     asked = parser.parse_args()
     tree = shlex.quote(str(TREE / "beetle")) if not why_not() else None
     command = os.environ.get("BEETLE_COMMAND") or tree
-    print(f"the daemon: {command or 'of the sources'}")
+    print(f"the daemon: {command or 'of the sources'}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         found = storm(Path(folder), kills=asked.kills, writers=asked.writers, seed=asked.seed, command=command)
     print(

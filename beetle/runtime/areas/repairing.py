@@ -70,7 +70,7 @@ def report_of(
     done: Salvaged, kept_as: str | None, findings: Sequence[Finding | VerifyFinding] | None, **more: Any
 ) -> StoreRepairReport:
     """What a salvage has saved. `findings` are the new store's, None of a dry run."""
-    told = [] if findings is None else findings[:FINDINGS_SHOWN]
+    told: Sequence[Finding | VerifyFinding] = findings[:FINDINGS_SHOWN] if findings is not None else ()
     return StoreRepairReport(
         dry_run=findings is None,
         changed=findings is not None,
