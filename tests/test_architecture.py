@@ -67,6 +67,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.open": (ANYTHING, ""),
     "beetle.repairing": ("contracts open runtime.areas.repairing store.salvage", ""),
     "beetle.replicating": ("replication open contracts runtime.host.config store", ""),
+    "beetle.first_boot": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
