@@ -632,6 +632,9 @@ CASES: tuple[Case, ...] = (
          quiet=(Asked({"snapshot_id": NO_SNAPSHOT}, "not_found"),)),
     Case("snapshot.prune", {"keep": 0}, ("snapshot",), changes=True, who="operator",
          stranger=(Asked({"keep": 100_000}),), quiet=(Asked({"keep": 0}),)),
+    # Nothing is damaged, so nothing is gone: tests/faults/test_bit_flips.py damages things.
+    Case("store.repair", changes=True, who="operator", stranger=(Asked({"dry_run": True}),),
+         quiet=(Asked({"dry_run": True}),), wrong=(({"dry_run": 1}, "dry_run"),)),
     Case("memory.recover", changes=True, who="operator"),
     # It ends the runtime, so it is the last; another owner has none of its own to end.
     Case("memory.close", {"reason": "the cases are over"}, changes=True, who="operator", stranger=(),

@@ -59,12 +59,13 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool runtime.host.config "
-        "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
+        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing "
+        "runtime.host.config runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
+    "beetle.repairing": ("contracts open runtime.areas.repairing store.salvage", ""),
     "beetle.replicating": ("replication open contracts runtime.host.config store", ""),
     "beetle.first_boot": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),

@@ -65,6 +65,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import querying as found
     elif row.name == "memory.forget":
         from beetle.cli import forgetting as found
+    elif row.name == "store.repair":
+        from beetle.cli import repairing as found
     elif row.name == "memory.remember":
         from beetle.cli import remembering as found
     else:

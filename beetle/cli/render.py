@@ -43,6 +43,7 @@ from beetle.contracts.memory import (
 )
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
 from beetle.contracts.remembering import MemoryRememberReport
+from beetle.contracts.repairing import StoreRepairReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
@@ -425,6 +426,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     PrivateListReport: render_private.private_list,
     PrivateGetReport: render_private.private_get,
     StoreVerifyReport: verify,
+    StoreRepairReport: render_repair.salvaged,
     HelloReport: hello,
     **render_capture.RENDERERS,
     **render_chains.RENDERERS,

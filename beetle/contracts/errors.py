@@ -285,7 +285,7 @@ class StoreClosed(StoreReadOnly):
 class StoreCorrupt(BeetleError):
     key = "store_corrupt"
     template = "{path} is damaged: {reason}"
-    hint_template = "run `beetle verify`; restore the newest good copy if it finds damage"
+    hint_template = "run `beetle verify`; if it finds damage, restore the newest good copy, or `beetle repair`"
 
 
 class SchemaMismatch(BeetleError):

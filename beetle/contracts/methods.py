@@ -241,6 +241,7 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
+    from beetle.contracts.repairing import StoreRepairReport, StoreRepairRequest
     from beetle.contracts.replication import (
         ReplicationForgetReport,
         ReplicationForgetRequest,
@@ -366,7 +367,7 @@ if TYPE_CHECKING:
         GovernanceListRequest,
     )
 
-OPERATION_COUNT = 149
+OPERATION_COUNT = 150
 """Rows of the table when this was written: a build that lost some of them would not notice by itself."""
 
 
@@ -7452,6 +7453,46 @@ class OperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return self._ask("admin.compact", "cf", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def repair_store(self, request: StoreRepairRequest, /) -> StoreRepairReport: ...
+        @overload
+        def repair_store(
+            self,
+            /,
+            *,
+            dry_run: bool = False,
+        ) -> StoreRepairReport: ...
+        @overload
+        def repair_store(
+            self,
+            dry_run: bool,
+            /,
+        ) -> StoreRepairReport: ...
+
+    def repair_store(self, request: StoreRepairRequest | bool | None = None, /, **fields: Any) -> StoreRepairReport:
+        """Salvage what damage left: bring every readable row into a new store, and report what is gone.
+
+        Args:
+            dry_run: report what can be saved; change nothing (default False).
+
+        Returns:
+            `whole` when every row of every table was read. `tables` has those of which something is gone,
+                `damaged_pages` the first hundred pages that cannot be read as a whole; `unclear_pages` counts those
+                whose rows are of no table that anybody can tell, and `notes` say what else is gone. `findings` is
+                what `store.verify` says of the new store, the first hundred: it names records that are gone or were
+                altered. The damaged file stands at `kept_as`, its log beside it. Of a dry run `findings` is empty
+                and `clean` is null.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recover`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return self._ask("store.repair", "dry_run", request, fields)
 
     if TYPE_CHECKING:
 

@@ -31,6 +31,7 @@ from beetle.contracts import (
     memory,
     private,
     remembering,
+    repairing,
     replication,
     routing,
     scheduler,
@@ -86,6 +87,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *replication.OPERATIONS,
     *snapshots.OPERATIONS,
     *admin.OPERATIONS,
+    *repairing.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import apsw
@@ -27,6 +27,22 @@ class Finding(NamedTuple):
     check: CheckName
     subject: str
     problem: str
+
+
+class Looked:
+    """The findings of one check after another. One that meets a malformed page is a finding too, and the rest go on."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def at(self, what: str, check: Callable[[], Iterable[Finding]]) -> bool:
+        """Make a check; whether it found anything."""
+        before = len(self.findings)
+        try:
+            self.findings.extend(check())
+        except apsw.CorruptError:
+            self.findings.append(Finding(PAGES, what, "cannot be checked further: a page of it is malformed"))
+        return len(self.findings) > before
 
 
 PAGES_SQL = "PRAGMA integrity_check(100)"

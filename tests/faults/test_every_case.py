@@ -17,6 +17,7 @@ ELSEWHERE: dict[str, str] = {
     "snapshot.create": "it writes files beside the store, which are not on this disk: tests/sdk/test_snapshot.py",
     "snapshot.restore": "likewise",
     "snapshot.prune": "likewise",
+    "store.repair": "likewise: tests/faults/test_bit_flips.py",
 }
 CHANGES = [case for case in CASES if case.changes and case.op not in ELSEWHERE]
 

@@ -1,4 +1,8 @@
-"""Fail every I/O operation of a scripted sequence, one run each: nothing acknowledged is lost, nothing half there."""
+"""Fail every I/O operation of a scripted sequence, one run each: nothing acknowledged is lost, nothing half there.
+
+A power cut in the middle of each single operation is tried by tests/faults/test_power_cut.py; here, by hand
+(`-m slow`), one at every point of the whole sequence, with a log and a cache so small that they overflow in a write.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +129,8 @@ def cut_one(folder: Path, backend: str, plan: str) -> None:
         assert found(again, "plums")
 
 
-KINDS = ("full@{}", "full@{}+", "ioerr@{}", "ioerr@{}+", "torn@{}", "readonly@{}+", "cut@{}/1", "cut@{}/2", "cut@{}/3")
+FAULTS = ("full@{}", "full@{}+", "ioerr@{}", "ioerr@{}+", "torn@{}", "readonly@{}+")
+KINDS = (*FAULTS, "cut@{}/1", "cut@{}/2", "cut@{}/3")
 
 
 def sweep(folder: Path, backend: str, kind: str, every: int, first: int) -> None:
@@ -143,8 +148,8 @@ def sweep(folder: Path, backend: str, kind: str, every: int, first: int) -> None
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("backend", DISK_BACKENDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("backend", ["sqlite", "file"])
+@pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_at_some_io_points_loses_nothing(tmp_path: Path, backend: str, kind: str) -> None:
     # A prime stride with another start for each kind: together they meet points of every phase.
     sweep(tmp_path, backend, kind, every=149, first=1 + 16 * KINDS.index(kind))

@@ -63,6 +63,7 @@ def snapshot_of(memory: MemoryRuntime) -> str:
 WORK: dict[str, tuple[str, Callable[[MemoryRuntime], Any], str]] = {
     "verify": ("store.verify", lambda memory: {}, "recall_index"),
     "verify without pages": ("store.verify", lambda memory: {"pages": False}, "event_log"),
+    "salvage": ("store.repair", lambda memory: {}, ""),
     "recover": ("memory.recover", lambda memory: {}, ""),
     "repair": ("transcript.repair", lambda memory: {}, "messages"),
     "repair safe": ("transcript.repair_safe", lambda memory: {}, "messages"),

@@ -59,7 +59,7 @@ CHECKS: tuple[Check, ...] = (
     Check("devices", "columns can be read", "device.update"),
     Check("jobs", "columns can be read; no lease has ended long ago", RECOVER),
     Check("recall_index", "the index holds the rows that it should, each with just the terms of its record", RECOVER),
-    Check("pages", "SQLite finds every page in order", RECOVER + ": the index; else restore a snapshot"),
+    Check("pages", "SQLite finds every page in order", f"{RECOVER}: the index; else a snapshot, or store.repair"),
     Check("foreign_keys", "no row names one that is missing", NOTHING),
     Check("pending_erasures", "no erasure has been pending for long", RECOVER),
     Check(

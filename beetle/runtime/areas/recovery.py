@@ -59,7 +59,7 @@ class Done(NamedTuple):
 def run(invocation: Invocation, only: Sequence[StepName] = ()) -> tuple[RecoverStep, ...]:
     """Every step in its order, or those that are named. One that fails is told of, and the rest run. A runtime that
     closes stops them all, and so do a deadline that passes and a client that goes."""
-    invocation.progress.plan(only or plan())
+    invocation.progress.plan(plan(only))
     return tuple(_step(invocation, name, work) for name, work in STEPS.items() if not only or name in only)
 
 
@@ -386,8 +386,10 @@ STEPS: dict[StepName, Callable[[Invocation], Done]] = {
 }
 
 
-def plan() -> tuple[str, ...]:
-    """The steps as they are told while they run: bringing the index in step takes longest, and is several of them."""
+def plan(only: Sequence[StepName] = ()) -> tuple[str, ...]:
+    """The steps, all of them or those that are named, as they are told while they run: bringing the index in step takes
+    longest, and is several of them."""
     texts = (each.texts.step for each in _indexed() if each.texts is not None)
     parts = {"recall_index": (*texts, FILLING)}
-    return tuple(part for name in STEPS for part in (name, *parts.get(name, ())))
+    names = [name for name in STEPS if not only or name in only]
+    return tuple(part for name in names for part in (name, *parts.get(name, ())))

@@ -44,7 +44,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "skill": ("skills.runtime_skills",),
     "skill_registry": ("registry.finding", "registry.uploading"),
     "snapshot": ("snapshots.snapshots",),
-    "store": ("daemon",),
+    "store": ("daemon", "repairing"),
     "toc": ("toc.reading", "toc.searching"),
     "tool_registry": ("tools",),
     "transcript": ("evidence.transcript", "evidence.lifecycle", "evidence.repair"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -68,41 +68,52 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     last = (*((PAGES,) if pages else ()), *opened, SEALS, TURN_SEALS, TRANSCRIPTS)
     progress.plan((SCHEMA, CHAIN, PLACES, *checks, LINKS, INDEX, TERMS, *last))
     checked: dict[str, int] = {}
+    looked = verify.Looked()
+
+    def counted(name: str, found: tuple[int, Iterable[Finding]]) -> Iterable[Finding]:
+        checked[name] = found[0]
+        return found[1]
+
     for each in planes:
-        checked |= each.rows(tx)
+        looked.at("counts", partial(_counted, checked, each.rows, tx))
     progress.step(SCHEMA)
-    findings = verify.schema(tx)
-    checked[CHAIN], broken = verify.chain(tx, chain_hash, progress)
-    findings.extend(broken)
-    findings.extend(_signed(invocation, tx)[1])
-    findings.extend(_of_log(tx, progress, whole=not broken))
+    looked.at(SCHEMA, partial(verify.schema, tx))
+    broken = looked.at(CHAIN, lambda: counted(CHAIN, verify.chain(tx, chain_hash, progress)))
+    looked.at(verify.HEAD, lambda: _signed(invocation, tx)[1])
+    looked.at(PLACES, partial(_of_log, tx, progress, whole=not broken))
     for step, check in checks.items():
         progress.step(step)
-        findings.extend(check(tx))
+        looked.at(step, partial(check, tx))
     progress.step(LINKS)
     for each in planes:
-        findings.extend(each.links(tx))
-    findings.extend(columns.damaged(tx))
-    findings.extend(verify.foreign_keys(tx))
-    checked[INDEX], missing = verify.index(tx, table.indexed_tables(), progress)
-    findings.extend(missing)
-    # Of a damaged record nobody knows the terms; that is found elsewhere.
-    progress.step(TERMS, of=checked[INDEX])
-    with suppress(IntegrityViolation):
-        findings.extend([] if missing else index_terms.wrong(tx, partial(_index_rows, invocation, tx), progress))
+        looked.at(LINKS, partial(each.links, tx))
+    looked.at("texts", partial(columns.damaged, tx))
+    looked.at("foreign_keys", partial(verify.foreign_keys, tx))
+    missing = looked.at(INDEX, lambda: counted(INDEX, verify.index(tx, table.indexed_tables(), progress)))
+    looked.at(TERMS, partial(_terms, invocation, tx, checked.get(INDEX, 0), whole=not missing))
     if pages:
-        checked[PAGES] = tx.value("PRAGMA page_count")
         progress.step(PAGES)
-        findings.extend(verify.pages(tx))
-    for step, check in opened.items():
+        looked.at(PAGES, lambda: counted(PAGES, (tx.value("PRAGMA page_count"), verify.pages(tx))))
+    for step, opens in opened.items():
         progress.step(step)
-        checked[step], closed = check(invocation, tx)
-        findings.extend(closed)
-    checked[SEALS] = seal_checks.rows(tx)
-    findings.extend(_seals(invocation, tx))
-    findings.extend(_transcripts(invocation, tx))
-    findings.extend(_waiting(invocation, tx))
-    return checked, findings
+        looked.at(step, lambda step=step, opens=opens: counted(step, opens(invocation, tx)))
+    looked.at(SEALS, lambda: counted(SEALS, (seal_checks.rows(tx), _seals(invocation, tx))))
+    looked.at(TRANSCRIPTS, partial(_transcripts, invocation, tx))
+    looked.at("waiting work", partial(_waiting, invocation, tx))
+    return checked, looked.findings
+
+
+def _counted(checked: dict[str, int], rows: Callable[[Reading], dict[str, int]], tx: Reading) -> tuple[Finding, ...]:
+    checked |= rows(tx)
+    return ()
+
+
+def _terms(invocation: Invocation, tx: Reading, entries: int, *, whole: bool) -> Iterator[Finding]:
+    """What of the index is not its record's words. Of a damaged record nobody knows them; that is found elsewhere."""
+    invocation.progress.step(TERMS, of=entries)
+    with suppress(IntegrityViolation):
+        if whole:
+            yield from index_terms.wrong(tx, partial(_index_rows, invocation, tx), invocation.progress)
 
 
 def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:

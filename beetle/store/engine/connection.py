@@ -16,6 +16,7 @@ import apsw
 
 from beetle.contracts.errors import SchemaMismatch, StorageFull, StoreCorrupt, StoreReadOnly
 from beetle.contracts.names import BackendName
+from beetle.store.engine import log_sums
 from beetle.store.engine.scrub import scrubbing
 
 log = logging.getLogger("beetle.store")
@@ -180,6 +181,7 @@ def check_file(path: str) -> None:
     if header[:16] == MAGIC and owner not in (0, APPLICATION_ID):
         raise _foreign(path)
     if beside:
+        _check_log(path + "-wal")
         return
     if header[:16] != MAGIC or len(header) < HEADER_BYTES:
         raise StoreCorrupt(path=path, reason="it is not an SQLite database")
@@ -190,6 +192,20 @@ def check_file(path: str) -> None:
     pages = int.from_bytes(header[28:32], "big")
     if header[24:28] == header[92:96] and pages * (65_536 if page == 1 else page) > size:
         raise StoreCorrupt(path=path, reason=f"the file is cut short: {size} bytes of {pages} pages")
+
+
+def _check_log(path: str) -> None:
+    """Refuse a write-ahead log that SQLite would take for an empty one though commits stand in it. Zeros are what a
+    power cut leaves of one that had just begun."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(log_sums.HEADER_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreReadOnly(path=path, reason=f"it cannot be opened as a file ({error.strerror})") from error
+    if len(header) == log_sums.HEADER_BYTES and any(header) and not log_sums.is_sound(header, PAGE_SIZE):
+        raise StoreCorrupt(path=path, reason="the write-ahead log's header is damaged, and with it the commits behind")
 
 
 def _connect(settings: StoreSettings, flags: int) -> apsw.Connection:

@@ -112,7 +112,10 @@ def settle(store: str, folder: str) -> list[str]:
     done: list[str] = []
     for each in sorted(found, key=lambda one: one.kind != READY):
         if each.kind == READY and not os.path.lexists(store) and os.path.exists(named(store, BEFORE, each.id)):
-            # Between the two renames of a filesystem without links: the new file is whole, so it goes on.
+            # Between the two renames of a filesystem without links: the new file is whole, so it goes on. A log that
+            # stands there is that of a damaged store, which has a copy.
+            for rest in ("-wal", "-shm", "-journal"):
+                _remove(store + rest)
             os.rename(each.path, store)
             sync_folder(store)
             done.append(f"the restore of {each.id} was cut short and is finished now")
@@ -174,6 +177,35 @@ def put_in_place(store: str, fresh: str, keep: str) -> None:
     except OSError as error:
         _take_back(store, keep)
         raise unwritable(store, error) from error
+
+
+def put_aside(store: str, fresh: str, keep: str) -> None:
+    """Let `fresh` take the place of a store that cannot be opened, which gets the name `keep`, with a copy of its log
+    or journal beside it. A crash between the two leaves the work to `settle`.
+
+    Raises:
+        OSError: the folder does not take it.
+    """
+    for rest in ("-wal", "-journal"):
+        if os.path.exists(store + rest) and os.path.getsize(store + rest):
+            _copy(store + rest, keep + rest)
+    sync_folder(store)
+    os.rename(store, keep)
+    sync_folder(store)
+    for rest in ("-wal", "-shm", "-journal"):
+        _remove(store + rest)
+    # No log may stand beside the new file for a moment: SQLite would take it for its own.
+    sync_folder(store)
+    os.rename(fresh, store)
+    sync_folder(store)
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as old, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        while piece := old.read(2**20):
+            new.write(piece)
+        new.flush()
+        os.fsync(new.fileno())
 
 
 def take_back(store: str, keep: str) -> None:
