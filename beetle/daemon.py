@@ -20,6 +20,7 @@ from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host import logs
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import Config, Grpc, read_config
 from beetle.runtime.host.principals import Principals
@@ -39,23 +40,17 @@ SWITCH_SECONDS = 0.0005
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
-LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-}
 THREADS_SECONDS = 1.0
 SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Asked(NamedTuple):
-    """What the command line asks for and a configuration may say: where gRPC is served, what is logged."""
+    """What the command line asks for and a configuration may say: where gRPC is served, what is logged, and where to."""
 
     grpc: str | None = None
     log_level: str | None = None
+    log_file: str | None = None
 
 
 NOTHING_ASKED = Asked()
@@ -77,7 +72,7 @@ def serve(
     Raises:
         BeetleError: the store, the socket or the address of gRPC could not be opened.
     """
-    _start_log(config.daemon.log, asked.log_level)
+    _start_log(asked.log_file or config.daemon.log, asked.log_level, env)
     sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -85,8 +80,9 @@ def serve(
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     try:
-        _say_what_was_opened(opened)
         budgets = opened.profile.budgets
+        logs.bound(logs.Bounds(budgets.log_file_bytes, budgets.log_files))
+        _say_what_was_opened(opened)
         _allow_open_files(budgets.connections + turned_away.MOST + budgets.readers * 3 + OWN_DESCRIPTORS)
         opened.dispatcher.lifecycle.ends_by(_end)
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
@@ -97,7 +93,7 @@ def serve(
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
-            log.info("listening at %s (pid %d)", socket_path, os.getpid())
+            log.info("listening at %s (pid %d)", socket_path, os.getpid(), extra={"event": "listening"})
             notifier.say("READY=1")
             Spooled(socket_path, env).start()
             watchdog = _Watchdog(env, notifier)
@@ -117,7 +113,7 @@ def serve(
         opened.store.close()
         notifier.close()
     _wait_for_threads()
-    log.info("stopped")
+    log.info("stopped", extra={"event": "stopped"})
     return 0
 
 
@@ -138,7 +134,13 @@ def _grpc(
     except BeetleError as error:
         if asked is None:
             # The store keeps that address, and a daemon that did not start could not be told another.
-            log.error("gRPC is not served at %s: %s; %s", stored, error.message, error.hint)
+            log.error(
+                "gRPC is not served at %s: %s; %s",
+                stored,
+                error.message,
+                error.hint,
+                extra={"event": "grpc_not_served"},
+            )
             return None
         server.stop()
         raise
@@ -182,7 +184,7 @@ def _wait(
             continue
         received = found.si_signo
         if received != signal.SIGHUP:
-            log.info("received %s", signal.Signals(received).name)
+            log.info("received %s", signal.Signals(received).name, extra={"event": "signal"})
             return
         try:
             read = read_config(config_path, env, os.getuid())
@@ -196,13 +198,24 @@ def _wait(
                 config = replace(config, scheduler=timed)
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
-            log.error("the configuration was not taken: %s; %s", error.message, error.hint)
+            log.error(
+                "the configuration was not taken: %s; %s",
+                error.message,
+                error.hint,
+                extra={"event": "configuration_refused"},
+            )
         else:
-            log.info("configuration read again: its principals and schedules hold from now on")
+            log.info(
+                "configuration read again: its principals and schedules hold from now on",
+                extra={"event": "configuration_read"},
+            )
             if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
                 config.daemon, config.agent_skills, config.model, config.replica, config.grpc
             ):  # fmt: skip
-                log.warning("what else has changed in it holds from the next start of the daemon")
+                log.warning(
+                    "what else has changed in it holds from the next start of the daemon",
+                    extra={"event": "restart_needed"},
+                )
 
 
 def _allow_open_files(needed: int) -> None:
@@ -213,12 +226,17 @@ def _allow_open_files(needed: int) -> None:
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < needed:
-        log.warning("%d open files are allowed; the connections of the profile need %d", most, needed)
+        log.warning(
+            "%d open files are allowed; the connections of the profile need %d",
+            most,
+            needed,
+            extra={"event": "open_files_limited"},
+        )
 
 
 def _say_what_was_opened(opened: Opened) -> None:
     report = opened.store.open_report
-    log.info("profile %s: %s", opened.profile.name, "; ".join(opened.reasons))
+    log.info("profile %s: %s", opened.profile.name, "; ".join(opened.reasons), extra={"event": "profile"})
     log.info(
         "store %s (%s, schema %d, %d bytes)%s",
         report.path or "in memory",
@@ -226,11 +244,12 @@ def _say_what_was_opened(opened: Opened) -> None:
         report.schema,
         report.bytes,
         ", created" if report.created else "",
+        extra={"event": "store_opened"},
     )
     for finding in report.findings:
-        log.warning("%s", finding)
+        log.warning("%s", finding, extra={"event": "store_finding"})
     if (found := opened.identity.problem(opened.identity.state, whole_path=True)) is not None:
-        log.warning("the device identity cannot be used: %s; %s", *found)
+        log.warning("the device identity cannot be used: %s; %s", *found, extra={"event": "identity_unusable"})
 
 
 def _record(opened: Opened, event: str) -> None:
@@ -239,7 +258,7 @@ def _record(opened: Opened, event: str) -> None:
         row = Event("lifecycle", event, "serve", "daemon", None, {"pid": os.getpid()})
         opened.store.write(lambda tx: tx.log(row), grows=False)
     except BeetleError as error:
-        log.warning("%s could not be logged: %s", event, error.message)
+        log.warning("%s could not be logged: %s", event, error.message, extra={"event": "event_not_logged"})
 
 
 def _group(name: str | None) -> int | None:
@@ -255,20 +274,15 @@ def _group(name: str | None) -> int | None:
         ) from None
 
 
-def _start_log(place: str, level: str | None) -> None:
+def _start_log(place: str, level: str | None, env: Mapping[str, str]) -> None:
     try:
-        handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
+        logs.start(place, level or "info", env)
     except OSError as error:
         raise InvalidRequest(
             reason=f"the log {place} cannot be written ({error.strerror})",
             hint="make its folder and file writable for this user, or name another [daemon] log",
             path="$.daemon.log",
         ) from error
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("beetle")
-    root.handlers[:] = [handler]
-    root.setLevel(LEVELS[level or "info"])
-    root.propagate = False
 
 
 class Spooled(threading.Thread):
@@ -287,9 +301,14 @@ class Spooled(threading.Thread):
             return
         try:
             if taken := drain(self._folder, link, {self._socket}, SPOOL_SECONDS):
-                log.info("%d spooled events taken in", taken)
+                log.info("%d spooled events taken in", taken, extra={"event": "spool_taken"})
         except OSError as error:
-            log.warning("the spool %s could not be read: %s", self._folder, error.strerror or error)
+            log.warning(
+                "the spool %s could not be read: %s",
+                self._folder,
+                error.strerror or error,
+                extra={"event": "spool_not_read"},
+            )
         finally:
             link.close()
 
@@ -317,7 +336,9 @@ class _Notifier:
         except (FileNotFoundError, ConnectionRefusedError):
             pass  # whoever waited for READY, `beetle start` for one, may be gone by now
         except OSError as error:
-            log.warning("systemd could not be told %s: %s", state, error.strerror or error)
+            log.warning(
+                "systemd could not be told %s: %s", state, error.strerror or error, extra={"event": "notify_failed"}
+            )
 
     def close(self) -> None:
         if self._socket is not None:

@@ -121,7 +121,13 @@ class ModelClient:
         try:
             text = self._ask(prompt)
         except ModelFailed as failure:
-            log.warning("the model %s at %s: %s", self._model.name, self._model.address, failure.code)
+            log.warning(
+                "the model %s at %s: %s",
+                self._model.name,
+                self._model.address,
+                failure.code,
+                extra={"event": "model_failed"},
+            )
             self.failed()
             raise
         self._rest = self._rests_until = 0.0

@@ -6,7 +6,6 @@ sync serves them all; a write never waits for company.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,15 +25,13 @@ from beetle.contracts.errors import (
 )
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
-from beetle.store.engine.failures import frames, translate
+from beetle.store.engine.failures import broke, failed, translate
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
 from beetle.store.seals import Changes, shapes
-
-log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
 HELD_LOOK_S = 0.05
@@ -220,7 +217,7 @@ class Writer:
         try:
             self._connection.pragma("schema_version")
         except apsw.Error as error:
-            log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
+            failed("write_not_undone", "a failed write cannot be undone yet", error)
             return self._own_error(error)
         return None
 
@@ -239,7 +236,7 @@ class Writer:
             self._loop()
             self._write_last()
         except Exception as defect:  # noqa: BLE001 - the last stop of this thread
-            log.critical("the writer ends: %s\n%s", type(defect).__name__, frames(defect))
+            broke("writer_ended", "the writer ends", defect)
         with self._wake:
             self._stopped = True
             left = self._queue.drain()
@@ -281,7 +278,7 @@ class Writer:
             job = QueuedWrite(self._last, None, grows=False)
             self._run_group([job])
             if job.error is not None:
-                log.warning("the last write before the end failed: %s", type(job.error).__name__)
+                failed("last_write_failed", "the last write before the end failed", job.error)
 
     def _run_apart(self, job: QueuedWrite) -> None:
         with self._gate:
@@ -300,7 +297,7 @@ class Writer:
             self._tight = used + TIGHT_BYTES > self._settings.store_bytes
             self._commit(self._live(group, used))
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
-            log.error("a group of writes failed: %s\n%s", type(defect).__name__, frames(defect))
+            broke("write_group_failed", "a group of writes failed", defect)
             self._doubtful = True
             for job in group:
                 if not job.done.is_set():
@@ -433,7 +430,7 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
-            log.warning("a failed write was rolled back with an error: %s", type(error).__name__)
+            failed("rollback_failed", "a failed write was rolled back with an error", error)
         self.undo()
 
     def _tell(self, logged: list[Logged]) -> None:
@@ -442,7 +439,7 @@ class Writer:
         try:
             self.on_commit(logged)
         except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
-            log.error("a follower of events failed: %s\n%s", type(defect).__name__, frames(defect))
+            broke("follower_failed", "a follower of events failed", defect)
 
     def _run_one(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
         """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
@@ -489,7 +486,7 @@ class Writer:
         clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
         lost = self._attempt([clear])
         if lost is not None or clear.error is not None:
-            log.warning("an erasure is done but could not be recorded: %s", type(lost or clear.error).__name__)
+            failed("erasure_not_recorded", "an erasure is done but could not be recorded", lost or clear.error)
             self._hold()
             return
         self._held_since = None
