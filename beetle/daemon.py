@@ -7,7 +7,6 @@ import logging
 import os
 import resource
 import signal
-import socket
 import sys
 import threading
 import time
@@ -15,15 +14,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.codec import replace
+from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
+from beetle.runtime.areas.operating import STUCK_S
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host import logs
 from beetle.runtime.host.built_transports import check_built
-from beetle.runtime.host.config import Config, Grpc, read_config
-from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.config import RELOADED, SECTIONS, Config, Grpc, Metrics, read_config
+from beetle.runtime.host.principals import OPERATOR, Principals
+from beetle.runtime.host.secret_file import read_secret
+from beetle.runtime.host.supervisor import Notifier, Watchdog
+from beetle.runtime.pipeline.invocation import Call
 from beetle.spool import spool_folder
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
@@ -31,13 +35,14 @@ from beetle.transports.unix_socket import SocketServer
 
 if TYPE_CHECKING:
     from beetle.transports.grpc.server import GrpcServer
+    from beetle.transports.metrics_port import MetricsPort
 
 log = logging.getLogger("beetle.daemon")
 
-NOTIFY_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another wants it. SQLite lets go of it at every row, and Python's
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
+WATCHDOG = OPERATOR._replace(name="watchdog", transport="in_process")
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
 THREADS_SECONDS = 1.0
@@ -46,7 +51,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Asked(NamedTuple):
-    """What the command line asks for and a configuration may say: where gRPC is served, what is logged, and where to."""
+    """What the command line asks for and a configuration may say: where gRPC is served, what is logged and where."""
 
     grpc: str | None = None
     log_level: str | None = None
@@ -76,7 +81,7 @@ def serve(
     sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    notifier = _Notifier(env)
+    notifier = Notifier(env)
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     try:
@@ -89,6 +94,7 @@ def serve(
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
         rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
+        port = _metrics(opened, config.metrics, server)
         start_jobs(opened, principals.by_name)
         try:
             opened.store.announce(socket_path)
@@ -96,16 +102,16 @@ def serve(
             log.info("listening at %s (pid %d)", socket_path, os.getpid(), extra={"event": "listening"})
             notifier.say("READY=1")
             Spooled(socket_path, env).start()
-            watchdog = _Watchdog(env, notifier)
+            watchdog = Watchdog(env, notifier, lambda: answers(opened))
             _wait(opened, config, config_path, env, principals)
             watchdog.stop()
             notifier.say("STOPPING=1")
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
             stop_jobs(opened)
-            if rpc is not None:
-                rpc.stop()
-            server.stop()
+            for each in (port, rpc, server):
+                if each is not None:
+                    each.stop()
         # Before the daemon's last row, which a reader of the log takes for the end of it.
         opened.dispatcher.refusals.finish()
         _record(opened, "daemon_stopped")
@@ -154,6 +160,47 @@ def _start_grpc(opened: Opened, principals: Principals, settings: Grpc, address:
     found = GrpcServer(opened.dispatcher, principals, settings, address)
     found.start()
     return found
+
+
+def _metrics(opened: Opened, settings: Metrics, server: SocketServer) -> MetricsPort | None:
+    """The port for Prometheus, where the configuration names one.
+
+    Raises:
+        BeetleError: it is taken, or the token cannot be read. The socket's server is stopped then.
+    """
+    if settings.listen is None or settings.token_file is None:
+        return None
+    from beetle.transports.metrics_port import MetricsPort
+
+    file = settings.token_file
+
+    def token() -> str:
+        if (found := read_secret(file)) is None:
+            hint = "put a token of printable characters there, in a file of mode 0600 of the daemon's user"
+            raise InvalidRequest(reason=f"{file} holds no token", hint=hint, path="$.metrics.token_file")
+        return found
+
+    caller = OPERATOR._replace(
+        name="metrics", transport="http", capabilities=frozenset({"inspect"}), views=("operator_audit",)
+    )
+    port = MetricsPort(opened.dispatcher, caller, settings.address, token)
+    try:
+        token()
+        port.start()
+    except BeetleError:
+        server.stop()
+        raise
+    return port
+
+
+def answers(opened: Opened) -> bool:
+    """Whether the daemon does its work: the dispatcher answers, and the writer is not stuck."""
+    try:
+        opened.dispatcher.dispatch(Call("hello", HelloRequest(), WATCHDOG))
+    except BeetleError:
+        return opened.dispatcher.lifecycle.closed_with is not None  # it ends, which the service manager has bounds for
+    store = opened.store
+    return store.settings.immutable or (not store.writer.ended and store.still_s() <= STUCK_S)
 
 
 def _wait_for_threads() -> None:
@@ -209,13 +256,16 @@ def _wait(
                 "configuration read again: its principals and schedules hold from now on",
                 extra={"event": "configuration_read"},
             )
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.grpc
-            ):  # fmt: skip
+            if differs(read, config):
                 log.warning(
                     "what else has changed in it holds from the next start of the daemon",
                     extra={"event": "restart_needed"},
                 )
+
+
+def differs(read: Config, running: Config) -> bool:
+    """Whether what is read only at a start differs from what a daemon runs with."""
+    return any(getattr(read, each) != getattr(running, each) for each in SECTIONS if each not in RELOADED)
 
 
 def _allow_open_files(needed: int) -> None:
@@ -311,56 +361,3 @@ class Spooled(threading.Thread):
             )
         finally:
             link.close()
-
-
-class _Notifier:
-    """Tells systemd (sd_notify(3)): datagrams to $NOTIFY_SOCKET.
-
-    The socket is made once: a daemon that has no descriptor left must still be able to say that it lives, and to end.
-    """
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        address = env.get("NOTIFY_SOCKET") or ""
-        self._address = "\0" + address[1:] if address.startswith("@") else address
-        self._socket: socket.socket | None = None
-        if address:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            # A supervisor that does not read must not keep the daemon from ending.
-            self._socket.settimeout(NOTIFY_SECONDS)
-
-    def say(self, state: str) -> None:
-        if self._socket is None:
-            return
-        try:
-            self._socket.sendto(state.encode(), self._address)
-        except (FileNotFoundError, ConnectionRefusedError):
-            pass  # whoever waited for READY, `beetle start` for one, may be gone by now
-        except OSError as error:
-            log.warning(
-                "systemd could not be told %s: %s", state, error.strerror or error, extra={"event": "notify_failed"}
-            )
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-
-
-class _Watchdog:
-    """Pings systemd at half of $WATCHDOG_USEC while the daemon lives."""
-
-    def __init__(self, env: Mapping[str, str], notifier: _Notifier) -> None:
-        self._notifier = notifier
-        self._end = threading.Event()
-        period = env.get("WATCHDOG_USEC", "")
-        # systemd names the process that it watches; a parent's variables are not for its children.
-        mine = env.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        if mine and period.isdecimal() and int(period):
-            args = (int(period) / 2_000_000,)
-            threading.Thread(target=self._ping, args=args, name="beetle-watchdog", daemon=True).start()
-
-    def stop(self) -> None:
-        self._end.set()
-
-    def _ping(self, seconds: float) -> None:
-        while not self._end.wait(seconds):
-            self._notifier.say("WATCHDOG=1")

@@ -18,14 +18,14 @@ OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
+OF_THE_DAEMON = ("serve", "start", "stop", "reload", "status", "health", "metrics")
+
 
 def _own(name: str) -> Code:
     """The code of a command of the command line's own. Only its module is loaded: the others' are not paid for."""
-    if name == "serve":
-        from beetle.cli import serve as found
-    elif name in ("start", "stop", "reload", "status"):
-        from beetle.cli import control as found
-    elif name == "tui":
+    if name in OF_THE_DAEMON:
+        return _of_daemon(name)
+    if name == "tui":
         from beetle.cli import console as found
     elif name == "log":
         from beetle.cli import devices as found
@@ -49,6 +49,16 @@ def _own(name: str) -> Code:
         from beetle.cli import platform as found
     else:
         from beetle.cli import data as found
+    return found.OWN[name]
+
+
+def _of_daemon(name: str) -> Code:
+    if name == "serve":
+        from beetle.cli import serve as found
+    elif name in ("health", "metrics"):
+        from beetle.cli import operating as found
+    else:
+        from beetle.cli import control as found
     return found.OWN[name]
 
 
@@ -117,6 +127,14 @@ OWN: tuple[Command, ...] = (
            "all else from its next start. A file with an error is refused: the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
+    _named("health", DAEMON, "look whether the daemon does its work, for a probe", "",
+           description="Look whether the running daemon reads, writes and does its jobs. The exit code is 0 if it\n"
+           "does its work, 7 if none runs or it does not answer in 10 s, else that of the error\n"
+           "that requests meet now."),
+    _named("metrics", DAEMON, "print the daemon's figures as Prometheus reads them", "",
+           examples=("beetle metrics", "beetle metrics --json"),
+           description="Print the figures of the running daemon and its store in the text format of Prometheus.\n"
+           "[metrics] in the configuration serves the same at a port of this machine."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "

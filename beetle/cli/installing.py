@@ -225,6 +225,7 @@ def install_options(
         config.daemon.group,
         config.model is not None or config.replica is not None,
         (*config.agent_skills.dirs, *([profile] if "/" in profile else [])),
+        config.metrics.listen is not None,
     )
     wanted = InstallOptions(
         profile=profile,

@@ -29,6 +29,7 @@ from beetle.contracts import (
     long_term,
     maintain,
     memory,
+    operating,
     private,
     remembering,
     routing,
@@ -84,6 +85,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
     *admin.OPERATIONS,
+    *operating.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""

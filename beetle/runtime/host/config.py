@@ -124,6 +124,21 @@ class Grpc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client_ca: AbsolutePath | None = None
 
 
+class Metrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[metrics]`: a loopback port for Prometheus. Every user of the machine reaches it: so a scrape gives the token
+    that stands in `token_file`, which only the daemon's user may read.
+    """
+
+    listen: ShortText | None = None
+    token_file: AbsolutePath | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of `listen`."""
+        host, _, port = (self.listen or "").rpartition(":")
+        return "127.0.0.1" if host == "localhost" else host.strip("[]"), int(port)
+
+
 class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[principals.NAME]`: who a uid or a gid is, and what it may. Without owner or agent the scope's defaults hold.
     Without uid and gid it is one as which an operator may ask.
@@ -170,6 +185,7 @@ class Config(Struct, frozen=True, kw_only=True):
     model: Model | None = None
     replica: Replica | None = None
     grpc: Grpc = Grpc()
+    metrics: Metrics = Metrics()
     principals: Mapping[str, Principal] = MappingProxyType({})
     scheduler: Scheduler = Scheduler()
     console: Console = Console()
@@ -177,8 +193,12 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 SECTIONS: tuple[str, ...] = (
-    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "console",
+    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "metrics", "principals", "scheduler",
+    "console",
 )  # fmt: skip
+
+RELOADED = frozenset({"principals", "scheduler", "console"})
+"""Sections that a running daemon takes over when it reads the file again; the console reads its own at each start."""
 
 
 def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:
@@ -301,6 +321,7 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         model=_optional(tables, "model", Model, file),
         replica=_optional(tables, "replica", Replica, file),
         grpc=_grpc(tables.get("grpc", {}), file),
+        metrics=_metrics(tables.get("metrics", {}), file),
         principals=_principals(tables.get("principals", {}), file),
         scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
         console=_console(tables.get("console", {}), file),
@@ -319,6 +340,21 @@ def _grpc(table: object, file: Path) -> Grpc:
         _refuse(file, f"$.grpc.{missing}", f"$.grpc: {missing} is missing", "TLS needs certificate and key")
     if found.client_ca is not None and found.certificate is None:
         _refuse(file, "$.grpc.client_ca", "$.grpc: client_ca without TLS", "give certificate and key too")
+    return found
+
+
+def _metrics(table: object, file: Path) -> Metrics:
+    found = decode_table(table, Metrics, file, "$.metrics")
+    if found.listen is None:
+        return found
+    at, hint = "$.metrics.listen", "give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
+    if (port := re.fullmatch(r"(?:127(?:\.[0-9]{1,3}){3}|\[::1\]|localhost):([0-9]{1,5})", found.listen)) is None:
+        _refuse(file, at, f"{at}: {found.listen[:80]!r} is no port of the loopback interface", hint)
+    if int(port[1]) > 65535 or any(int(each) > 255 for each in re.findall(r"[0-9]+(?=[.:])", found.listen)):
+        _refuse(file, at, f"{at}: {found.listen!r} has no such address or port", hint)
+    if found.token_file is None:
+        reason = "$.metrics: token_file is missing, and every user of the machine reaches a loopback port"
+        _refuse(file, "$.metrics.token_file", reason, "name a file of mode 0600 that holds a token of your own")
     return found
 
 

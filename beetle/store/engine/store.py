@@ -227,6 +227,15 @@ class Store:
         """The event log's head."""
         return self.writer.head
 
+    def used_bytes(self) -> int:
+        """Bytes of the file; of a store in memory, what it had when it was opened."""
+        in_memory = self.settings.backend == "in-memory"
+        return self.open_report.bytes if in_memory else store_bytes(self.settings.path)[0]
+
+    def still_s(self) -> float:
+        """For how many seconds the write in hand has not moved; 0 where there is none."""
+        return self.writer.pulse.still_s() if isinstance(self.writer, Writer) else 0.0
+
     def wal_bytes(self) -> int:
         """Bytes of the write-ahead log's file."""
         return 0 if self.settings.backend == "in-memory" else store_bytes(self.settings.path)[1]

@@ -26,6 +26,7 @@ from beetle.contracts.errors import (
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.failures import broke, failed, translate
+from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
@@ -72,9 +73,8 @@ class Writer:
         self._head = read_head(Writing(connection))
         self._queue = WriteQueue(settings.write_queue, settings.write_group)
         self._wake = threading.Condition()
-        self._closing = False
         self._last: Callable[[WriteTransaction], Any] | None = None
-        self._stopped = False
+        self._closing = self._stopped = False
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
         self._tight = True
@@ -83,6 +83,7 @@ class Writer:
         # When the log could not be cut since: a reader holds it, or the disk refuses. None while nothing is in the way.
         self._held_since: float | None = None
         self.erased = 0
+        self.pulse = Pulse(connection)
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
         self._checkpoints = Checkpoints(settings, connection, files)
@@ -251,9 +252,11 @@ class Writer:
         while True:
             with self._wake:
                 while not self._queue and not self._closing and not self._erasures:
+                    self.pulse.rest()
                     if not self._wake.wait(self._look_s):
                         break
                 first = self._queue.first()
+                self.pulse.beat()
             if first is None:
                 self._checkpoints.watch()
             if first is not None and first.apart:
@@ -271,6 +274,7 @@ class Writer:
             if self._erasures and first is None:
                 with self._wake:
                     if not self._queue and not self._closing:
+                        self.pulse.rest()
                         self._wake.wait(ERASURE_RETRY_S)
 
     def _write_last(self) -> None:
@@ -281,7 +285,7 @@ class Writer:
                 failed("last_write_failed", "the last write before the end failed", job.error)
 
     def _run_apart(self, job: QueuedWrite) -> None:
-        with self._gate:
+        with self._gate, self.pulse.apart():
             try:
                 job.result = job.run(self._connection)
             except apsw.Error as error:
@@ -311,6 +315,7 @@ class Writer:
         while job is not None:
             if not self._refused(job, used):
                 began_one = time.monotonic()
+                self.pulse.beat()
                 yield job
                 self._queue.took(job, time.monotonic() - began_one)
             with self._wake:
