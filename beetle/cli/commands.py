@@ -11,6 +11,7 @@ from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("Installation")
 SHORT = Group("Memory")
+CONFIG = Group("Daemon", "config", "the configuration file: check it, show what is in force, change a key")
 PLATFORM = Group("Maintenance", "platform", "the capabilities of a profile, the schema of the protocol")
 
 OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
@@ -18,7 +19,9 @@ OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
-OF_THE_DAEMON = ("serve", "start", "stop", "reload", "status", "health", "metrics")
+OF_THE_DAEMON = (
+    "serve", "start", "stop", "reload", "status", "health", "metrics", "config check", "config show", "config set",
+)  # fmt: skip
 
 
 def _own(name: str) -> Code:
@@ -57,6 +60,8 @@ def _of_daemon(name: str) -> Code:
         from beetle.cli import serve as found
     elif name in ("health", "metrics"):
         from beetle.cli import operating as found
+    elif name.startswith("config "):
+        from beetle.cli import configuring as found
     else:
         from beetle.cli import control as found
     return found.OWN[name]
@@ -135,6 +140,19 @@ OWN: tuple[Command, ...] = (
            examples=("beetle metrics", "beetle metrics --json"),
            description="Print the figures of the running daemon and its store in the text format of Prometheus.\n"
            "[metrics] in the configuration serves the same at a port of this machine."),
+    _named("config check", CONFIG, "look a configuration file through, as a start of the daemon does", "[FILE]",
+           examples=("beetle config check", "beetle config check new.toml"),
+           description="Look a configuration file through, as a start of the daemon does. An error names the file,\n"
+           "the line, the field and what to do."),
+    _named("config show", CONFIG, "show what is in force, and where each value comes from",
+           examples=("beetle config show", "beetle config show --all"),
+           description="Show what is in force, and where each value comes from: an option, the environment, the file,\n"
+           "the profile or the default. No secret is read for it."),
+    _named("config set", CONFIG, "change one key of the configuration file", "KEY [VALUE] [OPTION]…",
+           examples=("beetle config set daemon.log /var/log/beetle/beetle.log",
+                     "beetle config set scheduler.keep_snapshots 14", "beetle config set metrics.listen --unset"),
+           description="Change one key of the configuration file, and nothing else of it: comments stay. What\n"
+           "`config check` would refuse is not written. It says whether `beetle reload` suffices."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "

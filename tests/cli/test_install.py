@@ -301,5 +301,7 @@ def test_without_a_service_there_is_no_unit_and_no_user(beetle: CommandLine, sys
     said = beetle.run("install", "--root", str(system.root), "--no-service")
     assert said.code == 0
     assert not system.path("/etc/systemd").exists() and not system.path("/etc/sysusers.d").exists()
-    assert "group" not in system.path("/etc/beetle/beetle.toml").read_text().split("[daemon]")[1]
+    file = system.path("/etc/beetle/beetle.toml")
+    assert read_config(file, {}, os.getuid()).daemon.group is None
+    assert "\n# group = " in file.read_text() and "\n[metrics]\n# " in file.read_text()
     assert stat.S_IMODE(system.path("/etc/beetle/beetle.toml").stat().st_mode) == 0o644

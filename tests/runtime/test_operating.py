@@ -188,7 +188,7 @@ class TestPort:
     def test_a_head_without_an_end_is_not_kept(self, port: MetricsPort) -> None:
         with socket.create_connection(("127.0.0.1", port.port), PATIENCE_S) as peer:
             peer.settimeout(PATIENCE_S)
-            with pytest.raises(OSError, match="reset|pipe"):
+            with pytest.raises(OSError, match=r"reset|pipe"):
                 while True:
                     peer.sendall(b"x" * metrics_port.HEAD_BYTES)
         assert self.get(port)[0] == 200

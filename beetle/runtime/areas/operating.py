@@ -118,11 +118,10 @@ class Measure(NamedTuple):
 def metrics(invocation: Invocation, request: AdminMetricsRequest) -> AdminMetricsReport:
     """Every metric of the table that has samples now."""
     del request
-    found: list[Metric] = []
-    for each in METRICS:
-        if samples := tuple(each.samples(invocation)):
-            found.append(Metric(name=each.name, kind=each.kind, help=each.help, samples=samples))
-    return AdminMetricsReport(metrics=tuple(found))
+    found = [(each, tuple(each.samples(invocation))) for each in METRICS]
+    return AdminMetricsReport(
+        metrics=tuple(Metric(name=each.name, kind=each.kind, help=each.help, samples=has) for each, has in found if has)
+    )
 
 
 def sample(value: float, suffix: str = "", **labels: str) -> MetricSample:
@@ -229,7 +228,7 @@ METRICS: tuple[Measure, ...] = (
         "beetle_write_stalled_seconds", "gauge", "Seconds for which the write in hand did not move.",
         one(lambda all: all.store.still_s()),
     ),
-    Measure("beetle_pending_erasures", "gauge", "Erasures not on disk yet.", one(lambda all: all.store.writer.erasures)),
+    Measure("beetle_pending_erasures", "gauge", "Erasures not done.", one(lambda all: all.store.writer.erasures)),
     Measure("beetle_event_log_rows_total", "counter", "Rows of the event log.", one(lambda all: all.store.head.seq)),
     Measure("beetle_job_runs_total", "counter", "Times of a background job, by result.", _job_runs),
     Measure("process_resident_memory_bytes", "gauge", "Resident memory.", one(lambda all: process_rss_bytes())),

@@ -208,11 +208,15 @@ def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Co
     a named file that is missing, a file that cannot be read, one that is no regular file or that another user than root
     and `uid` may change or replace, an unknown key, a wrong value, two claims of one uid.
     """
+    file = config_file(path, env, uid)
+    return Config() if file is None else config_of(read_toml(file, trusting=uid), file)
+
+
+def config_file(path: str | Path | None, env: Mapping[str, str], uid: int, *, usual: bool = False) -> Path | None:
+    """The file that `read_config` reads, None where there is none to be read; with `usual` it need not be there yet."""
     named = _given("--config", path) or env.get("BEETLE_CONFIG")
     file = Path(named) if named else _usual_config(env, uid)
-    if file is None or not (named or _is_there(file)):
-        return Config()
-    return _decode(read_toml(file, trusting=uid), file)
+    return file if file is not None and (named or usual or _is_there(file)) else None
 
 
 def socket_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
@@ -304,7 +308,8 @@ def _usual_socket(env: Mapping[str, str], uid: int) -> Path:
     return folder / "beetle/beetle.sock"
 
 
-def _decode(tables: dict[str, Any], file: Path) -> Config:
+def config_of(tables: dict[str, Any], file: Path) -> Config:
+    """What the tables of a file say. Raises InvalidRequest as `read_config`."""
     for key in tables:
         if key not in SECTIONS:
             _refuse(file, f"$.{key}", f"unknown key $.{key}", nearest(key, SECTIONS))

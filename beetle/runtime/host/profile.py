@@ -213,6 +213,11 @@ ALIASES: dict[str, str] = {
 }
 
 
+def example_configuration() -> str:
+    """The configuration with every key commented out, which the build carries."""
+    return (_shipped() / "beetle.toml.example").read_text(encoding="utf-8")
+
+
 def profiles_folder(package: Path) -> Path:
     """The folder of TOML files of the package at `package`: inside it when installed, beside it in a checkout."""
     inside = package / "profiles"
