@@ -10,6 +10,7 @@ import apsw
 
 from beetle.contracts.errors import SchemaMismatch
 from beetle.store.engine import schema
+from beetle.store.engine.before_migration import way_back
 from beetle.store.engine.schema import Difference, SchemaRow
 from beetle.store.engine.transaction import transaction
 
@@ -78,7 +79,8 @@ def _applied(connection: apsw.Connection, path: str, by_number: dict[int, Migrat
             raise SchemaMismatch(
                 path=path,
                 reason=f"its schema is newer (migration {name}) than this beetle knows",
-                advice="use the beetle that wrote it, or a newer one; nothing was changed",
+                advice="use the beetle that wrote it, or a newer one; nothing was changed"
+                + way_back(path, max(by_number, default=0)),
                 store_schema=number,
                 known_schema=max(by_number, default=0),
             )

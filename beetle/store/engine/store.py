@@ -14,7 +14,7 @@ from beetle.contracts.codec import replace
 from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
-from beetle.store.engine import exchange, migrate
+from beetle.store.engine import before_migration, exchange, migrate
 from beetle.store.engine.connection import (
     PAGE_SIZE,
     StoreSettings,
@@ -92,21 +92,28 @@ class Store:
                     settled = exchange.settle(settings.path)
             except OSError as error:
                 raise exchange.unwritable(settings.path, error) from error
-            self._begin(settled)
+            self._begin(settled, keeps=True)
         except BaseException:
             if self._lock is not None:
                 self._lock.release()
             raise
 
-    def _begin(self, settled: list[str], reseal: Callable[[], Sealing] | None = None) -> None:
-        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open."""
+    def _begin(self, settled: list[str], reseal: Callable[[], Sealing] | None = None, *, keeps: bool = False) -> None:
+        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open.
+
+        Args:
+            settled: what is told of the opening, to which more is added.
+            keeps: a store that is migrated is kept as it was. One that a restore puts in place has its snapshot.
+        """
         settings = self.settings
         clock, chain_hash, version = self._made_with
         connection: apsw.Connection | None = None
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
-            applied = [] if settings.immutable else self._prepare(connection, clock(), version)
+            applied = (
+                [] if settings.immutable else self._prepare(connection, clock(), version, settled if keeps else None)
+            )
             self.store_id, self.key = _identity(connection)
             self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
             if reseal is not None:
@@ -328,9 +335,12 @@ class Store:
                     self._begin([])
                 self.writer.on_commit = hook
 
-    def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
-        """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
+    def _prepare(self, connection: apsw.Connection, now: int, version: str, told: list[str] | None) -> list[str]:
+        """Refuse a schema that is not ours to change, then set the pragmas and migrate. Where something is to be
+        `told`, a copy is made before."""
         todo = migrate.pending(connection, self.settings.path, migrate.available())
+        if told is not None and todo and todo[0].number > 1 and self.settings.backend != "in-memory":
+            told.append(before_migration.keep(connection, self.settings, todo[0].number - 1, LOW_SPACE_BYTES))
         prepare_writer(connection, self.settings)
         applied = migrate.apply(connection, todo, now, version)
         with transaction(connection):
