@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from beetle.contracts.errors import BeetleError, StorageFull, StoreBudgetExceeded, StoreReadOnly
+from beetle.contracts.errors import (
+    BeetleError,
+    DeadlineExceeded,
+    Overloaded,
+    StorageFull,
+    StoreBudgetExceeded,
+    StoreReadOnly,
+)
 from beetle.contracts.operating import (
     AdminHealthReport,
     AdminHealthRequest,
@@ -28,6 +35,8 @@ from beetle.store.engine.store import LOW_SPACE_BYTES
 
 SLOW_S = 10.0
 """For so long a write may stand still before it is told; a card's own pauses are shorter."""
+READ_S = 2.0
+"""For so long a check waits for a reader that others hold."""
 STUCK_S = 30.0
 """From then on it is taken for stuck."""
 WORST: tuple[HealthState, ...] = ("failing", "degraded", "ok")
@@ -58,9 +67,13 @@ def _writes(invocation: Invocation) -> HealthCheck:
 
 
 def _reads(invocation: Invocation) -> HealthCheck:
+    until = time.monotonic() + READ_S
+    until = until if invocation.deadline is None else min(until, invocation.deadline)
     try:
-        with invocation.reading() as tx:
+        with invocation.shared.store.read(until, invocation.is_abandoned, by=invocation.caller.name) as tx:
             tx.value(SQL)
+    except (Overloaded, DeadlineExceeded) as error:
+        return HealthCheck(name="reads", state="degraded", says="every reader is busy", key=error.key)
     except BeetleError as error:
         return HealthCheck(name="reads", state="failing", says="the store cannot be read", key=error.key)
     return HealthCheck(name="reads", state="ok", says="a read was answered")
