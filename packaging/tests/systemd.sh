@@ -52,6 +52,7 @@ for each in null zero full random urandom tty; do
     mount --bind "/dev/$each" "$system/dev/$each"
 done
 mkdir -p "$system/dev/shm" "$system/dev/pts"
+ln -sf pts/ptmx "$system/dev/ptmx" # PrivateDevices= looks for it
 mount -t tmpfs tmpfs "$system/dev/shm"
 mount -t cgroup2 cgroup2 "$system/sys/fs/cgroup"
 cd "$system"
@@ -110,7 +111,7 @@ inside beetle health || fail "health"
 inside beetle transcript commit --conversation hall --turn-id t1 --text "The spare key is in the blue box." || fail "commit"
 
 first=$(property MainPID)
-inside kill -9 "$first"
+inside systemctl kill -s KILL --kill-who=main beetle
 count=0
 until [ "$(property MainPID)" != "$first" ] && [ "$(property SubState)" = running ]; do
     count=$((count + 1))
@@ -128,7 +129,7 @@ until_is SubState running
 second=$(property MainPID)
 sleep 10
 [ "$(property MainPID)" = "$second" ] || fail "a daemon that works was killed by its watchdog"
-inside kill -STOP "$second"
+inside systemctl kill -s STOP --kill-who=main beetle
 count=0
 until [ "$(property MainPID)" != "$second" ] && [ "$(property SubState)" = running ]; do
     count=$((count + 1))

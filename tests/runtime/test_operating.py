@@ -113,6 +113,7 @@ def test_a_store_whose_file_was_moved_fails(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_read_by_prometheus(opened: Opened) -> None:
+    opened.dispatcher.dispatch(Call("scheduler.status", {}, OPERATOR))
     opened.dispatcher.dispatch(Call("memory.recall", {"query": "key"}, OPERATOR))
     with pytest.raises(InvalidRequest):
         opened.dispatcher.dispatch(Call("memory.recall", {"query": ""}, OPERATOR))

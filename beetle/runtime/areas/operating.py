@@ -111,7 +111,7 @@ def _erasures(invocation: Invocation) -> HealthCheck:
 
 
 def _jobs(invocation: Invocation) -> HealthCheck:
-    failed = [each.job_name for each in invocation.shared.scheduler.status() if each.last_error_key or each.is_hung]
+    failed = [each.job_name for each in invocation.shared.scheduler.known() if each.last_error_key or each.is_hung]
     says = f"failed when they ran last: {', '.join(failed)}" if failed else "no job failed when it ran last"
     return HealthCheck(name="jobs", state="degraded" if failed else "ok", says=says)
 
@@ -200,7 +200,7 @@ def _connections(invocation: Invocation) -> Iterator[MetricSample]:
 
 
 def _job_runs(invocation: Invocation) -> Iterator[MetricSample]:
-    for each in invocation.shared.scheduler.status():
+    for each in invocation.shared.scheduler.known():
         yield sample(each.run_count, job=each.job_name, result="success")
         yield sample(each.error_count, job=each.job_name, result="failed")
         yield sample(each.skip_count, job=each.job_name, result="skipped")

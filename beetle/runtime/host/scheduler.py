@@ -151,6 +151,10 @@ class Scheduler:
         with self._guard:
             return tuple(each.shown() for each in self._jobs.values())
 
+    def known(self) -> tuple[SchedulerJob, ...]:
+        """As `status`, without a read of the store: nothing where the jobs were not read yet."""
+        return self.status() if self._loaded else ()
+
     def job(self, name: str) -> SchedulerJob:
         """One job as it stands. Raises NotFound."""
         found = self._find(name)
