@@ -181,7 +181,7 @@ def _metrics(opened: Opened, settings: Metrics, server: SocketServer) -> Metrics
         return found
 
     caller = OPERATOR._replace(
-        name="metrics", transport="http", capabilities=frozenset({"inspect"}), views=("operator_audit",)
+        name="metrics", transport="in_process", capabilities=frozenset({"inspect"}), views=("operator_audit",)
     )
     port = MetricsPort(opened.dispatcher, caller, settings.address, token)
     try:

@@ -242,7 +242,7 @@ def install_options(
         None if config.daemon.log == "stderr" else config.daemon.log,
         config.daemon.group,
         config.model is not None or config.replica is not None,
-        (*config.agent_skills.dirs, *([profile] if "/" in profile else [])),
+        (*config.agent_skills.dirs, *(each for each in (profile, config.metrics.token_file or "") if "/" in each)),
         config.metrics.listen is not None,
     )
     wanted = InstallOptions(
