@@ -88,13 +88,16 @@ def run_install(typed: Namespace) -> int:
 
 def _migrated_since(typed: Namespace, layout: Layout) -> tuple[str, str] | None:
     """What to know of a store that a later version has migrated: the earlier one refuses it, and says the way back."""
-    from beetle.runtime.host.config import read_config, store_path
+    from beetle.runtime.host.config import Config, read_config, store_path
 
     place: Mapping[str, str] = os.environ if layout.personal else {}
     who = os.getuid() if layout.personal else 0
     file = layout.disk(layout.config)
-    config = read_config(file, {}, who) if file.exists() else read_config(None, {}, who)
-    store = layout.disk(str(store_path(typed_option(typed, "store"), place, config, who)))
+    try:
+        config = read_config(file, {}, who) if file.exists() else Config()
+        store = layout.disk(str(store_path(typed_option(typed, "store"), place, config, who)))
+    except InvalidRequest:
+        return None  # the way back must not depend on a configuration that may be what is wrong
     copies = sorted(store.parent.glob(f"{store.name}.before-m-*")) if store.parent.is_dir() else []
     if not copies:
         return None

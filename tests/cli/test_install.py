@@ -206,6 +206,12 @@ def test_versions_are_upgraded_and_rolled_back(
     monkeypatch.setattr(sys, "frozen", False)
     said = beetle.run("install", *root, "--rollback")
     assert said.out == f"done     switch   current is {names[0]}, previous is {names[1]}\n"
+    copy = system.path("/var/lib/beetle/beetle.db.before-m-0000000000000015")
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    said = beetle.run("install", *root, "--rollback")
+    assert f"kept it as it was before: {copy}" in said.out and "schema_mismatch" in said.out
+    beetle.run("install", *root, "--rollback")
     assert beetle.run("install", *root, "--rollback", "--json").json["version"] == names[1]
 
 
