@@ -19,14 +19,12 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
-from beetle.runtime.areas.operating import STUCK_S
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host import logs
 from beetle.runtime.host.built_transports import check_built
 from beetle.runtime.host.config import RELOADED, SECTIONS, Config, Grpc, Metrics, read_config
 from beetle.runtime.host.principals import OPERATOR, Principals
-from beetle.runtime.host.secret_file import read_secret
-from beetle.runtime.host.supervisor import Notifier, Watchdog
+from beetle.runtime.host.supervisor import STUCK_S, Notifier, Watchdog
 from beetle.runtime.pipeline.invocation import Call
 from beetle.spool import spool_folder
 from beetle.store.event_log import Event
@@ -170,6 +168,7 @@ def _metrics(opened: Opened, settings: Metrics, server: SocketServer) -> Metrics
     """
     if settings.listen is None or settings.token_file is None:
         return None
+    from beetle.runtime.host.secret_file import read_secret
     from beetle.transports.metrics_port import MetricsPort
 
     file = settings.token_file

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tomllib
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,6 +48,8 @@ def run_check(typed: Namespace) -> int:
 
 def _tables(place: str | None) -> Mapping[str, Any]:
     """What stands in a file that was read as a configuration just now."""
+    import tomllib
+
     if place is None:
         return {}
     with open(place, "rb") as stream:
@@ -268,6 +269,8 @@ def _is_readable(place: Path, uid: int) -> bool:
 
 def _meanings(value: str) -> Iterator[Any]:
     """What a word may mean: a value of TOML, else text."""
+    import tomllib
+
     with contextlib.suppress(tomllib.TOMLDecodeError):
         yield tomllib.loads(f"x = {value}")["x"]
     yield value
@@ -275,6 +278,8 @@ def _meanings(value: str) -> Iterator[Any]:
 
 def _with(text: str, key: tuple[str, ...], values: list[Any], place: Path) -> str:
     """The text with the first value that the configuration takes. Raises InvalidRequest with the first error."""
+    import tomllib
+
     from beetle.cli.config_edit import changed
     from beetle.runtime.host.config import config_of
 

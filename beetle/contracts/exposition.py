@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from beetle.contracts.operating import Metric, MetricSample
+from beetle.contracts.admin import Metric, MetricSample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Literal, overload
 
-    from beetle.contracts.admin import AdminCompactReport, AdminCompactRequest, AdminStatsReport, AdminStatsRequest
+    from beetle.contracts.admin import (
+        AdminCompactReport,
+        AdminCompactRequest,
+        AdminHealthReport,
+        AdminHealthRequest,
+        AdminMetricsReport,
+        AdminMetricsRequest,
+        AdminStatsReport,
+        AdminStatsRequest,
+    )
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
     from beetle.contracts.agents import (
         AgentActivityReport,
@@ -231,12 +240,6 @@ if TYPE_CHECKING:
         ProceduralWrite,
     )
     from beetle.contracts.names import BackendName, PlaneName, TransportName, ViewName
-    from beetle.contracts.operating import (
-        AdminHealthReport,
-        AdminHealthRequest,
-        AdminMetricsReport,
-        AdminMetricsRequest,
-    )
     from beetle.contracts.private import (
         PrivateDeleteReport,
         PrivateDeleteRequest,

@@ -29,7 +29,6 @@ from beetle.contracts import (
     long_term,
     maintain,
     memory,
-    operating,
     private,
     remembering,
     routing,
@@ -85,7 +84,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *scheduler.OPERATIONS,
     *snapshots.OPERATIONS,
     *admin.OPERATIONS,
-    *operating.OPERATIONS,
     *control.OPERATIONS,
 )
 """In the order in which hello, help and docs show them: an area's rows stand together."""

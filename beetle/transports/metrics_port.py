@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from beetle.contracts.admin import AdminMetricsReport, AdminMetricsRequest
 from beetle.contracts.errors import BeetleError, StoreLocked
 from beetle.contracts.exposition import CONTENT_TYPE, exposition
-from beetle.contracts.operating import AdminMetricsReport, AdminMetricsRequest
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Caller
 

@@ -15,9 +15,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from beetle import daemon
+from beetle.contracts.admin import AdminHealthReport, AdminMetricsReport, Metric, MetricLabel, MetricSample
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.exposition import exposition
-from beetle.contracts.operating import AdminHealthReport, AdminMetricsReport, Metric, MetricLabel, MetricSample
 from beetle.deploy.unit import STOP_SECONDS
 from beetle.open import Opened, open_store
 from beetle.runtime.areas import operating

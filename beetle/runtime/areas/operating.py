@@ -7,15 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from beetle.contracts.errors import (
-    BeetleError,
-    DeadlineExceeded,
-    Overloaded,
-    StorageFull,
-    StoreBudgetExceeded,
-    StoreReadOnly,
-)
-from beetle.contracts.operating import (
+from beetle.contracts.admin import (
     AdminHealthReport,
     AdminHealthRequest,
     AdminMetricsReport,
@@ -27,8 +19,17 @@ from beetle.contracts.operating import (
     MetricLabel,
     MetricSample,
 )
+from beetle.contracts.errors import (
+    BeetleError,
+    DeadlineExceeded,
+    Overloaded,
+    StorageFull,
+    StoreBudgetExceeded,
+    StoreReadOnly,
+)
 from beetle.runtime.host.machine import disk_bytes, process_rss_bytes
 from beetle.runtime.host.modes import RESTING_MODES
+from beetle.runtime.host.supervisor import STUCK_S
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
 from beetle.store.engine.store import LOW_SPACE_BYTES
@@ -37,8 +38,6 @@ SLOW_S = 10.0
 """For so long a write may stand still before it is told; a card's own pauses are shorter."""
 READ_S = 2.0
 """For so long a check waits for a reader that others hold."""
-STUCK_S = 30.0
-"""From then on it is taken for stuck."""
 WORST: tuple[HealthState, ...] = ("failing", "degraded", "ok")
 SQL = "SELECT 1"
 

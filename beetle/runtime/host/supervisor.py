@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 log = logging.getLogger("beetle.daemon")
 
 NOTIFY_SECONDS = 5.0
+STUCK_S = 30.0
+"""A write that has not moved for so long is taken for stuck."""
 
 
 class Notifier:

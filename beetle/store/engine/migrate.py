@@ -10,7 +10,6 @@ import apsw
 
 from beetle.contracts.errors import SchemaMismatch
 from beetle.store.engine import schema
-from beetle.store.engine.before_migration import way_back
 from beetle.store.engine.schema import Difference, SchemaRow
 from beetle.store.engine.transaction import transaction
 
@@ -76,6 +75,8 @@ def _applied(connection: apsw.Connection, path: str, by_number: dict[int, Migrat
     for number, name, sha256 in connection.execute(APPLIED_SQL):
         mine = by_number.get(number)
         if mine is None:
+            from beetle.store.engine.before_migration import way_back
+
             raise SchemaMismatch(
                 path=path,
                 reason=f"its schema is newer (migration {name}) than this beetle knows",

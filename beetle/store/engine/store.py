@@ -14,7 +14,7 @@ from beetle.contracts.codec import replace
 from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
-from beetle.store.engine import before_migration, exchange, migrate
+from beetle.store.engine import exchange, migrate
 from beetle.store.engine.connection import (
     PAGE_SIZE,
     StoreSettings,
@@ -340,6 +340,8 @@ class Store:
         `told`, a copy is made before."""
         todo = migrate.pending(connection, self.settings.path, migrate.available())
         if told is not None and todo and todo[0].number > 1 and self.settings.backend != "in-memory":
+            from beetle.store.engine import before_migration
+
             told.append(before_migration.keep(connection, self.settings, todo[0].number - 1, LOW_SPACE_BYTES))
         prepare_writer(connection, self.settings)
         applied = migrate.apply(connection, todo, now, version)
