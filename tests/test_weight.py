@@ -78,7 +78,7 @@ CASES = (
     Case("--help", HELP, 104),
     Case("memory recall --help", HELP, 115),
     Case("tui --help", HELP, 115),
-    Case("completion bash", f"{LEAN} {TALKS}", 151),
+    Case("completion bash", f"{LEAN} {TALKS}", 153),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 140),
     Case("--socket {none} status", LEAN, 166, 3),
     Case("--socket {socket} status", LEAN, 166),
@@ -87,7 +87,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
     Case("--socket {socket} call hello", CLIENT, 171),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 135),
-    Case("--socket {socket} doctor", HEAVY, 465),
+    Case("--socket {socket} doctor", HEAVY, 466),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 159)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 135)
@@ -95,7 +95,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    397,
+    400,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 4),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 132),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 348),
-    Case("import beetle.daemon", IN_PROCESS, 370),
+    Case("import beetle.open", IN_PROCESS, 349),
+    Case("import beetle.daemon", IN_PROCESS, 373),
 )
 
 
