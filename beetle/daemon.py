@@ -22,7 +22,7 @@ from beetle.open import Opened, check_configured, configured_dependencies, open_
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host import logs
 from beetle.runtime.host.built_transports import check_built
-from beetle.runtime.host.config import RELOADED, SECTIONS, Config, Grpc, Metrics, read_config
+from beetle.runtime.host.config import RELOADED, SECTIONS, Config, Grpc, Metrics, Replica, read_config
 from beetle.runtime.host.principals import OPERATOR, Principals
 from beetle.runtime.host.supervisor import STUCK_S, Notifier, Watchdog
 from beetle.runtime.pipeline.invocation import Call
@@ -32,6 +32,7 @@ from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
 
 if TYPE_CHECKING:
+    from beetle.replication.supervisor import Supervisor
     from beetle.transports.grpc.server import GrpcServer
     from beetle.transports.metrics_port import MetricsPort
 
@@ -82,6 +83,7 @@ def serve(
     notifier = Notifier(env)
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
+    replica: Supervisor | None = None
     try:
         budgets = opened.profile.budgets
         logs.bound(logs.Bounds(budgets.log_file_bytes, budgets.log_files))
@@ -94,6 +96,7 @@ def serve(
         rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
         port = _metrics(opened, config.metrics, server)
         start_jobs(opened, principals.by_name)
+        replica = None if config.replica is None else _replica(opened, config.replica, socket_path, env)
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
@@ -114,11 +117,21 @@ def serve(
         opened.dispatcher.refusals.finish()
         _record(opened, "daemon_stopped")
     finally:
+        # The last commits are replicated as it closes: the sidecar lets go of the log before it is folded.
         opened.store.close()
+        if replica is not None:
+            replica.close()
         notifier.close()
     _wait_for_threads()
     log.info("stopped", extra={"event": "stopped"})
     return 0
+
+
+def _replica(opened: Opened, settings: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
+    # A daemon without one loads none of it.
+    from beetle.replicating import keep_replica
+
+    return keep_replica(opened, settings, socket_path, env)
 
 
 def _grpc(

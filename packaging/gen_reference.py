@@ -22,6 +22,7 @@ from gen_clients import OPERATIONS as OF_CLIENTS  # noqa: E402
 from gen_config import FILE as EXAMPLE  # noqa: E402
 from gen_config import example  # noqa: E402
 from gen_methods import ASYNC_FILE, FILE, async_methods_module, extras, methods_module  # noqa: E402
+from gen_schema import SCRIPT, schema_script  # noqa: E402
 from msgspec import Meta, Struct  # noqa: E402
 from msgspec.structs import fields as struct_fields  # noqa: E402
 
@@ -309,6 +310,7 @@ def files() -> dict[Path, Callable[[], str]]:
         METHODS / FILE.name: methods_module,
         METHODS / ASYNC_FILE.name: async_methods_module,
         EXAMPLE: example,
+        SCRIPT: schema_script,
     }
 
 

@@ -63,8 +63,9 @@ EDGES: dict[str, tuple[str, str]] = {
         "runtime.host.profile runtime.host.toml_file runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
-    "beetle.replication": ("replication contracts.errors", ""),
+    "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
+    "beetle.replicating": ("replication open contracts runtime.host.config store", ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
@@ -85,6 +86,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
+    # What `[replica]` may say is checked when the file is read.
+    "beetle.runtime.host.config": "replication.target",
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
     "beetle.transports.peer_socket": "runtime.host.principals",

@@ -24,6 +24,7 @@ from beetle.store.engine.connection import (
     store_bytes,
 )
 from beetle.store.engine.failures import translate
+from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.readers import Readers
@@ -72,6 +73,8 @@ class Store:
         self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
         if self._lock is not None and self._lock.immutable:
             settings = settings._replace(immutable=True)
+        if settings.walled and os.path.isdir(staging_folder(settings.path)):
+            settings = settings._replace(replicated=True)
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
@@ -85,6 +88,7 @@ class Store:
         self._sealing: Sealing | None = None
         self._is_crowded: Callable[[str], bool] = lambda by: False
         self.files = StoreFiles(settings.path, ())
+        self.follower = Follower(settings.wal_bytes)
         settled: list[str] = []
         try:
             try:
@@ -126,7 +130,7 @@ class Store:
                 self.writer = refusing_writer(settings, connection, pending)
             else:
                 if settings.backend != "in-memory":
-                    self.files = files_of(settings.path, walled=settings.walled)
+                    self.files = files_of(settings.path, self.follower, walled=settings.walled)
                 self.writer = Writer(
                     settings,
                     connection,
@@ -156,6 +160,7 @@ class Store:
             self.writer.close()
             self.files.close()
             raise
+        self.follower.begin()
 
     @contextmanager
     def read(
@@ -255,6 +260,7 @@ class Store:
             for hook in self._before_close:
                 hook()
             self._closed = True
+            self.follower.stop_waiting()
             # Readers first: an open reader would keep the writer from cutting the write-ahead log.
             try:
                 self.readers.close()
@@ -265,7 +271,9 @@ class Store:
                     self._lock.release()
 
     def cut_log(self, wait: float) -> bool:
-        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`."""
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`. Not while it is followed."""
+        if self.follower.attached:
+            return False
         with self._turnstile.passing("write", None):
             return self.writer.cut_log(wait)
 
@@ -344,7 +352,8 @@ class Store:
 
             told.append(before_migration.keep(connection, self.settings, todo[0].number - 1, LOW_SPACE_BYTES))
         prepare_writer(connection, self.settings)
-        applied = migrate.apply(connection, todo, now, version)
+        make = migrate.create if todo and todo[0].number == 1 else migrate.apply
+        applied = make(connection, todo, now, version)
         with transaction(connection):
             recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
         return applied

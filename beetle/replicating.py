@@ -1,0 +1,62 @@
+"""Has a replica kept of an open store: what the configuration says, the sidecar's supervisor, and who tells of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+
+from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
+from beetle.open import Opened
+from beetle.replication.supervisor import Followed, Supervisor
+from beetle.runtime.host.config import Replica
+from beetle.store.engine.connection import store_bytes
+from beetle.store.engine.store import free_bytes
+from beetle.store.event_log import Event
+
+log = logging.getLogger("beetle.replication")
+
+PLACE_SUFFIX = ".replica"
+"""Behind the path of the daemon's socket: the folder of the sidecar's own."""
+
+
+def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
+    """Begin to keep one, and return at once; None where this store cannot have one, which its status tells."""
+    store, board = opened.store, opened.dispatcher.shared.replica
+    settings = config.settings
+    if (refused := _refused(opened)) is not None:
+        problem, hint = refused
+        log.warning("no replica is kept (%s): %s", problem, hint)
+        report = ReplicationStatusReport(state="refused", problem=problem, hint=hint, target_kind=settings.target.kind)
+        board.put_up(lambda: report)
+        return None
+    folder = os.path.dirname(store.settings.path)
+    followed = Followed(
+        store.settings.path,
+        store.follower,
+        changes=lambda: store.head.seq,
+        store_bytes=lambda: store_bytes(store.settings.path)[0],
+        wal_bytes=store.wal_bytes,
+        free_bytes=lambda: free_bytes(folder),
+    )
+
+    def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
+        subject = {"state": state} if problem is None else {"state": state, "problem": problem}
+        row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
+        store.post(lambda tx: tx.log(row))
+
+    found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
+    board.put_up(found.status)
+    found.start()
+    return found
+
+
+def _refused(opened: Opened) -> tuple[ReplicaProblem, str] | None:
+    store = opened.store
+    if "replication" not in opened.profile.capabilities.allowed:
+        return "profile", f"{opened.profile.name} leaves replication out: take a larger profile"
+    if store.settings.immutable:
+        return "read_only", "a store on read-only media does not change: copy its file"
+    if not store.settings.walled:
+        return "backend", "a replica needs the backend sqlite or embedded, which have a write-ahead log"
+    return None
