@@ -236,6 +236,7 @@ class ChunkDeleteReport(Report, frozen=True, kw_only=True):
     outcome: Open[Literal["archived", "deleted", "unchanged"]]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 
