@@ -7,23 +7,27 @@ import logging
 import os
 import resource
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.codec import replace
+from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host import logs
 from beetle.runtime.host.built_transports import check_built
-from beetle.runtime.host.config import Config, Grpc, Replica, read_config
-from beetle.runtime.host.principals import Principals
+from beetle.runtime.host.config import AT_START, RELOADED, SECTIONS, Config, Grpc, Metrics, Replica, read_config
+from beetle.runtime.host.principals import OPERATOR, Principals
 from beetle.runtime.host.retention import policy_of
+from beetle.runtime.host.supervisor import STUCK_S, Notifier, Watchdog
+from beetle.runtime.pipeline.invocation import Call
 from beetle.spool import spool_folder
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
@@ -33,22 +37,16 @@ if TYPE_CHECKING:
     from beetle import first_boot
     from beetle.replication.supervisor import Supervisor
     from beetle.transports.grpc.server import GrpcServer
+    from beetle.transports.metrics_port import MetricsPort
 
 log = logging.getLogger("beetle.daemon")
 
-NOTIFY_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
 """How long a thread may keep the interpreter while another wants it. SQLite lets go of it at every row, and Python's
 own 5 ms make a read of a hundred rows wait half a second beside one thread that computes."""
+WATCHDOG = OPERATOR._replace(name="watchdog", transport="in_process")
 OWN_DESCRIPTORS = 64
 """Files, logs and pipes beside connections and readers."""
-LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-}
 THREADS_SECONDS = 1.0
 ALIVE_US = 900_000_000
 """Until then the service manager waits for a start that restores, from each word of it."""
@@ -57,10 +55,11 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Asked(NamedTuple):
-    """What the command line asks for and a configuration may say: where gRPC is served, what is logged."""
+    """What the command line asks for and a configuration may say: where gRPC is served, what is logged and where."""
 
     grpc: str | None = None
     log_level: str | None = None
+    log_file: str | None = None
 
 
 NOTHING_ASKED = Asked()
@@ -82,24 +81,26 @@ def serve(
     Raises:
         BeetleError: the store, the socket or the address of gRPC could not be opened.
     """
-    _start_log(config.daemon.log, asked.log_level)
+    _start_log(asked.log_file or config.daemon.log, asked.log_level, env)
     sys.setswitchinterval(SWITCH_SECONDS)
     # Blocked before any thread exists, so that every thread inherits it and only `sigwait` below takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    notifier = _Notifier(env)
+    notifier = Notifier(env)
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     restored = None if config.replica is None else _first_boot(config.replica, store, env, notifier)
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     replica: Supervisor | None = None
     try:
-        _say_what_was_opened(opened)
         budgets = opened.profile.budgets
+        logs.bound(logs.Bounds(budgets.log_file_bytes, budgets.log_files))
+        _say_what_was_opened(opened)
         _allow_open_files(budgets.connections + turned_away.MOST + budgets.readers * 3 + OWN_DESCRIPTORS)
         opened.dispatcher.lifecycle.ends_by(_end)
         principals = Principals(os.getuid(), config.principals, opened.dispatcher.sessions.devices)
         server = SocketServer(opened.dispatcher, principals, socket_path, _group(config.daemon.group))
         server.start()
         rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
+        port = _metrics(opened, config.metrics, server)
         start_jobs(opened, principals.by_name)
         replica = None if config.replica is None else _replica(opened, config.replica, socket_path, env)
         try:
@@ -107,19 +108,19 @@ def serve(
             _record(opened, "daemon_started")
             if restored is not None:
                 _record(opened, "replica_restored", txid=restored.txid, event_log_rows=restored.rows)
-            log.info("listening at %s (pid %d)", socket_path, os.getpid())
+            log.info("listening at %s (pid %d)", socket_path, os.getpid(), extra={"event": "listening"})
             notifier.say("READY=1")
             Spooled(socket_path, env).start()
-            watchdog = _Watchdog(env, notifier)
+            watchdog = Watchdog(env, notifier, lambda: answers(opened))
             _wait(opened, config, config_path, env, principals)
             watchdog.stop()
             notifier.say("STOPPING=1")
         finally:
             opened.dispatcher.lifecycle.stop_tasks()
             stop_jobs(opened)
-            if rpc is not None:
-                rpc.stop()
-            server.stop()
+            for each in (port, rpc, server):
+                if each is not None:
+                    each.stop()
         # Before the daemon's last row, which a reader of the log takes for the end of it.
         opened.dispatcher.refusals.finish()
         _record(opened, "daemon_stopped")
@@ -130,12 +131,12 @@ def serve(
             replica.close()
         notifier.close()
     _wait_for_threads()
-    log.info("stopped")
+    log.info("stopped", extra={"event": "stopped"})
     return 0
 
 
 def _first_boot(
-    settings: Replica, store: str, env: Mapping[str, str], notifier: _Notifier
+    settings: Replica, store: str, env: Mapping[str, str], notifier: Notifier
 ) -> first_boot.Restored | None:
     if settings.restore_on_first_boot == "never" or os.path.lexists(store):
         return None
@@ -172,7 +173,13 @@ def _grpc(
     except BeetleError as error:
         if asked is None:
             # The store keeps that address, and a daemon that did not start could not be told another.
-            log.error("gRPC is not served at %s: %s; %s", stored, error.message, error.hint)
+            log.error(
+                "gRPC is not served at %s: %s; %s",
+                stored,
+                error.message,
+                error.hint,
+                extra={"event": "grpc_not_served"},
+            )
             return None
         server.stop()
         raise
@@ -186,6 +193,48 @@ def _start_grpc(opened: Opened, principals: Principals, settings: Grpc, address:
     found = GrpcServer(opened.dispatcher, principals, settings, address)
     found.start()
     return found
+
+
+def _metrics(opened: Opened, settings: Metrics, server: SocketServer) -> MetricsPort | None:
+    """The port for Prometheus, where the configuration names one.
+
+    Raises:
+        BeetleError: it is taken, or the token cannot be read. The socket's server is stopped then.
+    """
+    if settings.listen is None or settings.token_file is None:
+        return None
+    from beetle.runtime.host.secret_file import read_secret
+    from beetle.transports.metrics_port import MetricsPort
+
+    file = settings.token_file
+
+    def token() -> str:
+        if (found := read_secret(file)) is None:
+            hint = "put a token of printable characters there, in a file of mode 0600 of the daemon's user"
+            raise InvalidRequest(reason=f"{file} holds no token", hint=hint, path="$.metrics.token_file")
+        return found
+
+    caller = OPERATOR._replace(
+        name="metrics", transport="in_process", capabilities=frozenset({"inspect"}), views=("operator_audit",)
+    )
+    port = MetricsPort(opened.dispatcher, caller, settings.address, token)
+    try:
+        token()
+        port.start()
+    except BeetleError:
+        server.stop()
+        raise
+    return port
+
+
+def answers(opened: Opened) -> bool:
+    """Whether the daemon does its work: the dispatcher answers, and the writer is not stuck."""
+    try:
+        opened.dispatcher.dispatch(Call("hello", HelloRequest(), WATCHDOG))
+    except BeetleError:
+        return opened.dispatcher.lifecycle.closed_with is not None  # it ends, which the service manager has bounds for
+    store = opened.store
+    return store.settings.immutable or (not store.writer.ended and store.still_s() <= STUCK_S)
 
 
 def _wait_for_threads() -> None:
@@ -216,7 +265,7 @@ def _wait(
             continue
         received = found.si_signo
         if received != signal.SIGHUP:
-            log.info("received %s", signal.Signals(received).name)
+            log.info("received %s", signal.Signals(received).name, extra={"event": "signal"})
             return
         try:
             read = read_config(config_path, env, os.getuid())
@@ -231,13 +280,28 @@ def _wait(
                 config = replace(config, scheduler=timed, snapshots=kept)
         except BeetleError as error:
             # What is running stays as it was: a mistyped file must not lock anyone out, nor let anyone in.
-            log.error("the configuration was not taken: %s; %s", error.message, error.hint)
+            log.error(
+                "the configuration was not taken: %s; %s",
+                error.message,
+                error.hint,
+                extra={"event": "configuration_refused"},
+            )
         else:
-            log.info("configuration read again: its principals, schedules and numbers of snapshots hold from now on")
-            if (read.daemon, read.agent_skills, read.model, read.replica, read.grpc, read.snapshots.folder) != (
-                config.daemon, config.agent_skills, config.model, config.replica, config.grpc, config.snapshots.folder
-            ):  # fmt: skip
-                log.warning("what else has changed in it holds from the next start of the daemon")
+            log.info(
+                "configuration read again: its principals, schedules and numbers of snapshots hold from now on",
+                extra={"event": "configuration_read"},
+            )
+            if differs(read, config):
+                log.warning(
+                    "what else has changed in it holds from the next start of the daemon",
+                    extra={"event": "restart_needed"},
+                )
+
+
+def differs(read: Config, running: Config) -> bool:
+    """Whether what is read only at a start differs from what a daemon runs with."""
+    sections = ((each,) for each in SECTIONS if each not in RELOADED)
+    return any(attrgetter(".".join(key))(read) != attrgetter(".".join(key))(running) for key in (*sections, *AT_START))
 
 
 def _allow_open_files(needed: int) -> None:
@@ -248,12 +312,17 @@ def _allow_open_files(needed: int) -> None:
     most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < needed:
-        log.warning("%d open files are allowed; the connections of the profile need %d", most, needed)
+        log.warning(
+            "%d open files are allowed; the connections of the profile need %d",
+            most,
+            needed,
+            extra={"event": "open_files_limited"},
+        )
 
 
 def _say_what_was_opened(opened: Opened) -> None:
     report = opened.store.open_report
-    log.info("profile %s: %s", opened.profile.name, "; ".join(opened.reasons))
+    log.info("profile %s: %s", opened.profile.name, "; ".join(opened.reasons), extra={"event": "profile"})
     log.info(
         "store %s (%s, schema %d, %d bytes)%s",
         report.path or "in memory",
@@ -261,11 +330,12 @@ def _say_what_was_opened(opened: Opened) -> None:
         report.schema,
         report.bytes,
         ", created" if report.created else "",
+        extra={"event": "store_opened"},
     )
     for finding in report.findings:
-        log.warning("%s", finding)
+        log.warning("%s", finding, extra={"event": "store_finding"})
     if (found := opened.identity.problem(opened.identity.state, whole_path=True)) is not None:
-        log.warning("the device identity cannot be used: %s; %s", *found)
+        log.warning("the device identity cannot be used: %s; %s", *found, extra={"event": "identity_unusable"})
 
 
 def _record(opened: Opened, event: str, **told: int) -> None:
@@ -274,7 +344,7 @@ def _record(opened: Opened, event: str, **told: int) -> None:
         row = Event("lifecycle", event, "serve", "daemon", None, {"pid": os.getpid(), **told})
         opened.store.write(lambda tx: tx.log(row), grows=False)
     except BeetleError as error:
-        log.warning("%s could not be logged: %s", event, error.message)
+        log.warning("%s could not be logged: %s", event, error.message, extra={"event": "event_not_logged"})
 
 
 def _group(name: str | None) -> int | None:
@@ -290,20 +360,15 @@ def _group(name: str | None) -> int | None:
         ) from None
 
 
-def _start_log(place: str, level: str | None) -> None:
+def _start_log(place: str, level: str | None, env: Mapping[str, str]) -> None:
     try:
-        handler = logging.StreamHandler(sys.stderr) if place == "stderr" else logging.FileHandler(place)
+        logs.start(place, level or "info", env)
     except OSError as error:
         raise InvalidRequest(
             reason=f"the log {place} cannot be written ({error.strerror})",
             hint="make its folder and file writable for this user, or name another [daemon] log",
             path="$.daemon.log",
         ) from error
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("beetle")
-    root.handlers[:] = [handler]
-    root.setLevel(LEVELS[level or "info"])
-    root.propagate = False
 
 
 class Spooled(threading.Thread):
@@ -322,59 +387,13 @@ class Spooled(threading.Thread):
             return
         try:
             if taken := drain(self._folder, link, {self._socket}, SPOOL_SECONDS):
-                log.info("%d spooled events taken in", taken)
+                log.info("%d spooled events taken in", taken, extra={"event": "spool_taken"})
         except OSError as error:
-            log.warning("the spool %s could not be read: %s", self._folder, error.strerror or error)
+            log.warning(
+                "the spool %s could not be read: %s",
+                self._folder,
+                error.strerror or error,
+                extra={"event": "spool_not_read"},
+            )
         finally:
             link.close()
-
-
-class _Notifier:
-    """Tells systemd (sd_notify(3)): datagrams to $NOTIFY_SOCKET.
-
-    The socket is made once: a daemon that has no descriptor left must still be able to say that it lives, and to end.
-    """
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        address = env.get("NOTIFY_SOCKET") or ""
-        self._address = "\0" + address[1:] if address.startswith("@") else address
-        self._socket: socket.socket | None = None
-        if address:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            # A supervisor that does not read must not keep the daemon from ending.
-            self._socket.settimeout(NOTIFY_SECONDS)
-
-    def say(self, state: str) -> None:
-        if self._socket is None:
-            return
-        try:
-            self._socket.sendto(state.encode(), self._address)
-        except (FileNotFoundError, ConnectionRefusedError):
-            pass  # whoever waited for READY, `beetle start` for one, may be gone by now
-        except OSError as error:
-            log.warning("systemd could not be told %s: %s", state, error.strerror or error)
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-
-
-class _Watchdog:
-    """Pings systemd at half of $WATCHDOG_USEC while the daemon lives."""
-
-    def __init__(self, env: Mapping[str, str], notifier: _Notifier) -> None:
-        self._notifier = notifier
-        self._end = threading.Event()
-        period = env.get("WATCHDOG_USEC", "")
-        # systemd names the process that it watches; a parent's variables are not for its children.
-        mine = env.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        if mine and period.isdecimal() and int(period):
-            args = (int(period) / 2_000_000,)
-            threading.Thread(target=self._ping, args=args, name="beetle-watchdog", daemon=True).start()
-
-    def stop(self) -> None:
-        self._end.set()
-
-    def _ping(self, seconds: float) -> None:
-        while not self._end.wait(seconds):
-            self._notifier.say("WATCHDOG=1")

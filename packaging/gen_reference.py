@@ -1,5 +1,5 @@
 """Writes what comes out of the tables of the code: docs/operations.md, errors.md, profiles.md; contracts/methods.py;
-the types of the example clients in docs/clients.
+the types of the example clients in docs/clients; profiles/beetle.toml.example.
 
 `python packaging/gen_reference.py` writes them; with `--check` it writes nothing, prints a diff of every file that is
 stale and exits with 1.
@@ -19,6 +19,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]  # the checkout comes first
 from field_words import default, doc, first_sentence, plain, read_kind  # noqa: E402
 from gen_clients import LANGUAGES  # noqa: E402
 from gen_clients import OPERATIONS as OF_CLIENTS  # noqa: E402
+from gen_config import FILE as EXAMPLE  # noqa: E402
+from gen_config import example  # noqa: E402
 from gen_methods import ASYNC_FILE, FILE, async_methods_module, extras, methods_module  # noqa: E402
 from gen_schema import SCRIPT, schema_script  # noqa: E402
 from msgspec import Meta, Struct  # noqa: E402
@@ -307,6 +309,7 @@ def files() -> dict[Path, Callable[[], str]]:
         **{DOCS / name: partial(client_types, language) for name, language in CLIENTS.items()},
         METHODS / FILE.name: methods_module,
         METHODS / ASYNC_FILE.name: async_methods_module,
+        EXAMPLE: example,
         SCRIPT: schema_script,
     }
 

@@ -606,6 +606,8 @@ CASES: tuple[Case, ...] = (
     Case("unsubscribe", {"sub": "s1"}, stranger=(), quiet=()),
     # The jobs are the daemon's own: another owner's agents see the same ones.
     Case("admin.stats"),
+    Case("admin.health"),
+    Case("admin.metrics"),
     Case("admin.compact", {"cf": "events"}, changes=True, who="operator", wrong=(({"cf": "bullets"}, "cf"),)),
     Case("scheduler.status"),
     Case("scheduler.pause", {"job_name": "optimize"}, ("resumed job",), changes=True, who="operator",

@@ -60,7 +60,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
         "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing "
-        "runtime.host.config runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
+        "runtime.host.config runtime.host.profile runtime.host.toml_file runtime.host.capability_snapshot "
+        "store.engine.lock",
         "msgspec beetle_tui",
     ),
     "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),

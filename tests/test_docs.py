@@ -326,6 +326,7 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
         "scheduler": config.Scheduler,
         "snapshots": config.Snapshots,
         "grpc": config.Grpc,
+        "metrics": config.Metrics,
     }
     documented = [row[0].strip("`") for row in rows(text_of("configuration.md"))]
     prefix = "principals.NAME" if name == "principals" else name

@@ -11,6 +11,7 @@ from beetle.contracts.operations import BY_NAME, OPERATIONS
 
 MACHINE = Group("Installation")
 SHORT = Group("Memory")
+CONFIG = Group("Daemon", "config", "the configuration file: check it, show what is in force, change a key")
 PLATFORM = Group("Maintenance", "platform", "the capabilities of a profile, the schema of the protocol")
 
 OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
@@ -18,14 +19,16 @@ OF_REGISTRY = ("skill_registry.upload", "skill_registry.read")
 OF_DEVICES = ("device.add", "device.update", "device.rotate_key")
 """Operations whose command takes more than the fields of the request, beside those that carry bytes."""
 
+OF_THE_DAEMON = (
+    "serve", "start", "stop", "reload", "status", "health", "metrics", "config check", "config show", "config set",
+)  # fmt: skip
+
 
 def _own(name: str) -> Code:
     """The code of a command of the command line's own. Only its module is loaded: the others' are not paid for."""
-    if name == "serve":
-        from beetle.cli import serve as found
-    elif name in ("start", "stop", "reload", "status"):
-        from beetle.cli import control as found
-    elif name == "tui":
+    if name in OF_THE_DAEMON:
+        return _of_daemon(name)
+    if name == "tui":
         from beetle.cli import console as found
     elif name == "log":
         from beetle.cli import devices as found
@@ -49,6 +52,18 @@ def _own(name: str) -> Code:
         from beetle.cli import platform as found
     else:
         from beetle.cli import data as found
+    return found.OWN[name]
+
+
+def _of_daemon(name: str) -> Code:
+    if name == "serve":
+        from beetle.cli import serve as found
+    elif name in ("health", "metrics"):
+        from beetle.cli import operating as found
+    elif name.startswith("config "):
+        from beetle.cli import configuring as found
+    else:
+        from beetle.cli import control as found
     return found.OWN[name]
 
 
@@ -119,6 +134,27 @@ OWN: tuple[Command, ...] = (
            "all else from its next start. A file with an error is refused: the daemon keeps what it has."),
     _named("status", DAEMON, "show whether a daemon runs, and its store", "",
            description="Show whether a daemon runs, and its store. Exit code 3 if none runs."),
+    _named("health", DAEMON, "look whether the daemon does its work, for a probe", "",
+           description="Look whether the running daemon reads, writes and does its jobs. The exit code is 0 if it\n"
+           "does its work, 7 if none runs or it does not answer in 10 s, else that of the error\n"
+           "that requests meet now."),
+    _named("metrics", DAEMON, "print the daemon's figures as Prometheus reads them", "",
+           examples=("beetle metrics", "beetle metrics --json"),
+           description="Print the figures of the running daemon and its store in the text format of Prometheus.\n"
+           "[metrics] in the configuration serves the same at a port of this machine."),
+    _named("config check", CONFIG, "look a configuration file through, as a start of the daemon does", "[FILE]",
+           examples=("beetle config check", "beetle config check new.toml"),
+           description="Look a configuration file through, as a start of the daemon does. An error names the file,\n"
+           "the line, the field and what to do."),
+    _named("config show", CONFIG, "show what is in force, and where each value comes from",
+           examples=("beetle config show", "beetle config show --all"),
+           description="Show what is in force, and where each value comes from: an option, the environment, the file,\n"
+           "the profile or the default. No secret is read for it."),
+    _named("config set", CONFIG, "change one key of the configuration file", "KEY [VALUE] [OPTION]…",
+           examples=("beetle config set daemon.log /var/log/beetle/beetle.log",
+                     "beetle config set scheduler.keep_snapshots 14", "beetle config set metrics.listen --unset"),
+           description="Change one key of the configuration file, and nothing else of it: comments stay. What\n"
+           "`config check` would refuse is not written. It says whether `beetle reload` suffices."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
            examples=("beetle tui", "beetle --store notes.db tui"),
            description="Open the console: the daemon and its memory in a full-screen terminal interface, updated "

@@ -153,7 +153,13 @@ def _serve_command(wanted: Plan) -> list[str]:
     options = [f"--socket={wanted.socket}", f"--store={wanted.store}", f"--profile={wanted.profile}"]
     if wanted.config_path is not None:
         options.append(f"--config={wanted.config_path}")
-    given = (("--backend", wanted.backend), ("--grpc", wanted.grpc), ("--log-level", wanted.log_level))
+    # Named, so that it is rotated: of what stands on its standard error a daemon does not know whose it is.
+    given = (
+        ("--backend", wanted.backend),
+        ("--grpc", wanted.grpc),
+        ("--log-level", wanted.log_level),
+        ("--log-file", wanted.log),
+    )
     return [*program, *options, "serve", *(f"{name}={value}" for name, value in given if value is not None)]
 
 

@@ -70,6 +70,8 @@ def run_install(typed: Namespace) -> int:
         from beetle.deploy.apply import roll_back
 
         found = roll_back(layout, machine, told, starts=starts, dry_run=dry_run)
+        if (note := _migrated_since(typed, layout)) and not typed_option(typed, "json"):
+            told(_note(*note))
         _print_json(typed, "rollback", found)
         return 0
     from beetle.deploy.apply import install
@@ -84,6 +86,25 @@ def run_install(typed: Namespace) -> int:
     for each in (*notes, *_closing(layout, report, os.environ)):
         told(_note(*each))
     return 0
+
+
+def _migrated_since(typed: Namespace, layout: Layout) -> tuple[str, str] | None:
+    """What to know of a store that a later version has migrated: the earlier one refuses it, and says the way back."""
+    from beetle.runtime.host.config import Config, read_config, store_path
+
+    place: Mapping[str, str] = os.environ if layout.personal else {}
+    who = os.getuid() if layout.personal else 0
+    file = layout.disk(layout.config)
+    try:
+        config = read_config(file, {}, who) if file.exists() else Config()
+        store = layout.disk(str(store_path(typed_option(typed, "store"), place, config, who)))
+    except InvalidRequest:
+        return None  # the way back must not depend on a configuration that may be what is wrong
+    copies = sorted(store.parent.glob(f"{store.name}.before-m-*")) if store.parent.is_dir() else []
+    if not copies:
+        return None
+    text = f"a later version has migrated the store, and kept it as it was before: {copies[-1]}; where this version"
+    return ("store", f"{text} refuses the store (schema_mismatch), the hint says how to go back to that copy")
 
 
 def run_uninstall(typed: Namespace) -> int:
@@ -229,11 +250,16 @@ def install_options(
         None if config.daemon.log == "stderr" else config.daemon.log,
         config.daemon.group,
         config.model is not None or (replica is not None and not folder),
-        (*config.agent_skills.dirs, *([profile] if "/" in profile else []), *secrets),
+        (
+            *config.agent_skills.dirs,
+            *(each for each in (profile, config.metrics.token_file or "") if "/" in each),
+            *secrets,
+        ),
         (
             *([replica.target.path] if replica is not None and folder else []),
             *([config.snapshots.folder] if config.snapshots.folder else []),
         ),
+        config.metrics.listen is not None,
     )
     wanted = InstallOptions(
         profile=profile,
@@ -244,8 +270,16 @@ def install_options(
         limits=limits,
         environment=_environment(env) if layout.personal else (),
         holder=None if layout.staged else _holder(settings),
+        example="" if configured else _example(),
     )
     return wanted, _unheeded(config, {**given, "profile": typed_profile}) if configured else []
+
+
+def _example() -> str:
+    """What a new configuration has behind the keys of its [daemon]: every key, commented out."""
+    from beetle.runtime.host.profile import example_configuration
+
+    return example_configuration().partition("[daemon]\n")[2]
 
 
 def _profile(

@@ -39,6 +39,7 @@ class Plan(NamedTuple):
     log: str
     grpc: str | None = None
     log_level: str | None = None
+    log_file: str | None = None
 
 
 def fill_serve(parser: Parser) -> None:
@@ -46,6 +47,10 @@ def fill_serve(parser: Parser) -> None:
     parser.add_argument(
         "--backend", metavar="NAME", default=SUPPRESS, help="in-memory, sqlite, file or embedded; the profile's own"
     )
+    parser.add_argument(
+        "--log-file", metavar="FILE", default=SUPPRESS,
+        help="log to this file, which is rotated; else to where [daemon] log says",
+    )  # fmt: skip
     parser.add_argument(
         "--grpc", metavar="ADDR", default=SUPPRESS,
         help="serve gRPC too, at HOST:PORT or unix:PATH; as whom its peers ask, [grpc] says in the configuration",
@@ -75,10 +80,15 @@ def plan(typed: Namespace, env: Mapping[str, str], uid: int) -> Plan:
         store,
         profile,
         typed_option(typed, "backend"),
-        os.path.splitext(store)[0] + ".log" if config.daemon.log == "stderr" else config.daemon.log,
+        absolute(typed_option(typed, "log_file")) or _usual_log(store, config.daemon.log),
         _grpc_address(typed),
         _log_level(typed),
+        absolute(typed_option(typed, "log_file")),
     )
+
+
+def _usual_log(store: str, configured: str) -> str:
+    return os.path.splitext(store)[0] + ".log" if configured == "stderr" else configured
 
 
 def _grpc_address(typed: Namespace) -> str | None:
@@ -117,7 +127,7 @@ def run_serve(typed: Namespace) -> int:
         store=wanted.store,
         profile=wanted.profile,
         backend=wanted.backend,
-        asked=Asked(wanted.grpc, wanted.log_level),
+        asked=Asked(wanted.grpc, wanted.log_level, wanted.log_file),
         env=os.environ,
     )
 

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Literal, overload
 
-    from beetle.contracts.admin import AdminCompactReport, AdminCompactRequest, AdminStatsReport, AdminStatsRequest
+    from beetle.contracts.admin import (
+        AdminCompactReport,
+        AdminCompactRequest,
+        AdminHealthReport,
+        AdminHealthRequest,
+        AdminMetricsReport,
+        AdminMetricsRequest,
+        AdminStatsReport,
+        AdminStatsRequest,
+    )
     from beetle.contracts.agent_skills import AgentSkillListReport, AgentSkillListRequest
     from beetle.contracts.agents import (
         AgentActivityReport,
@@ -7522,6 +7531,47 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("admin.compact", "cf", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def admin_health(self, request: AdminHealthRequest, /) -> AdminHealthReport: ...
+        @overload
+        async def admin_health(self, /) -> AdminHealthReport: ...
+
+    async def admin_health(self, request: AdminHealthRequest | None = None, /, **fields: Any) -> AdminHealthReport:
+        """Look whether reads, writes and jobs are done.
+
+        Returns:
+            For an operator. `state` is the worst one of `checks`: `degraded` does its work and needs a look,
+                `failing` does not do its work.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("admin.health", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def admin_metrics(self, request: AdminMetricsRequest, /) -> AdminMetricsReport: ...
+        @overload
+        async def admin_metrics(self, /) -> AdminMetricsReport: ...
+
+    async def admin_metrics(self, request: AdminMetricsRequest | None = None, /, **fields: Any) -> AdminMetricsReport:
+        """Read the figures of the daemon and its whole store.
+
+        Returns:
+            For an operator. Counters are since the daemon began; times are in seconds, sizes in bytes.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `inspect`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("admin.metrics", "", request, fields)
 
     if TYPE_CHECKING:
 

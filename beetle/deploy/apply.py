@@ -39,7 +39,8 @@ class InstallOptions(NamedTuple):
 
     `configured` says that a configuration is there, which then stays as it is; `settings` are what it says, or what the
     new one will say. `given` are the store and the socket to write into a new one. `limits` is None where the profile
-    is found out at each start. `environment` is what the service of one user needs to look where its shell looks.
+    is found out at each start. `example` is what a new configuration has behind its [daemon], every key commented out.
+    `environment` is what the service of one user needs to look where its shell looks.
     `holder` is the pid of who has the store open.
     """
 
@@ -52,6 +53,7 @@ class InstallOptions(NamedTuple):
     environment: tuple[tuple[str, str], ...] = ()
     starts: bool = True
     holder: int | None = None
+    example: str = ""
 
 
 class Report(NamedTuple):
@@ -320,7 +322,7 @@ def config_text(wanted: InstallOptions, group: str | None) -> str:
             f"group = {_toml(group)}",
         ]
     lines += [f"{key} = {_toml(value)}" for key, value in wanted.given]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", wanted.example] if wanted.example else [*lines, ""])
 
 
 def _toml(text: str) -> str:

@@ -42,8 +42,8 @@ class Layout(NamedTuple):
 class Settings(NamedTuple):
     """What the daemon's configuration says, or means by its silence, as far as a service has to allow it.
 
-    `network` is whether it names a model or a replica elsewhere; `reads` are files and folders that it only reads,
-    `writes` those that it writes besides.
+    `network` is whether it names a model or a replica elsewhere, `loopback` whether a port of the machine itself;
+    `reads` are files and folders that it only reads, `writes` those that it writes besides.
     """
 
     store: str
@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     network: bool = False
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    loopback: bool = False
 
 
 class Limits(NamedTuple):

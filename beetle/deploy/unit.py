@@ -28,6 +28,8 @@ WatchdogSec=60
 TimeoutStartSec=300
 Restart=on-failure
 RestartSec=5
+# What has begun is answered, and the last write is on disk, well before that.
+TimeoutStopSec={stop}
 # A wrong configuration (2) and a damaged or newer store (9) do not mend themselves.
 RestartPreventExitStatus=2 9
 # Only the daemon is told to end; what it has started, it ends itself after the last write.
@@ -83,6 +85,7 @@ WatchdogSec=60
 TimeoutStartSec=300
 Restart=on-failure
 RestartSec=5
+TimeoutStopSec={stop}
 RestartPreventExitStatus=2 9
 KillMode=mixed
 UMask=0077
@@ -121,6 +124,14 @@ OPEN = """\
 # The configuration names a model or a replica elsewhere.
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"""
 
+LOOPBACK = """\
+# The configuration names a port of this machine itself, and neither a model nor a replica.
+IPAddressDeny=any
+IPAddressAllow=localhost
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"""
+STOP_SECONDS = 90
+"""What has begun is answered within 40 s of this, or broken off; the rest is for the last write and its checkpoint."""
+
 
 def system_unit(
     layout: Layout, settings: Settings, limits: Limits | None, identity: Identity, shared: Iterable[str] = ()
@@ -139,13 +150,14 @@ def system_unit(
         mounts=mounts,
         command=_command(layout, "serve"),
         reload=_command(layout, "reload"),
+        stop=STOP_SECONDS,
         identity=_identity(identity, settings.group),
         places="\n".join(_places(settings, set(shared))),
         limits=_limits(limits),
         # Read-only, not hidden, where something that the daemon uses lies there.
         home="read-only" if _below(used, "/home", "/root", "/run/user") else "yes",
         tmp="no" if _below(used, "/tmp", "/var/tmp") else "yes",
-        network=OPEN if settings.network else CLOSED,
+        network=_network(settings, CLOSED),
         filters=FILTERS,
     )
 
@@ -159,11 +171,16 @@ def personal_unit(
         mark=MARK,
         command=_command(layout, "serve"),
         reload=_command(layout, "reload"),
+        stop=STOP_SECONDS,
         environment="".join(named),
         limits=_limits(limits),
-        network=OPEN if settings.network else CLOSED_FOR_A_USER,
+        network=_network(settings, CLOSED_FOR_A_USER),
         filters=FILTERS,
     )
+
+
+def _network(settings: Settings, closed: str) -> str:
+    return OPEN if settings.network else LOOPBACK if settings.loopback else closed
 
 
 def _command(layout: Layout, word: str) -> str:

@@ -37,7 +37,12 @@ class Listening(NamedTuple):
         try:
             os.unlink(self.path)
         except OSError as error:
-            log.warning("the socket %s could not be removed: %s", self.path, error.strerror)
+            log.warning(
+                "the socket %s could not be removed: %s",
+                self.path,
+                error.strerror,
+                extra={"event": "socket_not_removed"},
+            )
 
 
 def listen(path: str, group: int | None) -> Listening:

@@ -84,5 +84,5 @@ def defect_of(error: Exception) -> Internal:
     reference = f"E{os.urandom(4).hex()}"
     # The frames name code, never values; the error's own text might hold content, and is left out.
     frames = "".join(traceback.format_tb(error.__traceback__))
-    log.error("%s: %s in a connection\n%s", reference, type(error).__name__, frames)
+    log.error("%s: %s in a connection\n%s", reference, type(error).__name__, frames, extra={"event": "defect"})
     return Internal(reference=reference)

@@ -129,7 +129,7 @@ class SocketServer:
                 continue
             except OSError as error:
                 if not failing and not self._stopping.is_set():
-                    log.warning("accept failed: %s", error.strerror)
+                    log.warning("accept failed: %s", error.strerror, extra={"event": "accept_failed"})
                 failing = True
                 # Out of descriptors or memory: only a connection that ends helps. It is tried until the daemon ends,
                 # since a daemon that accepts no more would look alive and answer nobody.
@@ -147,7 +147,7 @@ class SocketServer:
             self._turned_away.add(peer, error)
             return
         except OSError as error:
-            log.warning("a connection was not taken: %s", error.strerror)
+            log.warning("a connection was not taken: %s", error.strerror, extra={"event": "connection_not_taken"})
             peer.close()
             return
         with self._guard:

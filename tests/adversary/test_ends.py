@@ -33,13 +33,15 @@ NO_STORE = frozenset(
         "skill_registry.manifest",
         "agent_skill.list",
         "scheduler.status",
+        "admin.health",
+        "admin.metrics",
         "snapshot.list",
         "transfer.begin",
         "transfer.put",
         "transfer.get",
     }
 )
-"""What is answered without a read of the store."""
+"""What is answered without a read of the store, or tells that there was none."""
 
 
 @contextmanager

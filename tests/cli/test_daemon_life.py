@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,3 +213,41 @@ def test_status_tells_of_what_hooks_have_spooled(
 def test_a_reload_without_a_daemon_says_so(beetle: CommandLine) -> None:
     said = beetle.run("--store", beetle.store, "reload")
     assert (said.code, said.error[0]) == (7, "daemon_unavailable")
+
+
+def test_a_probe_a_scrape_and_the_log_of_a_daemon(beetle: CommandLine) -> None:
+    words = ("--store", beetle.store, "--socket", beetle.socket)
+    assert (beetle.run(*words, "health").code, beetle.run(*words, "metrics").error[0]) == (7, "daemon_unavailable")
+    token = beetle.folder / "token"
+    token.write_text("a-token\n")
+    token.chmod(0o600)
+    configuration = beetle.folder / "beetle.toml"
+    configuration.write_text(f'[metrics]\nlisten = "127.0.0.1:0"\ntoken_file = "{token}"\n')
+    assert beetle.run(*words, "--config", str(configuration), "--profile", "standalone", "start").code == 0
+    try:
+        health = beetle.run(*words, "--json", "health")
+        assert (health.code, health.json["state"]) == (0, "ok")
+        assert "beetle_health{" in beetle.run(*words, "metrics").out
+        lines = [json.loads(each) for each in (beetle.folder / "b.log").read_text().splitlines()]
+        told = {each["event"]: each for each in lines}
+        assert {"profile", "store_opened", "metrics_listening", "listening"} <= told.keys()
+        url = re.findall(r"http://\S+", told["metrics_listening"]["message"])[0]
+        asked = urllib.request.Request(url, headers={"Authorization": "Bearer a-token"})
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert b"beetle_uptime_seconds" in answer.read()
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(url, timeout=30)
+    finally:
+        assert beetle.run(*words, "stop").code == 0
+
+
+def test_a_port_without_its_token_keeps_the_daemon_from_starting(beetle: CommandLine) -> None:
+    token = beetle.folder / "token"
+    token.write_text("a-token")
+    token.chmod(0o644)
+    configuration = beetle.folder / "beetle.toml"
+    configuration.write_text(f'[metrics]\nlisten = "127.0.0.1:0"\ntoken_file = "{token}"\n')
+    words = ("--store", beetle.store, "--socket", beetle.socket, "--config", str(configuration))
+    said = beetle.run(*words, "--profile", "standalone", "start")
+    assert (said.code, said.error[0]) == (2, "invalid_request")
+    assert str(token) in said.error[1] and "0600" in said.error[2]

@@ -206,6 +206,12 @@ def test_versions_are_upgraded_and_rolled_back(
     monkeypatch.setattr(sys, "frozen", False)
     said = beetle.run("install", *root, "--rollback")
     assert said.out == f"done     switch   current is {names[0]}, previous is {names[1]}\n"
+    copy = system.path("/var/lib/beetle/beetle.db.before-m-0000000000000015")
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    said = beetle.run("install", *root, "--rollback")
+    assert f"kept it as it was before: {copy}" in said.out and "schema_mismatch" in said.out
+    beetle.run("install", *root, "--rollback")
     assert beetle.run("install", *root, "--rollback", "--json").json["version"] == names[1]
 
 
@@ -301,5 +307,7 @@ def test_without_a_service_there_is_no_unit_and_no_user(beetle: CommandLine, sys
     said = beetle.run("install", "--root", str(system.root), "--no-service")
     assert said.code == 0
     assert not system.path("/etc/systemd").exists() and not system.path("/etc/sysusers.d").exists()
-    assert "group" not in system.path("/etc/beetle/beetle.toml").read_text().split("[daemon]")[1]
+    file = system.path("/etc/beetle/beetle.toml")
+    assert read_config(file, {}, os.getuid()).daemon.group is None
+    assert "\n# group = " in file.read_text() and "\n[metrics]\n# " in file.read_text()
     assert stat.S_IMODE(system.path("/etc/beetle/beetle.toml").stat().st_mode) == 0o644

@@ -112,10 +112,18 @@ def test_the_ceiling_is_the_profile_s_and_absent_where_the_profile_is_not_known(
 
 def test_the_watchdog_is_slower_than_the_daemon_s_pings() -> None:
     seconds = int(options(system_unit(LAYOUT, USUAL, LIMITS, "user"))["WatchdogSec"][0])
-    from beetle import daemon
+    from beetle.runtime.host import supervisor
 
     # The daemon pings at half of it; a supervisor that does not read may hold one ping up for this long.
-    assert seconds / 2 > daemon.NOTIFY_SECONDS * 2
+    assert seconds / 2 > supervisor.NOTIFY_SECONDS * 2
+
+
+def test_a_port_of_the_machine_itself_opens_no_network() -> None:
+    found = options(system_unit(LAYOUT, USUAL._replace(loopback=True), LIMITS, "user"))
+    assert (found["IPAddressDeny"], found["IPAddressAllow"]) == (["any"], ["localhost"])
+    assert "PrivateNetwork" not in found
+    both = options(system_unit(LAYOUT, USUAL._replace(loopback=True, network=True), LIMITS, "user"))
+    assert "IPAddressDeny" not in both
 
 
 def test_a_unit_of_one_user_has_nothing_that_needs_root() -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.operations import OPERATIONS
+from beetle.runtime.host import logs
 from tests.building import CONVERSATION, candidate, candidates, message, talk, turn
 from tests.cases import CASES, SAID_DAY, WORD
 from tests.conformance.doors import InProcess, Plain
@@ -418,9 +419,13 @@ def words_in(text: str) -> set[str]:
 
 @pytest.mark.parametrize("who", ASKERS)
 def test_each_word_stands_where_the_contract_says_and_nowhere_else(
-    store: Store, who: str, caplog: pytest.LogCaptureFixture
+    store: Store, who: str, caplog: pytest.LogCaptureFixture, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="beetle")
+    log = tmp_path / "beetle.log"
+    handler = logs.RotatingFile(str(log), logs.Bounds(file_bytes=1 << 30))
+    logging.getLogger("beetle").addHandler(handler)
+    request.addfinalizer(lambda: logging.getLogger("beetle").removeHandler(handler))
     asker = ASKERS[who]
     wrong: list[str] = []
     asked: set[str] = set()
@@ -443,6 +448,9 @@ def test_each_word_stands_where_the_contract_says_and_nowhere_else(
     assert wrong == [], "\n".join(wrong)
     assert asked == {row.name for row in OPERATIONS} - STREAMS, "every operation of the table has its cells"
     assert words_in(caplog.text) == set()
+    lines = [json.loads(each) for each in log.read_text().splitlines()]
+    assert {each["op"] for each in lines if each["event"] == "request"} == asked
+    assert words_in(log.read_text()) == set()
 
 
 def short(args: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ def test_the_limits_are_those_of_the_wire_protocol(budget: str, alias: str, valu
 def test_every_profile_states_every_budget_as_an_integer(alias: str) -> None:
     budgets = load_profile(alias).budgets
     values = [getattr(budgets, name) for name in Budgets.__struct_fields__]
-    assert len(values) == 48
+    assert len(values) == 50
     assert all(type(value) is int for value in values)
 
 

@@ -34,6 +34,8 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     "transfer.begin": "a handle of one caller in the daemon's memory, which no backend holds: "
     "tests/transports/test_transfers.py",
     "transfer.put": "likewise",
+    "admin.health": "of the daemon, not of what it holds: tests/runtime/test_operating.py",
+    "admin.metrics": "likewise",
     "transfer.get": "likewise",
     **dict.fromkeys(
         (row.name for row in OPERATIONS if row.name.startswith("chain.")), "tests/chains, on a store of disk"

@@ -32,6 +32,8 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "tests/governance/test_remember.py",
     "admin.stats": "figures of the file, of which the model has none; in the script",
     "admin.compact": "likewise",
+    "admin.health": NOT_IN_THE_SCRIPT["admin.health"],
+    "admin.metrics": "likewise",
     **dict.fromkeys(
         (row.name for row in OPERATIONS if row.name.startswith("scheduler.")),
         "jobs are the daemon's own, and counted from its opening; in the script and tests/sdk/test_scheduler.py",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -13,6 +17,7 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError, PrivacyDenied
 from beetle.store.engine import migrate
+from beetle.store.engine import store as engine_store
 from beetle.store.engine.connection import APPLICATION_ID
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -234,8 +239,133 @@ def test_a_store_of_an_older_schema_opens_verifies_recovers_and_recalls(path: st
         lifecycle(memory, "unmask", "t2")
         assert found(memory, "submarine")
         lifecycle(memory, "delete_raw", "t1")
+        # The store as it was before the migration has it, which the reports of erasures count, until it is pruned.
+        assert memory.prune_snapshots(keep=0, replaced=True).replaced == 1
         assert b"lighthouse" not in bytes_of(path).lower()
         assert_clean(memory)
+
+
+def kept_copies(path: str) -> list[Path]:
+    return [each for each in files_of(path) if ".before-" in each.name]
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_store_is_kept_as_it_was_before_a_migration(path: str, backend: str) -> None:
+    shutil.copy(FIXTURES[4], path)
+    with open_runtime(path, backend) as memory:
+        (kept,) = kept_copies(path)
+        assert kept.name.endswith(".before-m-0000000000000004") and kept.stat().st_mode & 0o777 == 0o600
+        assert any(str(kept) in each for each in memory.open_report.findings)
+        assert [each.path for each in memory.list_snapshots().replaced] == [str(kept)]
+        report = lifecycle(memory, "delete_raw", "t1")
+        assert report.replica_horizon is not None, "an erasure tells that a copy may hold the content"
+    with open_runtime(path, backend) as memory:
+        assert kept_copies(path) == [kept] and memory.open_report.findings == ()
+    os.rename(kept, path)
+    with open_runtime(path, backend) as memory:
+        assert found(memory, "lighthouse")
+        assert_clean(memory)
+
+
+def test_without_room_a_store_is_migrated_and_tells_that_no_copy_was_kept(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(FIXTURES[4], path)
+    monkeypatch.setattr(engine_store, "LOW_SPACE_BYTES", 2**60)
+    with open_runtime(path) as memory:
+        assert kept_copies(path) == []
+        assert any("no copy was kept" in each for each in memory.open_report.findings)
+        assert_clean(memory)
+
+
+def test_a_newer_store_is_refused_with_the_way_back(path: str) -> None:
+    shutil.copy(FIXTURES[4], path)
+    with open_runtime(path) as memory:
+        commit(memory, turn("t9", "written since"))
+    edit(path, "INSERT INTO schema_migration VALUES (9999, '9999_later', 'ab', 1, '9.9')")
+    error = refused(path)
+    (kept,) = kept_copies(path)
+    assert error.key == "schema_mismatch" and kept.name in error.hint
+    command = error.hint[error.hint.index("cd ") :]
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+    with open_runtime(path) as memory:
+        assert found(memory, "lighthouse") and not found(memory, "since")
+        assert_clean(memory)
+
+
+def test_a_way_back_that_does_not_fit_into_a_hint_is_on_a_page(path: str) -> None:
+    folder = Path(path).parent / ("x" * 160) / ("y" * 160)
+    folder.mkdir(parents=True)
+    long = str(folder / "store.db")
+    shutil.copy(FIXTURES[4], long)
+    open_runtime(long).close()
+    edit(long, "INSERT INTO schema_migration VALUES (9999, '9999_later', 'ab', 1, '9.9')")
+    assert "beetle help install" in refused(long).hint and "mv " not in refused(long).hint
+
+
+def killed_at(path: str, step: int) -> int:
+    """Open the store in a process that is killed at a step: odd ones before a migration commits, even ones behind."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done = 0
+    real = migrate.transaction
+
+    @contextlib.contextmanager
+    def dying(connection: apsw.Connection) -> Iterator[None]:
+        nonlocal done
+        done += 1
+        with real(connection):
+            yield
+            if done == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
+        if done == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    migrate.transaction = dying
+    with contextlib.suppress(BaseException):
+        open_runtime(path).close()
+    os._exit(0)
+
+
+def test_a_process_that_is_killed_while_it_migrates_leaves_the_old_schema_or_the_next(path: str) -> None:
+    last = migrate.available()[-1].number
+    shutil.copy(FIXTURES[4], path)
+    for step in range(1, 2 * (last - 4) + 1):
+        os.unlink(path)
+        for each in files_of(path):
+            each.unlink()
+        shutil.copy(FIXTURES[4], path)
+        assert killed_at(path, step) == -signal.SIGKILL, step
+        connection = apsw.Connection(path)
+        assert migrate.schema_number(connection) == 4 + step // 2
+        assert migrate.pending(connection, path, migrate.available()) == migrate.available()[4 + step // 2 :]
+        connection.close()
+        if step % 8 == 1:
+            with open_runtime(path) as memory:
+                assert found(memory, "lighthouse")
+                assert_clean(memory)
+
+
+BETWEEN = range(max(FIXTURES) + 1, migrate.available()[-1].number)
+
+
+@pytest.mark.parametrize("schema", BETWEEN)
+def test_a_store_that_stopped_at_any_schema_is_migrated_from_there(path: str, schema: int) -> None:
+    """Of a schema without a fixture: the newest fixture's rows, as the migrations up to that schema leave them."""
+    shutil.copy(FIXTURES[max(FIXTURES)], path)
+    connection = apsw.Connection(path)
+    migrate.apply(connection, migrate.available()[max(FIXTURES) : schema], 1, "0")
+    connection.close()
+    with open_runtime(path) as memory:
+        assert memory.open_report.migrations_applied == tuple(m.name for m in migrate.available()[schema:])
+        assert kept_copies(path)[0].name.endswith(f".before-m-{schema:016}")
+        assert_clean(memory)
+        assert_governed(memory)
+        assert found(memory, "lighthouse") and not found(memory, "windmill")
+        commit(memory, turn("t9", "written after the migration"))
+        assert found(memory, "written")
 
 
 def assert_governed(memory: MemoryRuntime) -> None:

@@ -131,7 +131,7 @@ def close(invocation: Invocation, request: MemoryCloseRequest) -> MemoryCloseRep
         lifecycle=said,
     )
     lifecycle.closed_with = report
-    log.info("closing, as %s asked", invocation.caller.name)
+    log.info("closing, as %s asked", invocation.caller.name, extra={"event": "closing"})
     lifecycle.end()
     return report
 
@@ -161,7 +161,7 @@ def _cut_log(invocation: Invocation) -> bool:
     try:
         return invocation.shared.store.cut_log(CLOSE_WAIT_S)
     except BeetleError as error:
-        log.warning("the write-ahead log stays as it is: %s", error.key)
+        log.warning("the write-ahead log stays as it is: %s", error.key, extra={"event": "log_not_cut"})
         return False
 
 
@@ -170,7 +170,7 @@ def _logged(invocation: Invocation, event: Event) -> Lifecycle | None:
     try:
         return log_apart(invocation, event)
     except BeetleError as error:
-        log.warning("%s could not be logged: %s", event.event, error.key)
+        log.warning("%s could not be logged: %s", event.event, error.key, extra={"event": "event_not_logged"})
         return None
 
 

@@ -14,7 +14,7 @@ from beetle.contracts.errors import Overloaded
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS: Mapping[str, tuple[str, ...]] = {
-    "admin": ("admin", "toc.rebuilding"),
+    "admin": ("admin", "operating", "toc.rebuilding"),
     "agent": ("capture.agents",),
     "agent_skill": ("skills.agent_skills",),
     "chain": ("chains.agents", "chains.ending", "chains.reading", "chains.walking", "chains.writing"),

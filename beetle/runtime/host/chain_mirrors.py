@@ -57,8 +57,12 @@ class Written(NamedTuple):
 
 def file_name(name: Name) -> str:
     """The file of a chain's mirror."""
-    digest = hashlib.sha256("\x00".join(name).encode()).hexdigest()[:16]
-    return f"{_UNSAFE.sub('_', name[1])[:NAME_CHARS]}-{digest}.jsonl"
+    return f"{_UNSAFE.sub('_', name[1])[:NAME_CHARS]}-{digest_of(name)}.jsonl"
+
+
+def digest_of(name: Name) -> str:
+    """16 hex digits: the last part of the file's name, by which a mirror is found."""
+    return hashlib.sha256("\x00".join(name).encode()).hexdigest()[:16]
 
 
 def line_of(row: ThoughtRow) -> bytes:
@@ -105,7 +109,7 @@ class ChainMirrors:
             with self._store.read() as tx:
                 known = chains.mirrored(tx, JSONL)
         except BeetleError as error:
-            log.warning("mirrors of chains are not looked at: %s", error)
+            log.warning("mirrors of chains are not looked at: %s", error.key, extra={"event": "mirrors_not_read"})
             return
         with self._guard:
             self._due.update(dict.fromkeys(known))
@@ -173,7 +177,7 @@ class ChainMirrors:
         try:
             self.withdraw_every()
         except StoreReadOnly as error:
-            log.warning("%s", error)
+            log.warning("mirrors of chains are not removed: %s", error.key, extra={"event": "mirrors_not_withdrawn"})
 
     def _withdraw_quietly(self, names: Iterable[Name]) -> None:
         for name in names:
@@ -205,7 +209,7 @@ class ChainMirrors:
     def close(self) -> None:
         """Let the thread end; what it does not write in two seconds is written at the next opening."""
         if not self.wait(CLOSE_S):
-            log.info("mirrors of chains are behind: the next opening goes on")
+            log.info("mirrors of chains are behind: the next opening goes on", extra={"event": "mirrors_behind"})
         with self._guard:
             self._closed = True
         self.wait(CLOSE_S)
@@ -231,10 +235,17 @@ class ChainMirrors:
             except (OSError, BeetleError) as error:
                 self._fail(name, error)
 
-    def _fail(self, name: Name, error: Exception) -> None:
+    def _fail(self, name: Name, error: OSError | BeetleError) -> None:
         told = str(error)
         if self.failed.get(file_name(name)) != told:
-            log.warning("the mirror of the chain %s is not written: %s", name[1], told)
+            # The chain's name is what a caller wrote, and stands in the file's: the digest behind it tells as much.
+            why = error.strerror if isinstance(error, OSError) else error.key
+            log.warning(
+                "the mirror %s of a chain is not written: %s",
+                digest_of(name),
+                why,
+                extra={"event": "mirror_not_written"},
+            )
         self.failed[file_name(name)] = told
 
     def _go_on(self, name: Name) -> bool:

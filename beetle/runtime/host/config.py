@@ -164,6 +164,21 @@ class Grpc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client_ca: AbsolutePath | None = None
 
 
+class Metrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[metrics]`: a loopback port for Prometheus. Every user of the machine reaches it: so a scrape gives the token
+    that stands in `token_file`, which only the daemon's user may read.
+    """
+
+    listen: ShortText | None = None
+    token_file: AbsolutePath | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of `listen`."""
+        host, _, port = (self.listen or "").rpartition(":")
+        return "127.0.0.1" if host == "localhost" else host.strip("[]"), int(port)
+
+
 class Principal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[principals.NAME]`: who a uid or a gid is, and what it may. Without owner or agent the scope's defaults hold.
     Without uid and gid it is one as which an operator may ask.
@@ -220,6 +235,7 @@ class Config(Struct, frozen=True, kw_only=True):
     model: Model | None = None
     replica: Replica | None = None
     grpc: Grpc = Grpc()
+    metrics: Metrics = Metrics()
     principals: Mapping[str, Principal] = MappingProxyType({})
     scheduler: Scheduler = Scheduler()
     snapshots: Snapshots = Snapshots()
@@ -228,9 +244,14 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 SECTIONS: tuple[str, ...] = (
-    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "principals", "scheduler", "snapshots",
-    "console",
+    "daemon", "agent_skills", "skill_registry", "model", "replica", "grpc", "metrics", "principals", "scheduler",
+    "snapshots", "console",
 )  # fmt: skip
+
+RELOADED = frozenset({"principals", "scheduler", "snapshots", "console"})
+"""Sections that a running daemon takes over when it reads the file again, but for keys of `AT_START`; the console reads
+its own at each start."""
+AT_START = frozenset({("snapshots", "folder")})
 
 
 def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:
@@ -240,11 +261,15 @@ def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Co
     a named file that is missing, a file that cannot be read, one that is no regular file or that another user than root
     and `uid` may change or replace, an unknown key, a wrong value, two claims of one uid.
     """
+    file = config_file(path, env, uid)
+    return Config() if file is None else config_of(read_toml(file, trusting=uid), file)
+
+
+def config_file(path: str | Path | None, env: Mapping[str, str], uid: int, *, usual: bool = False) -> Path | None:
+    """The file that `read_config` reads, None where there is none to be read; with `usual` it need not be there yet."""
     named = _given("--config", path) or env.get("BEETLE_CONFIG")
     file = Path(named) if named else _usual_config(env, uid)
-    if file is None or not (named or _is_there(file)):
-        return Config()
-    return _decode(read_toml(file, trusting=uid), file)
+    return file if file is not None and (named or usual or _is_there(file)) else None
 
 
 def socket_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
@@ -336,7 +361,8 @@ def _usual_socket(env: Mapping[str, str], uid: int) -> Path:
     return folder / "beetle/beetle.sock"
 
 
-def _decode(tables: dict[str, Any], file: Path) -> Config:
+def config_of(tables: dict[str, Any], file: Path) -> Config:
+    """What the tables of a file say. Raises InvalidRequest as `read_config`."""
     for key in tables:
         if key not in SECTIONS:
             _refuse(file, f"$.{key}", f"unknown key $.{key}", nearest(key, SECTIONS))
@@ -353,6 +379,7 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         model=_optional(tables, "model", Model, file),
         replica=_replica(tables, file),
         grpc=_grpc(tables.get("grpc", {}), file),
+        metrics=_metrics(tables.get("metrics", {}), file),
         principals=_principals(tables.get("principals", {}), file),
         scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
         snapshots=decode_table(tables.get("snapshots", {}), Snapshots, file, "$.snapshots"),
@@ -382,6 +409,21 @@ def _grpc(table: object, file: Path) -> Grpc:
         _refuse(file, f"$.grpc.{missing}", f"$.grpc: {missing} is missing", "TLS needs certificate and key")
     if found.client_ca is not None and found.certificate is None:
         _refuse(file, "$.grpc.client_ca", "$.grpc: client_ca without TLS", "give certificate and key too")
+    return found
+
+
+def _metrics(table: object, file: Path) -> Metrics:
+    found = decode_table(table, Metrics, file, "$.metrics")
+    if found.listen is None:
+        return found
+    at, hint = "$.metrics.listen", "give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
+    if (port := re.fullmatch(r"(?:127(?:\.[0-9]{1,3}){3}|\[::1\]|localhost):([0-9]{1,5})", found.listen)) is None:
+        _refuse(file, at, f"{at}: {found.listen[:80]!r} is no port of the loopback interface", hint)
+    if int(port[1]) > 65535 or any(int(each) > 255 for each in re.findall(r"[0-9]+(?=[.:])", found.listen)):
+        _refuse(file, at, f"{at}: {found.listen!r} has no such address or port", hint)
+    if found.token_file is None:
+        reason = "$.metrics: token_file is missing, and every user of the machine reaches a loopback port"
+        _refuse(file, "$.metrics.token_file", reason, "name a file of mode 0600 that holds a token of your own")
     return found
 
 

@@ -256,7 +256,12 @@ def _first(place: KeyFile) -> bytes | None:
         try:
             place.write(secret)
         except OSError as error:
-            log.warning("the key file %s could not be made: %s", place.path, error.strerror)
+            log.warning(
+                "the key file %s could not be made: %s",
+                place.path,
+                error.strerror,
+                extra={"event": "identity_not_made"},
+            )
             return None
     return secret
 

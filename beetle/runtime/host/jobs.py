@@ -247,4 +247,9 @@ class DeferredJobs:
             self._store.write(apply, grows=False)
         except BeetleError as error:
             # The lease ends by itself, and the job is taken up again.
-            log.warning("the outcome of job %s could not be written: %s", job.job_id, error.message)
+            log.warning(
+                "the outcome of job %s could not be written: %s",
+                job.job_id,
+                error.message,
+                extra={"event": "outcome_not_written"},
+            )

@@ -91,7 +91,9 @@ class HeadSigner:
         try:
             self._store.write(self._apply, grows=False)
         except BeetleError as error:
-            log.warning("the event log's head could not be signed: %s", error.message)
+            log.warning(
+                "the event log's head could not be signed: %s", error.message, extra={"event": "head_not_signed"}
+            )
 
     def sign_last(self, tx: WriteTransaction) -> None:
         """Sign for the last time, as the last write of the store, and end."""
@@ -110,7 +112,12 @@ class HeadSigner:
         unsigned, findings = check(self._identity, self._store.store_id, tx)
         self._signed = head
         if findings:
-            log.warning("the event log's head is not signed: %s %s", findings[0].subject, findings[0].problem)
+            log.warning(
+                "the event log's head is not signed: %s %s",
+                findings[0].subject,
+                findings[0].problem,
+                extra={"event": "head_not_signed"},
+            )
             return
         private.record_public_key(tx, keys.public)
         if unsigned:

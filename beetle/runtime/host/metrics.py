@@ -19,6 +19,8 @@ FIRST_BIT = 4
 OCTAVES = 22
 STEPS = 4
 BUCKETS = OCTAVES * STEPS
+EDGES = (4, 6, 8, 10, 12, 14, 16, 18)
+"""Octaves at whose ends the calls are counted up for a histogram: from 0.5 ms in steps of four to 8 s."""
 PRINCIPALS, PROJECTIONS = 128, 8
 """Principals whose last projections are remembered, the last ones to ask; and how many of each, one a scope."""
 UNKNOWN = "unknown"
@@ -37,6 +39,9 @@ class Measured(NamedTuple):
     errors: dict[str, int]
     quantiles: tuple[float, float, float]
     longest: float
+    total_s: float = 0.0
+    within: tuple[tuple[float, int], ...] = ()
+    """How many calls ended within so many seconds, each of `EDGES`."""
 
 
 class Projected(NamedTuple):
@@ -47,13 +52,13 @@ class Projected(NamedTuple):
 
 
 class _Counters:
-    __slots__ = ("buckets", "calls", "errors", "longest")
+    __slots__ = ("buckets", "calls", "errors", "longest", "total")
 
     def __init__(self) -> None:
         self.calls = 0
         self.errors: dict[str, int] = {}
         self.buckets = array("I", bytes(4 * BUCKETS))
-        self.longest = 0
+        self.longest = self.total = 0
 
 
 class Metrics:
@@ -75,6 +80,7 @@ class Metrics:
                 found = self._operations[name] = _Counters()
             found.calls += 1
             found.buckets[bucket] += 1
+            found.total += micros
             if micros > found.longest:
                 found.longest = micros
             if error is not None:
@@ -125,7 +131,15 @@ def upper_edge(bucket: int) -> int:
 
 def _measured(name: str, found: _Counters) -> Measured:
     quantiles = tuple(_quantile(found, share) for share in (0.5, 0.9, 0.99))
-    return Measured(name, found.calls, dict(found.errors), quantiles, found.longest / 1000)  # type: ignore[arg-type]
+    within = tuple(_within(found, octave) for octave in EDGES)
+    total_s = found.total / 1_000_000
+    return Measured(name, found.calls, dict(found.errors), quantiles, found.longest / 1000, total_s, within)  # type: ignore[arg-type]
+
+
+def _within(found: _Counters, octave: int) -> tuple[float, int]:
+    """The seconds at the end of an octave, and how many calls ended within them."""
+    end = (octave + 1) * STEPS
+    return upper_edge(end - 1) / 1_000_000, sum(found.buckets[:end])
 
 
 def _quantile(found: _Counters, share: float) -> float:

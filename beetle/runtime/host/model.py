@@ -25,7 +25,7 @@ from beetle.domain.maintenance import Prompt
 from beetle.runtime.host.config import Model
 from beetle.runtime.host.held_back import HeldBack
 from beetle.runtime.host.model_failure import ModelFailed
-from beetle.runtime.host.trusted_file import distrust
+from beetle.runtime.host.secret_file import read_secret
 
 if TYPE_CHECKING:
     import ssl
@@ -37,7 +37,6 @@ log = logging.getLogger("beetle.model")
 ANSWER_BYTES = 256 * 1024
 """Most bytes of an answer that are read: some hundred times what 64 items take."""
 PIECE_BYTES = 16 * 1024
-KEY_BYTES = 4096
 PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 UNIX = "unix"
 UNIX_BASES: Mapping[str, str] = {"openai": "/v1", "ollama": ""}
@@ -121,7 +120,13 @@ class ModelClient:
         try:
             text = self._ask(prompt)
         except ModelFailed as failure:
-            log.warning("the model %s at %s: %s", self._model.name, self._model.address, failure.code)
+            log.warning(
+                "the model %s at %s: %s",
+                self._model.name,
+                self._model.address,
+                failure.code,
+                extra={"event": "model_failed"},
+            )
             self.failed()
             raise
         self._rest = self._rests_until = 0.0
@@ -406,22 +411,6 @@ def _trust() -> ssl.SSLContext:
 
 
 def _read_key(path: str) -> str:
-    """The key in a file that only this user may read, where nobody else may put another in its place.
-
-    Raises:
-        ModelFailed: it is no such file.
-    """
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            found = os.fstat(file)
-            private = not found.st_mode & 0o077 and distrust(file, path, os.geteuid()) is None
-            text = os.read(file, KEY_BYTES + 1) if private else b""
-        finally:
-            os.close(file)
-    except OSError:
-        raise ModelFailed("no_key") from None
-    key = text.strip()
-    if not 0 < len(key) <= KEY_BYTES or not all(0x21 <= each <= 0x7E for each in key):
+    if (key := read_secret(path)) is None:
         raise ModelFailed("no_key")
-    return key.decode("ascii")
+    return key

@@ -161,6 +161,8 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Count, counts("seconds until a new connection has sent a frame", "closes the connection")
     ]
     begun_frame_seconds: Annotated[Count, counts("seconds until a begun frame is complete", "closes the connection")]
+    log_file_bytes: Annotated[Count, counts("bytes of one file of the daemon's log", "begins the next file")]
+    log_files: Annotated[Count, counts("files of the daemon's log", "removes the oldest")]
     default_deadline_ms: Annotated[
         Count,
         counts(
@@ -216,6 +218,11 @@ ALIASES: dict[str, str] = {
     "gateway": GATEWAY,
     "dev-full": DEV_FULL,
 }
+
+
+def example_configuration() -> str:
+    """The configuration with every key commented out, which the build carries."""
+    return (_shipped() / "beetle.toml.example").read_text(encoding="utf-8")
 
 
 def profiles_folder(package: Path) -> Path:

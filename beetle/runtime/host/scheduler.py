@@ -166,6 +166,10 @@ class Scheduler:
         with self._guard:
             return tuple(each.shown() for each in self._jobs.values())
 
+    def known(self) -> tuple[SchedulerJob, ...]:
+        """As `status`, without a read of the store: nothing where the jobs were not read yet."""
+        return self.status() if self._loaded else ()
+
     def job(self, name: str) -> SchedulerJob:
         """One job as it stands. Raises NotFound."""
         found = self._find(name)
@@ -250,10 +254,10 @@ class Scheduler:
             try:
                 wait = self.tick()
             except BeetleError as error:
-                log.warning("jobs have to wait: %s", error.message)
+                log.warning("jobs have to wait: %s", error.message, extra={"event": "jobs_wait"})
                 wait = LOOK_AGAIN_S
             except Exception as defect:  # noqa: BLE001 - the last stop of this thread
-                log.error("the scheduler met a defect: %s", _recorded(defect, "tick"))
+                log.error("the scheduler met a defect: %s", _recorded(defect, "tick"), extra={"event": "defect"})
                 wait = LOOK_AGAIN_S
             with self._wake:
                 if not (self.stopping or self._woken):
@@ -405,7 +409,7 @@ class Scheduler:
             row = row._replace(run_count=row.run_count + 1, failures=0, last_result="success")
             row = row._replace(error_key=None, error=None)
         else:
-            log.warning("the job %s failed: %s", row.name, failed.message)
+            log.warning("the job %s failed: %s", row.name, failed.message, extra={"event": "job_failed"})
             event = "scheduled_job_failed" if row.error_key != failed.key else None
             row = row._replace(error_count=row.error_count + 1, failures=row.failures + 1, last_result="failed")
             row = row._replace(error_key=failed.key, error=failed.message)
@@ -446,7 +450,12 @@ class Scheduler:
                 each.kept_at = time.monotonic()
             except BeetleError as error:
                 each.unkept = True
-                log.warning("the outcome of the job %s could not be written: %s", each.job.name, error.message)
+                log.warning(
+                    "the outcome of the job %s could not be written: %s",
+                    each.job.name,
+                    error.message,
+                    extra={"event": "outcome_not_written"},
+                )
 
     def _wait(self, now: int, mono: float) -> float:
         """Seconds until something may be due; the guard is held."""
@@ -474,5 +483,5 @@ def _recorded(defect: BaseException, name: str) -> str:
 
     reference = f"E{os.urandom(4).hex()}"
     frames = "".join(traceback.format_tb(defect.__traceback__))
-    log.error("%s: %s in the job %s\n%s", reference, type(defect).__name__, name, frames)
+    log.error("%s: %s in the job %s\n%s", reference, type(defect).__name__, name, frames, extra={"event": "defect"})
     return reference

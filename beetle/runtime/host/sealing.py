@@ -43,7 +43,11 @@ def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:
             # Not through the store: while a copy is put in its place, nobody else writes.
             store.writer.write(_nothing, grows=False)
         except BeetleError as error:
-            log.warning("existing rows could not be sealed; the next write tries again: %s", error.message)
+            log.warning(
+                "existing rows could not be sealed; the next write tries again: %s",
+                error.message,
+                extra={"event": "rows_not_sealed"},
+            )
 
 
 def sealing_of(store: Store, identity: Identity, *, restored: bool = False) -> Sealing:

@@ -24,10 +24,14 @@ from beetle.contracts.errors import (
     CapabilityHidden,
     DeadlineExceeded,
     Forbidden,
+    IntegrityViolation,
     Internal,
     InvalidRequest,
     NotFound,
     PrivacyDenied,
+    StorageFull,
+    StoreCorrupt,
+    StoreReadOnly,
     Unauthorized,
     UnknownOperation,
 )
@@ -42,7 +46,7 @@ from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
-from beetle.runtime.host.metrics import Metrics
+from beetle.runtime.host.metrics import UNKNOWN, Metrics
 from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
 from beetle.runtime.host.principals import OPERATOR
@@ -77,6 +81,8 @@ log = logging.getLogger("beetle.dispatcher")
 REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 """Errors that leave a row in the event log."""
 HEAVY = Full("other heavy work runs", maximum="one at a time", retry_after_ms=1000)
+TROUBLE = {each.key for each in (Internal, StorageFull, StoreReadOnly, StoreCorrupt, IntegrityViolation)}
+"""Errors of this device, not of who asked: each call that meets one has its line in the log."""
 REFUSALS_S = 1.0
 """For so long a read of the log waits for the refusals before it; a writer that is busy for longer holds no read up."""
 LARGE_TURNS = 2
@@ -187,6 +193,7 @@ class Dispatcher:
             took = time.perf_counter() - began
             self.metrics.note(call.operation, took, failed)
             self.history.note(call.operation, took)
+            _note(call, took, failed)
 
     def subscribe(self, call: Call) -> tuple[RevealedReport, Subscription]:
         """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""
@@ -427,8 +434,25 @@ class Dispatcher:
 
         # The frames name code, never values; the error's own text might hold content, and is left out.
         frames = "".join(traceback.format_tb(error.__traceback__))
-        log.error("%s: %s in %s\n%s", reference, type(error).__name__, call.operation, frames)
+        log.error(
+            "%s: %s in %s\n%s",
+            reference,
+            type(error).__name__,
+            call.operation,
+            frames,
+            extra={"event": "defect", "op": call.operation, "principal": call.caller.name},
+        )
         return Internal(reference=reference)
+
+
+def _note(call: Call, took: float, failed: str | None) -> None:
+    """One line for a call, of names of ours alone: an operation that there is not is one that a caller has made up."""
+    level = logging.WARNING if failed in TROUBLE else logging.DEBUG
+    if log.isEnabledFor(level):
+        op = call.operation if call.operation in BY_NAME else UNKNOWN
+        ms = round(took * 1000, 3)
+        said = {"event": "request", "op": op, "principal": call.caller.name, "ms": ms, "error": failed}
+        log.log(level, "%s %s %s ms%s", call.caller.name, op, ms, f": {failed}" if failed else "", extra=said)
 
 
 def _view(row: Operation, caller: Caller) -> ViewName:

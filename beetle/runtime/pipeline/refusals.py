@@ -109,7 +109,7 @@ class Refusals:
             for window in self._windows.values():
                 self._let_go(window, float("inf"))
         if not self.flush(CLOSE_S):
-            log.warning("refusals could not be logged before the store was closed")
+            log.warning("refusals could not be logged before the store was closed", extra={"event": "refusals_lost"})
 
     def _named(self, operation: str) -> str:
         """The operation; a digest where there is none of that name, for a stranger's words stand in no log."""
@@ -176,7 +176,7 @@ class Refusals:
             else:
                 if self._failed is None:
                     why = error.key if isinstance(error, BeetleError) else type(error).__name__
-                    log.warning("refusals could not be logged yet: %s", why)
+                    log.warning("refusals could not be logged yet: %s", why, extra={"event": "refusals_not_logged"})
                 self._failed = time.monotonic()
             self._writing = []
             self._changed.notify_all()

@@ -76,7 +76,10 @@ class Checkpoints:
         if self._files.is_lost() and not self._saved and self._files.alone():
             self._saved = self.attempt(TRUNCATE)
             if self._saved:
-                log.warning("what was acknowledged is in the database file, wherever that is now")
+                log.warning(
+                    "what was acknowledged is in the database file, wherever that is now",
+                    extra={"event": "store_moved"},
+                )
 
     def cut(self) -> bool:
         """Empty the log; whether it is empty now.
@@ -96,7 +99,11 @@ class Checkpoints:
         try:
             return self._fold(mode)
         except (apsw.Error, BeetleError) as error:
-            log.warning("checkpoint failed, the write-ahead log stays: %s", type(error).__name__)
+            log.warning(
+                "checkpoint failed, the write-ahead log stays: %s",
+                type(error).__name__,
+                extra={"event": "checkpoint_failed"},
+            )
             return False
 
     def _fold(self, mode: int) -> bool:

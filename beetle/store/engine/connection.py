@@ -140,7 +140,11 @@ def close_connection(connection: apsw.Connection) -> None:
     try:
         connection.close(True)
     except apsw.Error as error:
-        log.warning("a connection was closed although its files could not be: %s", type(error).__name__)
+        log.warning(
+            "a connection was closed although its files could not be: %s",
+            type(error).__name__,
+            extra={"event": "connection_not_closed"},
+        )
 
 
 def create_private(path: str) -> None:

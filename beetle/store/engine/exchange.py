@@ -8,7 +8,7 @@ A store's lock is held and its connections are closed. Beside the store stand, e
 | `<store>.transfer-ID` | pieces of an export or import; its name is gone once it is open, and swept else |
 | `<store>.import-ID` | an import that goes on when the store is opened, as long as it is there: see `kept_imports` |
 | `<store>.restore-ID` | one that is whole and on disk, and about to take the store's place |
-| `<store>.before-ID` | the store that was there before |
+| `<store>.before-ID` | the store that was there before a restore, or as it was before a migration |
 | `ID.copy`, `ID.part` in the folder of snapshots | what a snapshot is made of; swept when the store is opened |
 """
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import logging
 import traceback
 
 import apsw
 
 from beetle.contracts import errors
+
+log = logging.getLogger("beetle.store")
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -49,3 +52,13 @@ def _no_room(error: apsw.Error) -> bool:
 def frames(defect: BaseException) -> str:
     """Where it happened; never the error's own text, which may hold content."""
     return "".join(traceback.format_tb(defect.__traceback__))
+
+
+def failed(event: str, what: str, error: BaseException | None) -> None:
+    """Log something that did not come about, by its error's class."""
+    log.warning("%s: %s", what, type(error).__name__, extra={"event": event})
+
+
+def broke(event: str, what: str, defect: BaseException) -> None:
+    """Log a defect, with where it happened."""
+    log.error("%s: %s\n%s", what, type(defect).__name__, frames(defect), extra={"event": event})

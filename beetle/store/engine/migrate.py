@@ -77,10 +77,13 @@ def _applied(connection: apsw.Connection, path: str, by_number: dict[int, Migrat
     for number, name, sha256 in connection.execute(APPLIED_SQL):
         mine = by_number.get(number)
         if mine is None:
+            from beetle.store.engine.before_migration import way_back
+
             raise SchemaMismatch(
                 path=path,
                 reason=f"its schema is newer (migration {name}) than this beetle knows",
-                advice="use the beetle that wrote it, or a newer one; nothing was changed",
+                advice="use the beetle that wrote it, or a newer one; nothing was changed"
+                + way_back(path, max(by_number, default=0)),
                 store_schema=number,
                 known_schema=max(by_number, default=0),
             )

@@ -97,21 +97,28 @@ class Store:
                     settled = exchange.settle(settings.path, settings.snapshot_folder)
             except OSError as error:
                 raise exchange.unwritable(settings.path, error) from error
-            self._begin(settled)
+            self._begin(settled, keeps=True)
         except BaseException:
             if self._lock is not None:
                 self._lock.release()
             raise
 
-    def _begin(self, settled: list[str], reseal: Callable[[], Sealing] | None = None) -> None:
-        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open."""
+    def _begin(self, settled: list[str], reseal: Callable[[], Sealing] | None = None, *, keeps: bool = False) -> None:
+        """Open the files: the writer, the readers, and what is known of the store. On an error nothing stays open.
+
+        Args:
+            settled: what is told of the opening, to which more is added.
+            keeps: a store that is migrated is kept as it was. One that a restore puts in place has its snapshot.
+        """
         settings = self.settings
         clock, chain_hash, version = self._made_with
         connection: apsw.Connection | None = None
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
-            applied = [] if settings.immutable else self._prepare(connection, clock(), version)
+            applied = (
+                [] if settings.immutable else self._prepare(connection, clock(), version, settled if keeps else None)
+            )
             self.store_id, self.key = _identity(connection)
             self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
             if reseal is not None:
@@ -233,6 +240,15 @@ class Store:
         """The event log's head."""
         return self.writer.head
 
+    def used_bytes(self) -> int:
+        """Bytes of the file; of a store in memory, what it had when it was opened."""
+        in_memory = self.settings.backend == "in-memory"
+        return self.open_report.bytes if in_memory else store_bytes(self.settings.path)[0]
+
+    def still_s(self) -> float:
+        """For how many seconds the write in hand has not moved; 0 where there is none."""
+        return self.writer.pulse.still_s() if isinstance(self.writer, Writer) else 0.0
+
     def wal_bytes(self) -> int:
         """Bytes of the write-ahead log's file."""
         return 0 if self.settings.backend == "in-memory" else store_bytes(self.settings.path)[1]
@@ -340,9 +356,14 @@ class Store:
                     self._begin([])
                 self.writer.on_commit = hook
 
-    def _prepare(self, connection: apsw.Connection, now: int, version: str) -> list[str]:
-        """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
+    def _prepare(self, connection: apsw.Connection, now: int, version: str, told: list[str] | None) -> list[str]:
+        """Refuse a schema that is not ours to change, then set the pragmas and migrate. Where something is to be
+        `told`, a copy is made before."""
         todo = migrate.pending(connection, self.settings.path, migrate.available())
+        if told is not None and todo and todo[0].number > 1 and self.settings.backend != "in-memory":
+            from beetle.store.engine import before_migration
+
+            told.append(before_migration.keep(connection, self.settings, todo[0].number - 1, LOW_SPACE_BYTES))
         prepare_writer(connection, self.settings)
         make = migrate.create if todo and todo[0].number == 1 else migrate.apply
         applied = make(connection, todo, now, version)

@@ -77,7 +77,9 @@ class StoreFiles:
         try:
             return self._look()
         except OSError as error:
-            log.warning("the store's folder cannot be looked into: %s", error.strerror)
+            log.warning(
+                "the store's folder cannot be looked into: %s", error.strerror, extra={"event": "folder_not_read"}
+            )
             return False
 
     def _look(self) -> bool:
@@ -89,7 +91,9 @@ class StoreFiles:
         if self.lost is None:
             self.lost = next((told for each in self._files if (told := _told(*each)) is not None), None)
             if self.lost is not None:
-                log.critical("%s; writes are refused until the store is opened again", self.lost)
+                log.critical(
+                    "%s; writes are refused until the store is opened again", self.lost, extra={"event": "store_moved"}
+                )
         return self.lost is not None
 
     def alone(self) -> bool:

@@ -6,7 +6,6 @@ sync serves them all; a write never waits for company.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,15 +26,14 @@ from beetle.contracts.errors import (
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
-from beetle.store.engine.failures import frames, translate
+from beetle.store.engine.failures import broke, failed, translate
+from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
 from beetle.store.seals import Changes, shapes
-
-log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
 LOOK_S = 0.5
@@ -73,13 +71,13 @@ class Writer:
         self._head = read_head(Writing(connection))
         self._queue = WriteQueue(settings.write_queue, settings.write_group)
         self._wake = threading.Condition()
-        self._closing = False
         self._last: Callable[[WriteTransaction], Any] | None = None
-        self._stopped = False
+        self._closing = self._stopped = False
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
         self._tight = True
         self.erased = 0
+        self.pulse = Pulse(connection)
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
         self._checkpoints = Checkpoints(settings, connection, files)
@@ -208,7 +206,7 @@ class Writer:
         try:
             self._connection.pragma("schema_version")
         except apsw.Error as error:
-            log.warning("a failed write cannot be undone yet: %s", type(error).__name__)
+            failed("write_not_undone", "a failed write cannot be undone yet", error)
             return self._own_error(error)
         return None
 
@@ -227,7 +225,7 @@ class Writer:
             self._loop()
             self._write_last()
         except Exception as defect:  # noqa: BLE001 - the last stop of this thread
-            log.critical("the writer ends: %s\n%s", type(defect).__name__, frames(defect))
+            broke("writer_ended", "the writer ends", defect)
         with self._wake:
             self._stopped = True
             left = self._queue.drain()
@@ -241,9 +239,11 @@ class Writer:
         while True:
             with self._wake:
                 while not self._queue and not self._closing and not self._erasing.count:
+                    self.pulse.rest()
                     if not self._wake.wait(self._look_s):
                         break
                 first = self._queue.first()
+                self.pulse.beat()
             if first is None:
                 self._checkpoints.watch()
             if first is not None and first.apart:
@@ -262,6 +262,7 @@ class Writer:
             if self._erasing.count and first is None and not goes_on:
                 with self._wake:
                     if not self._queue and not self._closing:
+                        self.pulse.rest()
                         self._wake.wait(ERASURE_RETRY_S)
 
     def _write_last(self) -> None:
@@ -269,10 +270,10 @@ class Writer:
             job = QueuedWrite(self._last, None, grows=False)
             self._run_group([job])
             if job.error is not None:
-                log.warning("the last write before the end failed: %s", type(job.error).__name__)
+                failed("last_write_failed", "the last write before the end failed", job.error)
 
     def _run_apart(self, job: QueuedWrite) -> None:
-        with self._gate:
+        with self._gate, self.pulse.apart():
             try:
                 job.result = job.run(self._connection)
             except apsw.Error as error:
@@ -288,7 +289,7 @@ class Writer:
             self._tight = used + TIGHT_BYTES > self._settings.store_bytes
             self._commit(self._live(group, used))
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
-            log.error("a group of writes failed: %s\n%s", type(defect).__name__, frames(defect))
+            broke("write_group_failed", "a group of writes failed", defect)
             self._doubtful = True
             for job in group:
                 if not job.done.is_set():
@@ -302,6 +303,7 @@ class Writer:
         while job is not None:
             if not self._refused(job, used):
                 began_one = time.monotonic()
+                self.pulse.beat()
                 yield job
                 self._queue.took(job, time.monotonic() - began_one)
             with self._wake:
@@ -421,7 +423,7 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
-            log.warning("a failed write was rolled back with an error: %s", type(error).__name__)
+            failed("rollback_failed", "a failed write was rolled back with an error", error)
         self.undo()
 
     def _tell(self, logged: list[Logged]) -> None:
@@ -430,7 +432,7 @@ class Writer:
         try:
             self.on_commit(logged)
         except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
-            log.error("a follower of events failed: %s\n%s", type(defect).__name__, frames(defect))
+            broke("follower_failed", "a follower of events failed", defect)
 
     def _run_one(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
         """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""

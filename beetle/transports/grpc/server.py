@@ -88,7 +88,13 @@ class GrpcServer:
             self._threads.shutdown()
             raise self._failed
         self._dispatcher.sessions.transports.listens(TRANSPORT, self.endpoint)
-        log.info("gRPC at %s%s, as %s", self.endpoint, " with TLS" if self._credentials else "", self._principal.name)
+        log.info(
+            "gRPC at %s%s, as %s",
+            self.endpoint,
+            " with TLS" if self._credentials else "",
+            self._principal.name,
+            extra={"event": "grpc_listening"},
+        )
 
     def stop(self) -> None:
         """Take no more calls, let those that were begun be answered, then close."""
@@ -115,6 +121,7 @@ class GrpcServer:
             log.warning(
                 "the principal %s of gRPC is an operator: every user of this machine who can connect is one too",
                 self._principal.name,
+                extra={"event": "grpc_without_tls"},
             )
 
     def _caller(self) -> Caller:

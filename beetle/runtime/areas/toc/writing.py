@@ -99,7 +99,11 @@ def _asked(model: ModelClient, question: Question) -> Written:
     except InvalidRequest:  # its message may quote the answer
         written = None
     if written is None:
-        log.warning("the model %s wrote nothing that the turns of a segment bear", model.name)
+        log.warning(
+            "the model %s wrote nothing that the turns of a segment bear",
+            model.name,
+            extra={"event": "summary_not_borne"},
+        )
         model.failed()
         raise ModelFailed("wrong_answer")
     return written

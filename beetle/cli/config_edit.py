@@ -1,0 +1,207 @@
+"""Changing one value of a TOML file and nothing else of it: comments, order and blanks stay as they were.
+
+Lines are looked at, not values: where a value stands in a shape that this does not know, the change is refused.
+Whatever was done is read again as TOML, and must mean what was meant.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from beetle.contracts.errors import InvalidRequest
+
+Path = tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """Where a key stands: its lines from `first` to before `end`, the text before its value and behind it."""
+
+    path: Path
+    first: int
+    end: int
+    before: str
+    after: str
+
+
+class Table(NamedTuple):
+    """A table's header, by its line; the top of the file has line -1."""
+
+    path: Path
+    line: int
+
+
+def line_of(text: str, path: Path) -> int | None:
+    """The line, from 1, at which a key or a table stands, or what is nearest above it; None where nothing is."""
+    found: tuple[int, int] | None = None
+    for each in _walk(text.splitlines(keepends=True)):
+        line = each.first if isinstance(each, Place) else each.line
+        depth = len(each.path)
+        if line >= 0 and path[:depth] == each.path and (found is None or depth > found[0]):
+            found = (depth, line + 1)
+    return None if found is None else found[1]
+
+
+def changed(text: str, path: Path, value: Any) -> str:
+    """The text with the key `path` set to a value; None takes the key away.
+
+    Raises:
+        InvalidRequest: it stands in a shape that only a person can change.
+    """
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    known = list(_walk(lines))
+    place = next((each for each in known if isinstance(each, Place) and each.path == path), None)
+    if place is not None:
+        line = [] if value is None else [f"{place.before}{toml(value)}{place.after}\n"]
+        lines[place.first : place.end] = line
+    elif value is not None:
+        _add(lines, known, path, value)
+    done = "".join(lines)
+    try:
+        right = tomllib.loads(done) == _meant(tomllib.loads(text), path, value)
+    except tomllib.TOMLDecodeError:
+        right = False
+    if not right:
+        raise _strange(path, line_of(text, path))
+    return done
+
+
+def _strange(path: Path, line: int | None) -> InvalidRequest:
+    at = f" at line {line}" if line else ""
+    return InvalidRequest(
+        reason=f"{'.'.join(path)} stands in a shape that is not changed by a command{at}",
+        hint="change the file with an editor, then `beetle config check`",
+    )
+
+
+def toml(value: Any) -> str:
+    """A value as TOML has it, on one line."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return "{ " + ", ".join(f"{json.dumps(key)} = {toml(each)}" for key, each in pairs) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(toml(each) for each in cast('list[Any]', value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _add(lines: list[str], known: list[Place | Table], path: Path, value: Any) -> None:
+    """A new line: where the key is commented out, else behind the table's last key, else in a table at the end."""
+    table, line = path[:-1], f"{_name(path[-1])} = {toml(value)}\n"
+    header = next((each for each in known if isinstance(each, Table) and each.path == table and each.line >= 0), None)
+    if header is None:
+        name = ".".join(_name(each) for each in table)
+        lines += [*(["\n"] if lines and lines[-1].strip() else []), f"[{name}]\n", line]
+        return
+    following = (each.line for each in known if isinstance(each, Table) and each.line > header.line)
+    end = min(following, default=len(lines))
+    for number in range(header.line + 1, end):
+        commented = lines[number].lstrip().removeprefix("#").lstrip()
+        # A commented header ends the table that a person sees.
+        if lines[number].lstrip().startswith("#") and commented.startswith("["):
+            break
+        if lines[number].lstrip().startswith("#") and commented.partition("=")[0].strip() == path[-1]:
+            lines[number] = line
+            return
+    last = max((each.end for each in known if isinstance(each, Place) and header.line < each.first < end), default=0)
+    lines.insert(last or header.line + 1, line)
+
+
+def _meant(tables: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
+    here = tables
+    for each in path[:-1]:
+        here = here.setdefault(each, {})
+        if not isinstance(here, dict):
+            raise _strange(path, None)
+    if value is None:
+        here.pop(path[-1], None)
+    else:
+        here[path[-1]] = value
+    return tables
+
+
+def _walk(lines: list[str]) -> Iterator[Place | Table]:
+    """The tables and the keys of a file that is TOML, in its order."""
+    table: Path = ()
+    yield Table(table, -1)
+    number = 0
+    while number < len(lines):
+        text = lines[number].strip()
+        if not text or text.startswith("#"):
+            number += 1
+        elif text.startswith("["):
+            table = _header(text)
+            yield Table(table, number)
+            number += 1
+        else:
+            found = _key(lines, number, table)
+            yield found
+            number = found.end
+
+
+def _header(text: str) -> Path:
+    return tuple(_single_path(tomllib.loads(text)))
+
+
+def _single_path(tables: Any) -> Iterator[str]:
+    """The names of nested tables that have one key each."""
+    while isinstance(tables, dict) and tables:
+        name, tables = next(iter(cast("dict[str, Any]", tables).items()))
+        yield name
+        if isinstance(tables, list):
+            return
+
+
+def _key(lines: list[str], number: int, table: Path) -> Place:
+    """The key that begins at a line, with the lines of its value."""
+    line = lines[number]
+    at = _equals(line)
+    name = tuple(_single_path(tomllib.loads(f"{line[:at]}= 0")))
+    for end in range(number + 1, len(lines) + 1):
+        value = (
+            line[at + 1 :].rstrip("\n") if end == number + 1 else "".join([line[at + 1 :], *lines[number + 1 : end]])
+        )
+        if _is_value(value):
+            break
+    else:
+        end = len(lines)
+    begins = line[: at + 1] + " " * (len(line[at + 1 :]) - len(line[at + 1 :].lstrip(" ")))
+    return Place((*table, *name), number, end, begins, _comment(lines[end - 1]))
+
+
+def _equals(line: str) -> int:
+    """Where the key ends: the first `=` before which a key stands."""
+    for at in (index for index, each in enumerate(line) if each == "="):
+        try:
+            tomllib.loads(f"{line[:at]}= 0")
+        except tomllib.TOMLDecodeError:
+            continue
+        return at
+    return len(line)
+
+
+def _is_value(text: str) -> bool:
+    try:
+        tomllib.loads(f"x = {text}")
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _comment(line: str) -> str:
+    """The comment behind a value, with the blanks before it."""
+    text = line.rstrip("\n")
+    for at in (index for index, each in enumerate(text) if each == "#"):
+        before = text[:at]
+        value = before.partition("=")[2] if "=" in before else before
+        if _is_value(value) or before.strip() in ("]", '"""', "'''", "}"):
+            return text[len(before.rstrip()) :]
+    return ""
+
+
+def _name(key: str) -> str:
+    bare = key.replace("-", "").replace("_", "").isalnum() and key.isascii()
+    return key if bare else json.dumps(key, ensure_ascii=False)

@@ -1,0 +1,333 @@
+"""config check, show and set: the configuration file for people."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from argparse import SUPPRESS, Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from beetle.cli.parser import Parser, typed_option
+from beetle.contracts.errors import BeetleError, InvalidRequest, StorageFull, StoreReadOnly, nearest
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from beetle.runtime.host.config import Config
+
+RESOLVED = (("daemon", "socket"), ("daemon", "store"), ("daemon", "profile"))
+
+
+def fill_check(parser: Parser) -> None:
+    """What `config check` takes."""
+    parser.add_argument("file", nargs="?", metavar="FILE", default=SUPPRESS, help="this file; else the one in force")
+
+
+def run_check(typed: Namespace) -> int:
+    """Look a file through as a start of the daemon would.
+
+    Raises:
+        InvalidRequest: with the file, the line and the field.
+    """
+    from beetle.cli.render import as_json
+
+    uid = os.getuid()
+    file = typed_option(typed, "file") or typed_option(typed, "config")
+    _, place = _read(file, uid)
+    if typed_option(typed, "json"):
+        print(as_json({"file": place, "sections": list(_tables(place))}))
+    elif place is None:
+        print("There is no configuration file: the defaults are in force.")
+    else:
+        print(f"{place}: no error")
+    return 0
+
+
+def _tables(place: str | None) -> Mapping[str, Any]:
+    """What stands in a file that was read as a configuration just now."""
+    import tomllib
+
+    if place is None:
+        return {}
+    with open(place, "rb") as stream:
+        return tomllib.load(stream)
+
+
+def _read(file: str | None, uid: int) -> tuple[Config, str | None]:
+    """The configuration and its file, checked; an error names the line."""
+    from beetle.runtime.host.config import config_file, read_config
+
+    found = config_file(file, os.environ, uid)
+    place = None if found is None else str(found)
+    try:
+        config = read_config(file, os.environ, uid)
+        _check_further(config)
+    except InvalidRequest as error:
+        raise _located(error, place) from None
+    return config, place
+
+
+def _check_further(config: Config) -> None:
+    """What a start of the daemon finds wrong, beyond the file's own shape."""
+    import grp
+
+    from beetle.open import check_configured
+    from beetle.runtime.host.profile import load_profile
+
+    check_configured(config)
+    profile, group = config.daemon.profile, config.daemon.group
+    if profile is not None and profile != "auto":
+        load_profile(profile)
+    if group is not None:
+        try:
+            grp.getgrnam(group)
+        except KeyError:
+            hint = f"create it (groupadd --system {group}), or name another one"
+            reason = f"$.daemon.group: no group {group!r} on this machine"
+            raise InvalidRequest(reason=reason, hint=hint, path="$.daemon.group") from None
+
+
+def _located(error: InvalidRequest, place: str | None) -> InvalidRequest:
+    """The error with the line of its field."""
+    from beetle.cli.config_edit import line_of
+
+    field = error.details.get("path")
+    if place is None or field is None:
+        return error
+    try:
+        text = Path(place).read_text(encoding="utf-8")
+        line = line_of(text, _keys(str(field)))
+    except (OSError, ValueError):
+        return error
+    if line is None:
+        return error
+    reason = error.message.removeprefix(f"{place}: ")
+    if str(field) not in reason:
+        reason = f"{field}: {reason}"
+    return InvalidRequest(reason=f"{place}:{line}: {reason}", path=field, file=place, line=line, hint=error.hint)
+
+
+def _keys(field: str) -> tuple[str, ...]:
+    """`$.daemon.dirs[0]` as the names of its keys."""
+    return tuple(each.partition("[")[0] for each in field.removeprefix("$.").split(".") if each)
+
+
+class Shown(NamedTuple):
+    """A value that is in force, and where it comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def fill_show(parser: Parser) -> None:
+    """What `config show` takes."""
+    parser.add_argument("--all", action="store_true", default=SUPPRESS, help="the profile's budgets and defaults too")
+
+
+def run_show(typed: Namespace) -> int:
+    """Each value in force, and where it comes from; never a secret."""
+    from beetle.cli.render import as_json
+    from beetle.cli.text import neutral
+
+    config, place = _read(typed_option(typed, "config"), os.getuid())
+    shown = list(_in_force(typed, config, place, everything=bool(typed_option(typed, "all"))))
+    if typed_option(typed, "json"):
+        print(as_json({"file": place, "values": [each._asdict() for each in shown]}))
+        return 0
+    from beetle.cli.config_edit import toml
+
+    for each in shown:
+        value = "(none)" if each.value is None else toml(each.value)
+        print(neutral(f"{each.key} = {value}  # {each.origin}"))
+    return 0
+
+
+def _in_force(typed: Namespace, config: Config, place: str | None, *, everything: bool) -> Iterator[Shown]:
+    from beetle.cli.serve import plan
+    from beetle.runtime.host.config import SECTIONS
+
+    written = _tables(place)
+    found = plan(typed, os.environ, os.getuid())
+    for key, value, variable in (
+        ("socket", found.socket, "BEETLE_SOCKET"),
+        ("store", found.store, "BEETLE_STORE"),
+        ("profile", found.profile, ""),
+    ):
+        yield Shown(f"daemon.{key}", value, _origin(typed, key, variable, written.get("daemon", {}), place))
+    for section in SECTIONS:
+        table, said = getattr(config, section), written.get(section, {})
+        if section == "principals":
+            for name, each in table.items():
+                yield from _of_table(f"principals.{name}", each, said[name], place, everything=everything)
+        elif table is not None:
+            yield from _of_table(section, table, said, place, everything=everything)
+    if dirs := os.environ.get("BM_AGENT_SKILL_DIRS"):
+        yield Shown("agent_skills.dirs", dirs.split(":"), "environment $BM_AGENT_SKILL_DIRS")
+    if everything:
+        yield from _budgets(found.profile, found.store)
+
+
+def _of_table(
+    name: str, table: Struct, said: Mapping[str, Any], place: str | None, *, everything: bool
+) -> Iterator[Shown]:
+    from msgspec import to_builtins
+
+    for field in table.__struct_fields__:
+        given = field in said
+        # Those three are resolved further than the file does it, and shown first.
+        if (name, field) not in RESOLVED and (given or everything or name == "daemon"):
+            value = _harmless(to_builtins(getattr(table, field)))
+            yield Shown(f"{name}.{field}", value, f"file {place}" if given else "default")
+
+
+def _origin(typed: Namespace, key: str, variable: str, said: Mapping[str, Any], place: str | None) -> str:
+    if typed_option(typed, key) is not None:
+        return f"option --{key}"
+    if variable and os.environ.get(variable):
+        return f"environment ${variable}"
+    return f"file {place}" if key in said else "default"
+
+
+def _budgets(profile: str, store: str) -> Iterator[Shown]:
+    from msgspec.structs import asdict
+
+    from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+
+    name = choose_profile(read_machine(Path(store).parent)).name if profile == "auto" else profile
+    found = load_profile(name)
+    for key, value in asdict(found.budgets).items():
+        yield Shown(f"budgets.{key}", value, f"profile {found.name}")
+
+
+def _harmless(value: Any) -> Any:
+    """A value without what stands before the host of a URL."""
+    if isinstance(value, str) and "://" in value and "@" in value:
+        kind, _, rest = value.partition("://")
+        host, slash, path = rest.partition("/")
+        user = host.rpartition("@")[0].partition(":")[0]
+        return f"{kind}://{user}@{host.rpartition('@')[2]}{slash}{path}"
+    return value
+
+
+def fill_set(parser: Parser) -> None:
+    """What `config set` takes."""
+    add = parser.add_argument
+    add("key", metavar="KEY", help="section.key, such as daemon.log or principals.voice.uid")
+    add("value", nargs="?", metavar="VALUE", default=SUPPRESS, help='text, or a value of TOML: 7, true, ["a", "b"]')
+    add("--unset", action="store_true", default=SUPPRESS, help="take the key away: its default holds")
+
+
+def run_set(typed: Namespace) -> int:
+    """Change one key of the file.
+
+    Raises:
+        InvalidRequest: the file would be refused then; it is as it was.
+    """
+    from beetle.runtime.host.config import AT_START, RELOADED, SECTIONS, config_file
+
+    uid = os.getuid()
+    file = config_file(typed_option(typed, "config"), os.environ, uid, usual=True)
+    if file is None:
+        raise InvalidRequest(reason="no place for a configuration is known", hint="give one: --config FILE")
+    section, _, rest = str(typed_option(typed, "key")).partition(".")
+    key = (section, *rest.split("."))
+    value, unset = typed_option(typed, "value"), bool(typed_option(typed, "unset"))
+    if (value is None) is not unset:
+        raise InvalidRequest(
+            reason="give either VALUE or --unset", hint="beetle config set daemon.log /var/log/beetle.log"
+        )
+    if section not in SECTIONS or not rest:
+        reason = f"{'.'.join(key)[:80]!r} is no key of the configuration"
+        raise InvalidRequest(reason=reason, hint=nearest(section, SECTIONS))
+    place = Path(os.path.realpath(file))
+    text = place.read_text(encoding="utf-8") if _is_readable(place, uid) else ""
+    done = _with(text, key, [None] if unset else list(_meanings(value)), place)
+    if done == text:
+        print(f"{file} says so already")
+        return 0
+    _put(place, done)
+    reloaded = section in RELOADED and key not in AT_START
+    when = "`beetle reload` takes it over" if reloaded else "it holds from the next start of the daemon"
+    if section == "console":
+        when = "it holds from the next start of the console"
+    print(f"{file} is changed; {when}")
+    return 0
+
+
+def _is_readable(place: Path, uid: int) -> bool:
+    """Whether there is a file to change; one that may not be obeyed is refused."""
+    from beetle.runtime.host.toml_file import read_toml
+
+    if not place.exists():
+        return False
+    read_toml(place, trusting=uid)
+    return True
+
+
+def _meanings(value: str) -> Iterator[Any]:
+    """What a word may mean: a value of TOML, else text."""
+    import tomllib
+
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        yield tomllib.loads(f"x = {value}")["x"]
+    yield value
+
+
+def _with(text: str, key: tuple[str, ...], values: list[Any], place: Path) -> str:
+    """The text with the first value that the configuration takes. Raises InvalidRequest with the first error."""
+    import tomllib
+
+    from beetle.cli.config_edit import changed
+    from beetle.runtime.host.config import config_of
+
+    first: BeetleError | None = None
+    for value in values:
+        try:
+            done = changed(text, key, value)
+            _check_further(config_of(tomllib.loads(done), place))
+        except InvalidRequest as error:
+            first = first or error
+            continue
+        return done
+    assert first is not None
+    raise first
+
+
+def _put(place: Path, text: str) -> None:
+    """Write the whole file or nothing of it, with the mode and the owner that it had."""
+    part = place.with_name(f".{place.name}.new")
+    try:
+        place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        found = place.stat() if place.exists() else None
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            os.fchmod(descriptor, 0o644 if found is None else found.st_mode & 0o7777)
+            if found is not None and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(descriptor, found.st_uid, found.st_gid)
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        os.replace(part, place)
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(path=str(place)) from error
+        hint = "change it as its owner, or as root"
+        raise StoreReadOnly(path=str(place), reason=error.strerror or "unknown", hint=hint) from error
+
+
+OWN = {
+    "config check": (fill_check, run_check),
+    "config show": (fill_show, run_show),
+    "config set": (fill_set, run_set),
+}
