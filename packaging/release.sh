@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
+build/venv/bin/python packaging/weight.py --check dist/tree
 sh packaging/tests/reproducible.sh
 "dist/$(sed -n '1s/.*  //p' dist/SHA256SUMS)-stock" --version
 # A server's build, by itself: it has what a device's has, and gRPC.
