@@ -72,7 +72,7 @@ def open_store(
     check_schedules(jobs, dependencies.schedules, dependencies.time_zone)
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
-        store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs),
+        store_settings(path, profile, _backend(backend, profile))._replace(vfs=vfs, replicated=dependencies.replicated),
         clock=dependencies.clock,
         chain_hash=chain_hash,
         version=__version__,
@@ -116,6 +116,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
         keep_snapshots=config.scheduler.keep_snapshots,
+        replicated=config.replica is not None,
     )
 
 

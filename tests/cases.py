@@ -617,6 +617,7 @@ CASES: tuple[Case, ...] = (
     Case("scheduler.run", {"job_name": "optimize", "wait": True}, changes=True, who="operator",
          stranger=(Asked({"job_name": WORD}, "not_found"),), quiet=(Asked({"job_name": NOBODY}, "not_found"),),
          wrong=(({"job_name": "optimize", "wait": 1}, "wait"),)),
+    Case("replication.status"),
     Case("snapshot.create", {"label": "of a stranger"}, changes=True, who="operator"),
     Case("snapshot.list", {}, ("snapshot",)),
     Case("snapshot.verify", lambda got: {"snapshot_id": got.snapshot},

@@ -63,7 +63,7 @@ EDGES: dict[str, tuple[str, str]] = {
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
-    "beetle.replication": ("replication contracts.errors", ""),
+    "beetle.replication": ("replication contracts.errors runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
@@ -85,6 +85,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
 FURTHER = {
+    # What `[replica]` may say is checked when the file is read.
+    "beetle.runtime.host.config": "replication.target",
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
     "beetle.transports.peer_socket": "runtime.host.principals",

@@ -241,6 +241,7 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
+    from beetle.contracts.replication import ReplicationStatusReport, ReplicationStatusRequest
     from beetle.contracts.routing import MemoryClassifyReport, MemoryClassifyRequest
     from beetle.contracts.scheduler import (
         SchedulerPauseReport,
@@ -7114,6 +7115,36 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("scheduler.run", "job_name", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def replication_status(self, request: ReplicationStatusRequest, /) -> ReplicationStatusReport: ...
+        @overload
+        async def replication_status(self, /) -> ReplicationStatusReport: ...
+
+    async def replication_status(
+        self, request: ReplicationStatusRequest | None = None, /, **fields: Any
+    ) -> ReplicationStatusReport:
+        """Tell how far the replica is, and what keeps it from being further.
+
+        Returns:
+            The replica now. Figures are None where they are not known: with no sidecar, or before its first answer.
+                `lag_s` is how long ago the store was last known to be in the replica whole, 0 when nothing waits;
+                `lag_bytes` is what waits in the write-ahead log and in `staged_bytes`, the files on this disk that
+                were not sent; and `lag_transactions` counts litestream's, each of which holds all commits between
+                two looks. `txid` is its last one, `replicated_txid` the last one at the target, `last_synced_at`
+                when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
+                for the sidecar to follow, `writer_waited_s` for how long in all. `detail` and `hint` tell more of
+                `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica are
+                kept for `retention_h` hours.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `replication`, or the caller was not granted it.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("replication.status", "", request, fields)
 
     if TYPE_CHECKING:
 

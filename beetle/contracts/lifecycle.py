@@ -19,7 +19,8 @@ StepName = Literal[
     "table_of_contents", "stuck_jobs", "idempotency_keys", "remembered_conversations", "optimize", "vacuum",
 ]  # fmt: skip
 StepReason = Literal[
-    "in_memory", "does_not_pay", "held_by_a_reader", "damaged_records_left_out", "no_room", "stopped", "refused",
+    "in_memory", "does_not_pay", "held_by_a_reader", "replicated", "damaged_records_left_out", "no_room", "stopped",
+    "refused",
 ]  # fmt: skip
 """Why a step did nothing or not all of it; `refused` when an error stopped it, whose key stands beside it."""
 

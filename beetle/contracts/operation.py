@@ -59,6 +59,7 @@ ADMIN = Group("Maintenance", "admin", "the store itself: count, compact, rebuild
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
 SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")
+REPLICA = Group("Maintenance", "replica", "the copy of the store that is kept elsewhere")
 SNAPSHOT = Group("Maintenance", "snapshot", "copies of the whole store: create, verify, restore, prune")
 
 

@@ -60,7 +60,7 @@ COUNTED: Mapping[str, tuple[str, ...]] = {
     "conversation": ("turns", "last_sequence", "messages", "first_at", "last_at"),
 }
 """Columns that follow from other rows and are compared with them: no part of a seal."""
-SHADOWS = re.compile(r"(recall_index(_[a-z]+)?|sqlite_[a-z0-9_]+)\Z")
+SHADOWS = re.compile(r"(recall_index(_[a-z]+)?|sqlite_[a-z0-9_]+|_litestream_(seq|lock))\Z")
 STRONG, WEAK = b"\x01", b"\x00"
 """First byte of a seal: by the device identity, or by the store's own key."""
 MAC_BYTES = 15

@@ -55,7 +55,6 @@ def test_capabilities_say_what_is_visible_and_why_the_rest_is_not(door: Door) ->
         assert entry["visible"] is (entry["reason"] is None), name
     granted = [row.name for row in OPERATIONS if row.capability == "recall"]
     assert report["capabilities"]["recall"]["operations"] == granted
-    assert "build" in report["capabilities"]["replication"]["reason"]
     for name in ("harness", "evolve"):
         assert "profile" in report["capabilities"][name]["reason"]
     assert report["capabilities"]["transcript.raw"]["visible"] is ("raw_owner" in door.views)

@@ -96,6 +96,8 @@ def _checkpoint(invocation: Invocation) -> Done:
     before = store.wal_bytes()
     if not before:
         return Done()
+    if store.follower.attached:
+        return Done(reason="replicated")  # the sidecar folds it, when it has sent it
     whole = store.cut_log(CHECKPOINT_WAIT_S)
     return Done(before - store.wal_bytes(), reason=None if whole else "held_by_a_reader", failed=not whole)
 

@@ -39,6 +39,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "maintain", "continuity.transfer", "erasure.forget",
     ),
     "private": ("governance.private_records", "private_items"),
+    "replication": ("replication",),
     "scheduler": ("scheduled",),
     "skill": ("skills.runtime_skills",),
     "skill_registry": ("registry.finding", "registry.uploading"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args
 
 from msgspec import Meta, Struct
 
@@ -21,6 +21,9 @@ from beetle.contracts.fields import Id
 from beetle.contracts.names import VIEW_NAMES, ViewName
 from beetle.runtime.host.profile import check_profile_name
 from beetle.runtime.host.toml_file import decode_table, read_toml
+
+if TYPE_CHECKING:
+    from beetle.replication.target import ReplicaSettings
 
 SYSTEM_CONFIG = Path("/etc/beetle/beetle.toml")
 SYSTEM_SOCKET = Path("/run/beetle/beetle.sock")
@@ -102,11 +105,43 @@ def model_of(given: dict[str, Any]) -> Model:
 
 
 class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[replica]`: where the sidecar copies to, and how often it looks and sends."""
+    """`[replica]`: where the sidecar copies to, how often it looks and sends, and how long what it sent is kept.
+
+    `url` is a folder (`file:///F`), an SFTP server's (`sftp://U@H/F`), an S3 bucket (`s3://B/P`) or a bucket of NATS
+    JetStream (`nats://H/B`), and holds no password: that is in `secret_file` or $BEETLE_REPLICA_SECRET, a private key
+    or NATS credentials in `key_file`. `snapshot_interval_h` and `retention_h` are hours. `local_bytes` is how much
+    may be staged on this disk beyond the store's own size while the target does not take it. `command` is another
+    litestream than the one that comes with beetle.
+    """
 
     url: ReplicaUrl
     monitor_interval_ms: Milliseconds = 100
     sync_interval_ms: Milliseconds = 100
+    snapshot_interval_h: Annotated[int, Meta(ge=1, le=720)] = 24
+    retention_h: Annotated[int, Meta(ge=1, le=87_600)] = 168
+    local_bytes: Annotated[int, Meta(ge=2**24, le=2**40)] = 2**28
+    command: AbsolutePath | None = None
+    secret_file: AbsolutePath | None = None
+    key_file: AbsolutePath | None = None
+    host_key: Annotated[str, Meta(pattern=r"^[^\x00-\x1f]+\Z", max_length=4000)] | None = None
+    access_key_id: ShortText | None = None
+    endpoint: Annotated[str, Meta(pattern=r"^https?://[^\s/@?#]+/?\Z", max_length=2000)] | None = None
+    region: ShortText | None = None
+    ca_file: AbsolutePath | None = None
+
+    @property
+    def settings(self) -> ReplicaSettings:
+        """What the sidecar is told.
+
+        Raises:
+            InvalidRequest: the URL, or what stands beside it, fits no target.
+        """
+        from beetle.replication.target import ReplicaSettings, check_settings, parse_target
+
+        given = {name: getattr(self, name) for name in self.__struct_fields__ if name != "url"}
+        found = ReplicaSettings(parse_target(self.url), **given)
+        check_settings(found)
+        return found
 
 
 class Grpc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -299,7 +334,7 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
         agent_skills=decode_table(tables.get("agent_skills", {}), AgentSkills, file, "$.agent_skills"),
         skill_registry=decode_table(tables.get("skill_registry", {}), SkillRegistry, file, "$.skill_registry"),
         model=_optional(tables, "model", Model, file),
-        replica=_optional(tables, "replica", Replica, file),
+        replica=_replica(tables, file),
         grpc=_grpc(tables.get("grpc", {}), file),
         principals=_principals(tables.get("principals", {}), file),
         scheduler=decode_table(tables.get("scheduler", {}), Scheduler, file, "$.scheduler"),
@@ -310,6 +345,16 @@ def _decode(tables: dict[str, Any], file: Path) -> Config:
 
 def _optional(tables: dict[str, Any], key: str, into: type[Section], file: Path) -> Section | None:
     return decode_table(tables[key], into, file, f"$.{key}") if key in tables else None
+
+
+def _replica(tables: dict[str, Any], file: Path) -> Replica | None:
+    found = _optional(tables, "replica", Replica, file)
+    if found is not None:
+        try:
+            _ = found.settings
+        except InvalidRequest as error:
+            _refuse(file, error.details.get("path", "$.replica"), error.message, error.hint)
+    return found
 
 
 def _grpc(table: object, file: Path) -> Grpc:

@@ -25,7 +25,7 @@ class Dependencies(NamedTuple):
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
     None for this machine's, which `zone_variable`, $TZ, may name. `keep_snapshots` is how many of the scheduled ones
-    are kept.
+    are kept. `replicated` is whether the configuration names a replica.
     """
 
     clock: Callable[[], int] = clock
@@ -38,6 +38,7 @@ class Dependencies(NamedTuple):
     time_zone: str | None = None
     zone_variable: str = ""
     keep_snapshots: int = 7
+    replicated: bool = False
 
 
 SYSTEM_DEPENDENCIES = Dependencies()

@@ -46,6 +46,7 @@ from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
 from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.host.profile import Profile
+from beetle.runtime.host.replica import ReplicaBoard
 from beetle.runtime.host.scheduled_job import Job, Limits, Run
 from beetle.runtime.host.scheduler import NAME as SCHEDULER
 from beetle.runtime.host.scheduler import TOPIC as JOB_TOPIC
@@ -132,6 +133,7 @@ class Dispatcher:
             verified_chains=VerifiedChains(),
             mirrors=ChainMirrors(store),
             chunk_accesses=ChunkAccesses(store),
+            replica=ReplicaBoard(configured=dependencies.replicated),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)

@@ -43,8 +43,8 @@ from beetle.store.sight import Sight
 
 if TYPE_CHECKING:
     from beetle.runtime.host.model import ModelClient
-    from beetle.runtime.host.scheduler import Scheduler
-
+    from beetle.runtime.host.replica import ReplicaBoard
+from beetle.runtime.host.scheduler import Scheduler
 
 R = TypeVar("R", bound=Report)
 
@@ -110,6 +110,7 @@ class Facilities(NamedTuple):
     verified_chains: VerifiedChains
     mirrors: ChainMirrors
     chunk_accesses: ChunkAccesses
+    replica: ReplicaBoard
 
     @property
     def uptime_s(self) -> float:

@@ -9,6 +9,7 @@ import apsw
 from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
+from beetle.store.engine.follower import Follower
 from beetle.store.engine.scrub import lend
 from beetle.store.engine.store_files import StoreFiles
 
@@ -23,6 +24,7 @@ class Checkpoints:
 
     def __init__(self, settings: StoreSettings, connection: apsw.Connection, files: StoreFiles) -> None:
         self._settings = settings
+        self._follower = files.follower or Follower(settings.wal_bytes)
         self._files = files
         self._wal_pages = 0
         self._saved = False
@@ -36,10 +38,32 @@ class Checkpoints:
         return apsw.SQLITE_OK
 
     def keep_small(self) -> None:
-        """Copy the log into the database once it is half its budget, and start it anew once it has outgrown it."""
+        """Copy the log into the database once it is half its budget, and start it anew once it has outgrown it.
+
+        Where it is followed, or will be again, it is never folded and left to begin anew in place: see `follower`.
+        """
         used = self._wal_pages * PAGE_SIZE
-        if used > self._settings.wal_bytes // 2:
-            self.attempt(TRUNCATE if used > self._settings.wal_bytes else PASSIVE)
+        if self._follower.attached:
+            self._give_way(used)
+        elif used > self._settings.wal_bytes:
+            self.attempt(TRUNCATE)
+        elif used > self._settings.wal_bytes // 2 and not self._settings.replicated:
+            self.attempt(PASSIVE)
+
+    def _give_way(self, used: int) -> None:
+        """Wait for the follower where the log is long; it folds it."""
+        if pause := self._follower.pause(used):
+            mark = self._mark()
+            if self._follower.wait(pause, lambda: self._mark() != mark) and self._follower.attached:
+                self._wal_pages = 0  # the next commit says how long it is now
+
+    def _mark(self) -> bytes:
+        """What is another in the log's header once it has begun anew."""
+        try:
+            with open(self._settings.path + "-wal", "rb", buffering=0) as file:
+                return file.read(32)[12:24]
+        except OSError:
+            return b""
 
     def watch(self) -> None:
         """When the files are not where they were: fold what was acknowledged into the file that SQLite has open,
@@ -59,10 +83,13 @@ class Checkpoints:
             BeetleError: the typed error of what SQLite answered.
         """
         self._files.check()
-        return self._fold(TRUNCATE)
+        return not self._follower.attached and self._fold(TRUNCATE)
 
     def attempt(self, mode: int) -> bool:
-        """Run a checkpoint; whether it did all that its mode asks."""
+        """Run a checkpoint; whether it did all that its mode asks. A log that is followed stays as it is."""
+        if self._follower.attached:
+            self._give_way(self._wal_pages * PAGE_SIZE)
+            return False
         try:
             return self._fold(mode)
         except (apsw.Error, BeetleError) as error:
@@ -85,9 +112,11 @@ class Checkpoints:
         return True
 
     def finish(self) -> None:
-        """Fold all that is left, before the connections are closed."""
+        """Fold all that is left, before the connections are closed. A follower ends first; one that was in step goes on
+        in the same log later, so that stays where it is, folded."""
+        self._follower.end()
         if self._files.lost is None:
-            self.attempt(TRUNCATE)
+            self.attempt(PASSIVE if self._follower.keeps_log else TRUNCATE)
         else:
             self.watch()
 

@@ -32,7 +32,8 @@ class StoreSettings(NamedTuple):
 
     `store_bytes` is the ceiling that writes respect; `write_queue` and `write_group` bound waiting writes and the
     writes of one commit. `background_share` is the percentage of a heavy read's time that it works while others read.
-    `immutable` says that the media cannot be written: the file is read as one that never changes.
+    `immutable` says that the media cannot be written: the file is read as one that never changes. `replicated`, that
+    another process follows the write-ahead log, or has and may again.
     """
 
     path: str
@@ -47,6 +48,7 @@ class StoreSettings(NamedTuple):
     vfs: str | None = None
     immutable: bool = False
     background_share: int = 100
+    replicated: bool = False
 
     @property
     def walled(self) -> bool:
@@ -254,8 +256,8 @@ def _writer_pragmas(settings: StoreSettings) -> list[tuple[str, Any]]:
         ("secure_delete", 1),
         # The writer decides when to checkpoint, after it has acknowledged.
         ("wal_autocheckpoint", 0),
-        # A WAL that once grew large is cut back when it is reset.
-        ("journal_size_limit", settings.wal_bytes),
+        # A WAL that once grew large is cut back when it is reset; one that is followed always, see `follower`.
+        ("journal_size_limit", 0 if settings.replicated else settings.wal_bytes),
         # A backstop far above the ceiling that the writer itself enforces, which a single write must not reach: SQLite
         # would undo the whole group and call the disk full.
         ("max_page_count", settings.store_bytes // PAGE_SIZE + max(32_768, settings.store_bytes // PAGE_SIZE // 16)),

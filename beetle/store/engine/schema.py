@@ -60,6 +60,16 @@ class SchemaRow(NamedTuple):
     sql: bytes | None
 
 
+SIDECARS = tuple(
+    SchemaRow(b"table", name, name, b"CREATE TABLE %b (%b)" % (name, columns))
+    for name, columns in (
+        (b"_litestream_seq", b"id INTEGER PRIMARY KEY, seq INTEGER"),
+        (b"_litestream_lock", b"id INTEGER"),
+    )
+)
+"""Tables that litestream makes and uses: a counter by which it begins a log, and one that stays empty."""
+
+
 class Difference(NamedTuple):
     """What differs: such as `trigger keep`, and how."""
 
@@ -68,8 +78,9 @@ class Difference(NamedTuple):
 
 
 def read(connection: apsw.Connection) -> list[SchemaRow]:
-    """Every row of the schema, in one order whatever the file's own is."""
-    return sorted((SchemaRow(*row) for row in connection.execute(ROWS_SQL)), key=_place)
+    """Every row of the schema, in one order whatever the file's own is, but those of the replica's sidecar."""
+    rows = (SchemaRow(*row) for row in connection.execute(ROWS_SQL))
+    return sorted((row for row in rows if row not in SIDECARS), key=_place)
 
 
 def digest(rows: Sequence[SchemaRow]) -> str:

@@ -24,6 +24,7 @@ from beetle.store.engine.connection import (
     store_bytes,
 )
 from beetle.store.engine.failures import translate
+from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.readers import Readers
@@ -72,6 +73,8 @@ class Store:
         self._lock = None if settings.backend == "in-memory" else _lock(settings.path)
         if self._lock is not None and self._lock.immutable:
             settings = settings._replace(immutable=True)
+        if settings.walled and os.path.isdir(staging_folder(settings.path)):
+            settings = settings._replace(replicated=True)
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
@@ -85,6 +88,7 @@ class Store:
         self._sealing: Sealing | None = None
         self._is_crowded: Callable[[str], bool] = lambda by: False
         self.files = StoreFiles(settings.path, ())
+        self.follower = Follower(settings.wal_bytes)
         settled: list[str] = []
         try:
             try:
@@ -119,7 +123,7 @@ class Store:
                 self.writer = refusing_writer(settings, connection, pending)
             else:
                 if settings.backend != "in-memory":
-                    self.files = files_of(settings.path, walled=settings.walled)
+                    self.files = files_of(settings.path, self.follower, walled=settings.walled)
                 self.writer = Writer(
                     settings,
                     connection,
@@ -239,6 +243,7 @@ class Store:
             for hook in self._before_close:
                 hook()
             self._closed = True
+            self.follower.stop_waiting()
             # Readers first: an open reader would keep the writer from cutting the write-ahead log.
             try:
                 self.readers.close()
@@ -249,7 +254,9 @@ class Store:
                     self._lock.release()
 
     def cut_log(self, wait: float) -> bool:
-        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`."""
+        """Fold the write-ahead log into the file and empty it; see `Writer.cut_log`. Not while it is followed."""
+        if self.follower.attached:
+            return False
         with self._turnstile.passing("write", None):
             return self.writer.cut_log(wait)
 

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable
 
 from beetle.contracts.errors import StoreReadOnly
+from beetle.store.engine.follower import Follower
 from beetle.store.engine.lock import lock_path
 
 log = logging.getLogger("beetle.store")
@@ -35,16 +36,18 @@ class StoreMoved(StoreReadOnly):
 class StoreFiles:
     """The names of an open store's files, and the device and inode of each when it was opened."""
 
-    def __init__(self, store: str, files: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, store: str, files: Iterable[tuple[str, str]], follower: Follower | None = None) -> None:
         """Remember them, once all are open.
 
         Args:
             files: (path, what it is) of each; none for a store that has none or is not written.
+            follower: who else may have the write-ahead log open.
 
         Raises:
             StoreMoved: one is not there any more.
         """
         self._store = store
+        self.follower = follower
         self._files: list[tuple[str, str, tuple[int, int]]] = []
         self.lost: str | None = None
         for path, what in files:
@@ -107,10 +110,10 @@ class StoreFiles:
             self.descriptor = None
 
 
-def files_of(store: str, *, walled: bool) -> StoreFiles:
+def files_of(store: str, follower: Follower, *, walled: bool) -> StoreFiles:
     """The place of a store that was opened for writing."""
     logs = ((store + "-wal", LOG), (store + "-shm", INDEX)) if walled else ()
-    return StoreFiles(store, ((store, FILE), (lock_path(store), LOCK), *logs))
+    return StoreFiles(store, ((store, FILE), (lock_path(store), LOCK), *logs), follower)
 
 
 def _opened(store: str) -> int:

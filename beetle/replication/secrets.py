@@ -1,0 +1,81 @@
+"""The secrets of a replica: read when the sidecar starts, from a file of mode 0600 or the daemon's environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from beetle.contracts.errors import InvalidRequest
+from beetle.replication.target import ReplicaSettings
+from beetle.runtime.host.trusted_file import distrust
+
+SECRET_VARIABLE = "BEETLE_REPLICA_SECRET"
+SECRET_BYTES = 4096
+KEY_BYTES = 64 * 1024
+PASSED_ON = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+)  # fmt: skip
+"""What the sidecar gets of the daemon's environment: the rest is none of its business."""
+
+
+class Secrets(NamedTuple):
+    """`secret` is a password, a token or a secret key. `environment` is all that the sidecar gets."""
+
+    secret: str | None
+    environment: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Secrets(…)"
+
+    def masked(self, text: str) -> str:
+        """A text for a log, without them."""
+        known = (self.secret, self.environment.get("AWS_SECRET_ACCESS_KEY"), self.environment.get("AWS_SESSION_TOKEN"))
+        for each in known:
+            if each:
+                text = text.replace(each, "***")
+        return text
+
+
+def read_secrets(settings: ReplicaSettings, environment: Mapping[str, str]) -> Secrets:
+    """What the target needs.
+
+    Raises:
+        InvalidRequest: a file cannot be read, or others can read or replace it; a secret that is needed is missing.
+    """
+    secret = environment.get(SECRET_VARIABLE) or None
+    if settings.secret_file is not None:
+        secret = _private("secret_file", settings.secret_file, SECRET_BYTES).decode(errors="replace").strip()
+    if settings.key_file is not None:
+        _private("key_file", settings.key_file, KEY_BYTES)
+    passed = {name: environment[name] for name in PASSED_ON if environment.get(name)}
+    if settings.target.kind == "sftp" and secret is None and settings.key_file is None:
+        raise _refused("key_file", "neither a key nor a password is given", "name key_file or secret_file")
+    if settings.access_key_id is not None and secret is None:
+        raise _refused("secret_file", f"a secret key is missing beside {settings.access_key_id!r}", "name secret_file")
+    return Secrets(secret, passed)
+
+
+def _private(name: str, path: str, most: int) -> bytes:
+    """The content of a file that only this user may read, where nobody else may put another in its place."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if (why := distrust(file, path, os.geteuid())) is not None:
+                raise _refused(name, f"{path}: {why.reason}", why.hint)
+            if os.fstat(file).st_mode & 0o077:
+                raise _refused(name, f"{path}: others may read it", f"chmod 0600 {path}")
+            content = os.read(file, most + 1)
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise _refused(name, f"{path}: {error.strerror or 'unreadable'}", "check the path and its owner") from None
+    if not 0 < len(content.strip()) <= most:
+        raise _refused(name, f"{path}: it is empty or longer than {most} bytes", "put the secret alone into it")
+    return content
+
+
+def _refused(name: str, why: str, hint: str) -> InvalidRequest:
+    path = f"$.replica.{name}"
+    return InvalidRequest(reason=f"{path}: {why}", path=path, hint=hint)

@@ -1,0 +1,96 @@
+"""Another process that follows the write-ahead log, copies it elsewhere, and then folds it into the file itself.
+
+While it is attached it holds a read lock, so that nothing is folded away before it has read it: our own checkpoints
+would be in vain. The log grows until it has followed. So once the log is long the writer waits for it between two
+commits, ever longer, and reads never do. One that does not follow at all is told of by `overrun`: whoever runs it ends
+it then, and the writer folds the log again by itself.
+
+A log that was begun anew in place still holds frames of its past behind the new ones, by which a follower that comes
+back would take it for the same. So a store that has one cuts its log whenever it begins anew (`journal_size_limit`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+STAGING_SUFFIX = "-litestream"
+LONGEST = 64 * 2**20
+"""Bytes of the log from which the writer waits, whatever its budget."""
+HARD = 4
+"""So many times as long the log may become before the follower is given up."""
+PAUSE_S, HOLD_S, STEP_S = 0.25, 2.0, 0.005
+"""The longest wait behind one commit: near the limit, and beyond it. How often it looks meanwhile."""
+
+
+def staging_folder(store: str) -> str:
+    """Where a follower keeps what it has read and not sent yet: beside the store, with content in it."""
+    folder, name = os.path.split(store)
+    return os.path.join(folder, f".{name}{STAGING_SUFFIX}")
+
+
+class Follower:
+    """What the writer knows of the process that follows its log. Set by whoever runs that, read by the writer's thread.
+
+    `attached` is whether it holds the log now. `keeps_log` is whether it has ended in step with the log: a store that
+    is closed then leaves its log as it is, and the follower goes on there. `waits` and `waited_s` count what the writer
+    waited for it. `overrun` is set when the log has reached its limit; `behind_others` lets the writer go on for a
+    while, since it is a reader that holds the log. `on_end` is called before the store's log is folded for the last
+    time, by the writer's thread.
+    """
+
+    def __init__(self, wal_bytes: int) -> None:
+        self.soft = min(wal_bytes, LONGEST)
+        self.hard = self.soft * HARD
+        self.attached = False
+        self.keeps_log = False
+        self.waits = 0
+        self.waited_s = 0.0
+        self.overrun = threading.Event()
+        self.on_overrun: Callable[[], None] | None = None
+        self.on_end: Callable[[], None] | None = None
+        self._excused_until = 0.0
+        self._ending = threading.Event()
+
+    def excuse(self, seconds: float) -> None:
+        """Have the writer not wait for so long: the log is not held by the follower."""
+        self._excused_until = time.monotonic() + seconds
+        self.overrun.clear()
+
+    def end(self) -> None:
+        """The store closes: nobody waits any more, and the follower ends."""
+        self._ending.set()
+        if self.on_end is not None:
+            self.on_end()
+
+    def stop_waiting(self) -> None:
+        """What closes must not wait."""
+        self._ending.set()
+
+    def pause(self, used: int) -> float:
+        """For how long the writer waits at most behind a commit, with so many bytes in the log."""
+        if not self.attached or used <= self.soft or self._ending.is_set() or time.monotonic() < self._excused_until:
+            return 0.0
+        if used < self.hard:
+            return PAUSE_S * (used - self.soft) / (self.hard - self.soft)
+        if not self.overrun.is_set():
+            self.overrun.set()
+            if self.on_overrun is not None:
+                self.on_overrun()
+        return HOLD_S
+
+    def wait(self, seconds: float, is_new: Callable[[], bool]) -> bool:
+        """Wait until the log has begun anew or is followed no more; whether either has come."""
+        begun = time.monotonic()
+        self.waits += 1
+        try:
+            while time.monotonic() < begun + seconds and not self._ending.is_set():
+                if not self.attached or is_new():
+                    self.overrun.clear()
+                    return True
+                time.sleep(STEP_S)
+            return False
+        finally:
+            self.waited_s += time.monotonic() - begun
