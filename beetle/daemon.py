@@ -21,7 +21,7 @@ from beetle.hook import Link, drain
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.built_transports import check_built
-from beetle.runtime.host.config import Config, Grpc, read_config
+from beetle.runtime.host.config import Config, Grpc, Replica, read_config
 from beetle.runtime.host.principals import Principals
 from beetle.spool import spool_folder
 from beetle.store.event_log import Event
@@ -29,6 +29,7 @@ from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
 
 if TYPE_CHECKING:
+    from beetle.replication.supervisor import Supervisor
     from beetle.transports.grpc.server import GrpcServer
 
 log = logging.getLogger("beetle.daemon")
@@ -84,6 +85,7 @@ def serve(
     notifier = _Notifier(env)
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
+    replica: Supervisor | None = None
     try:
         _say_what_was_opened(opened)
         budgets = opened.profile.budgets
@@ -94,6 +96,7 @@ def serve(
         server.start()
         rpc = _grpc(opened, principals, config.grpc, asked.grpc or config.grpc.listen, server)
         start_jobs(opened, principals.by_name)
+        replica = None if config.replica is None else _replica(opened, config.replica, socket_path, env)
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
@@ -114,11 +117,21 @@ def serve(
         opened.dispatcher.refusals.finish()
         _record(opened, "daemon_stopped")
     finally:
+        # The last commits are replicated as it closes: the sidecar lets go of the log before it is folded.
         opened.store.close()
+        if replica is not None:
+            replica.close()
         notifier.close()
     _wait_for_threads()
     log.info("stopped")
     return 0
+
+
+def _replica(opened: Opened, settings: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
+    # A daemon without one loads none of it.
+    from beetle.replicating import keep_replica
+
+    return keep_replica(opened, settings, socket_path, env)
 
 
 def _grpc(

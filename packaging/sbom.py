@@ -4,7 +4,8 @@
 
 Its components are those of NOTICES (packaging/notices.py): the Python packages of the archive, Python, the libraries
 from the build machine with the version of their distribution's package, what the launcher was linked with, and
-litestream with the Go modules that it names. Its serial number follows from the tree's name, so the same tree gives the same bytes.
+litestream with the Go modules that it names. Its serial number follows from the tree's name, so the same tree gives the
+same bytes.
 """
 
 from __future__ import annotations

@@ -63,8 +63,9 @@ EDGES: dict[str, tuple[str, str]] = {
         "runtime.host.profile runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
-    "beetle.replication": ("replication contracts.errors runtime.host.trusted_file", ""),
+    "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
+    "beetle.replicating": ("replication open contracts runtime.host.config store", ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in

@@ -332,7 +332,9 @@ def test_every_key_of_the_configuration_is_documented(name: str) -> None:
 
 
 CONFIGURATIONS = [
-    block for page in ("configuration.md", "scheduler.md", "grpc.md") for block in blocks(DOCS / page, "toml")
+    block
+    for page in ("configuration.md", "scheduler.md", "grpc.md", "replication.md")
+    for block in blocks(DOCS / page, "toml")
 ]
 
 

@@ -286,11 +286,17 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
             told, seen = client.hello(), client.inspect()
             shows_jobs = any(each.name == "scheduler.status" and each.visible for each in told.operations)
             jobs = client.scheduler_status().jobs if shows_jobs else ()
+            shows_replica = any(each.name == "replication.status" and each.visible for each in told.operations)
+            replica = client.replication_status() if shows_replica else None
         yield Finding("daemon", "ok", f"running (pid {told.pid}) at {client.path} with {told.profile}")
         if told.version != __version__:
             advice = "restart it: beetle stop, beetle start"
             yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
         yield from _job_findings(jobs)
+        if replica is not None and replica.state != "off":
+            from beetle.cli.doctor_service import replica_finding
+
+            yield replica_finding(replica)
         yield from _store_findings(seen.store.path, seen.store.schema, seen.operator.findings or ())
         if (told_of := seen.operator.identity) is not None:
             yield _identity_finding(told_of.state, told_of.problem, told_of.advice)

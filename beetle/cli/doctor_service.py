@@ -15,6 +15,7 @@ from beetle.cli.finding import Finding
 from beetle.contracts.errors import BeetleError
 
 if TYPE_CHECKING:
+    from beetle.contracts.replication import ReplicationStatusReport
     from beetle.find import Target
     from beetle.runtime.host.config import Config
 
@@ -156,6 +157,19 @@ class Unit(NamedTuple):
         return "sudo beetle install" if self.file.parts[1] == "etc" else "beetle install --user"
 
 
+def replica_finding(found: ReplicationStatusReport) -> Finding:
+    """A replica that is kept, or why it is not."""
+    text = f"{found.state}, {found.target_kind}"
+    if found.state == "replicating":
+        return Finding(
+            "replica", "ok", f"{text}: {'nothing waits' if not found.lag_s else f'{found.lag_s:.1f} s behind'}"
+        )
+    if found.problem is None:
+        return Finding("replica", "note", text, "ask again in a moment: beetle replica status")
+    why = f"{text}: {found.problem}" if found.detail is None else f"{text}: {found.detail}"
+    return Finding("replica", "warning", why, found.hint or "see `beetle help replication`")
+
+
 def check_unit(env: Mapping[str, str], uid: int) -> Iterator[Finding]:
     """Whether each unit on this machine has the limits of the profile that its configuration names now."""
     from beetle.cli.installing import profile_limits
@@ -165,7 +179,9 @@ def check_unit(env: Mapping[str, str], uid: int) -> Iterator[Finding]:
         who = 0 if unit.file.parts[1] == "etc" else uid
         try:
             config = read_config(unit.config, {}, who)
-            name, _, limits = profile_limits(config.daemon.profile, Path("/"), str(store_path(None, env, config, who)))
+            store = str(store_path(None, env, config, who))
+            replicated = config.replica is not None
+            name, _, limits = profile_limits(config.daemon.profile, Path("/"), store, replicated=replicated)
         except BeetleError as error:
             yield Finding("unit", "problem", f"{unit.file}: {error.message}", error.hint, error.key)
             continue

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from beetle.runtime.host.config import Config
 
 SYSTEM_TOOLS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+SIDECAR_MIB, SIDECAR_THREADS = 128, 32
+"""What the replica's sidecar may take beside the daemon: it has been seen to take 40 MiB."""
 OWN_THREADS = 32
 """Threads of the daemon besides those of connections and readers: writer, watchdog, jobs, a sidecar's few."""
 
@@ -217,14 +219,18 @@ def install_options(
         typed_profile = os.path.abspath(typed_profile)
     config = read_config(file, {}, who) if configured else Config(daemon=Daemon(**given, profile=typed_profile))
     store = str(store_path(None, place, config, who))
-    profile, why, limits = _profile(config.daemon.profile, layout, store)
+    replica = None if config.replica is None else config.replica.settings
+    profile, why, limits = _profile(config.daemon.profile, layout, store, replica is not None)
+    folder = replica is not None and replica.target.kind == "file"
+    secrets = [] if replica is None else [each for each in (replica.secret_file, replica.key_file) if each]
     settings = Settings(
         store,
         str(socket_path(absolute(config.daemon.socket), place, config, who)),
         None if config.daemon.log == "stderr" else config.daemon.log,
         config.daemon.group,
-        config.model is not None or config.replica is not None,
-        (*config.agent_skills.dirs, *([profile] if "/" in profile else [])),
+        config.model is not None or (replica is not None and not folder),
+        (*config.agent_skills.dirs, *([profile] if "/" in profile else []), *secrets),
+        (replica.target.path,) if replica is not None and folder else (),
     )
     wanted = InstallOptions(
         profile=profile,
@@ -239,14 +245,18 @@ def install_options(
     return wanted, _unheeded(config, {**given, "profile": typed_profile}) if configured else []
 
 
-def _profile(name: str | None, layout: Layout, store: str) -> tuple[str, tuple[str, ...], Limits | None]:
+def _profile(
+    name: str | None, layout: Layout, store: str, replicated: bool
+) -> tuple[str, tuple[str, ...], Limits | None]:
     """The profile to name, why it is that one, and what it takes at most."""
     if layout.staged and name in (None, "auto"):
         return "auto", ("It is chosen at each start: this file was written on another machine.",), None
-    return profile_limits(name, layout.root, store)
+    return profile_limits(name, layout.root, store, replicated=replicated)
 
 
-def profile_limits(name: str | None, root: Path, store: str) -> tuple[str, tuple[str, ...], Limits]:
+def profile_limits(
+    name: str | None, root: Path, store: str, *, replicated: bool = False
+) -> tuple[str, tuple[str, ...], Limits]:
     """As `_profile`, for a system whose `/` is at `root`; without a name the profile is the one for this machine.
 
     Raises:
@@ -265,7 +275,10 @@ def profile_limits(name: str | None, root: Path, store: str) -> tuple[str, tuple
     budgets = profile.budgets
     files = budgets.connections + 3 * budgets.readers + OWN_DESCRIPTORS
     tasks = budgets.connections + budgets.readers + OWN_THREADS
-    return name, why, Limits(profile.memory_ceiling_mib, max(1024, files), tasks)
+    memory_mib = profile.memory_ceiling_mib
+    if replicated:
+        memory_mib, tasks = memory_mib + SIDECAR_MIB, tasks + SIDECAR_THREADS
+    return name, why, Limits(memory_mib, max(1024, files), tasks)
 
 
 def _holder(settings: Settings) -> int | None:

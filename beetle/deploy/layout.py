@@ -42,7 +42,8 @@ class Layout(NamedTuple):
 class Settings(NamedTuple):
     """What the daemon's configuration says, or means by its silence, as far as a service has to allow it.
 
-    `network` is whether it names a model or a replica; `reads` are files and folders that it only reads.
+    `network` is whether it names a model or a replica elsewhere; `reads` are files and folders that it only reads,
+    `writes` those that it writes besides.
     """
 
     store: str
@@ -51,6 +52,7 @@ class Settings(NamedTuple):
     group: str | None = None
     network: bool = False
     reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 class Limits(NamedTuple):

@@ -45,7 +45,7 @@ class Prefix:
     def refuse_others(self) -> None:
         """Raises NotOurs when the folder holds something, and nothing of ours."""
         if self.folder.is_dir():
-            # The lock is looked for last: it is what an installation makes first, so it is there if anything of ours is.
+            # The lock is looked for last: an installation makes it first, so it is there if anything of ours is.
             if not any(self.folder.iterdir()) or self.is_there:
                 return
         elif not os.path.lexists(self.folder):

@@ -108,17 +108,17 @@ SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM"""
 
 CLOSED = """\
-# The configuration names no model and no replica: there is no network, only the socket's file.
+# The configuration names no model and no replica elsewhere: there is no network, only the socket's file.
 PrivateNetwork=yes
 IPAddressDeny=any
 RestrictAddressFamilies=AF_UNIX"""
 
 CLOSED_FOR_A_USER = """\
-# The configuration names no model and no replica: there is no network, only the socket's file.
+# The configuration names no model and no replica elsewhere: there is no network, only the socket's file.
 RestrictAddressFamilies=AF_UNIX"""
 
 OPEN = """\
-# The configuration names a model or a replica.
+# The configuration names a model or a replica elsewhere.
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"""
 
 
@@ -131,7 +131,7 @@ def system_unit(
     belong to somebody else.
     """
     folders = {posixpath.dirname(each) for each in (settings.store, settings.socket, settings.log) if each}
-    used = (layout.prefix, layout.config, *folders, *settings.reads)
+    used = (layout.prefix, layout.config, *folders, *settings.reads, *settings.writes)
     store = posixpath.dirname(settings.store)
     mounts = "" if store == STATE_FOLDER else f"RequiresMountsFor={_word(store)}\n"
     return SYSTEM_UNIT.format(
@@ -182,7 +182,7 @@ def _identity(identity: Identity, group: str | None) -> str:
 
 
 def _places(settings: Settings, shared: set[str]) -> Iterable[str]:
-    writable = {posixpath.dirname(settings.log)} if settings.log else set[str]()
+    writable = {*settings.writes, *([posixpath.dirname(settings.log)] if settings.log else [])}
     store = posixpath.dirname(settings.store)
     if store == STATE_FOLDER:
         yield f"StateDirectory={posixpath.basename(STATE_FOLDER)}\nStateDirectoryMode=0700"

@@ -136,6 +136,8 @@ def configuration(
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
         "snapshot": {"interval": f"{settings.snapshot_interval_h}h", "retention": f"{settings.retention_h}h"},
+        # They are merged into larger files within half a minute, and kept for who reads them as they come: nobody here.
+        "l0-retention": "60s",
         "dbs": [database],
         **(more or {}),
     }

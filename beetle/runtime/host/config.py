@@ -110,7 +110,7 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `url` is a folder (`file:///F`), an SFTP server's (`sftp://U@H/F`), an S3 bucket (`s3://B/P`) or a bucket of NATS
     JetStream (`nats://H/B`), and holds no password: that is in `secret_file` or $BEETLE_REPLICA_SECRET, a private key
     or NATS credentials in `key_file`. `snapshot_interval_h` and `retention_h` are hours. `local_bytes` is how much
-    may be staged on this disk beyond the store's own size while the target does not take it. `command` is another
+    may wait on this disk while the target does not take it, or as much as the store itself has. `command` is another
     litestream than the one that comes with beetle.
     """
 

@@ -111,12 +111,15 @@ class Checkpoints:
             self._wal_pages = 0
         return True
 
-    def finish(self) -> None:
+    def finish(self, *, erased: bool) -> None:
         """Fold all that is left, before the connections are closed. A follower ends first; one that was in step goes on
-        in the same log later, so that stays where it is, folded."""
-        self._follower.end()
+        in the same log later, so that stays where it is, folded; but not where it may hold what was erased."""
+        stays = self._follower.end() and not erased
         if self._files.lost is None:
-            self.attempt(PASSIVE if self._follower.keeps_log else TRUNCATE)
+            if stays and self._connection is not None:
+                # The last connection that closes would remove the log.
+                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self.attempt(PASSIVE if stays else TRUNCATE)
         else:
             self.watch()
 

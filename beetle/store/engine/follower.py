@@ -36,9 +36,8 @@ class Follower:
 
     `attached` is whether it holds the log now. `keeps_log` is whether it has ended in step with the log: a store that
     is closed then leaves its log as it is, and the follower goes on there. `waits` and `waited_s` count what the writer
-    waited for it. `overrun` is set when the log has reached its limit; `behind_others` lets the writer go on for a
-    while, since it is a reader that holds the log. `on_end` is called before the store's log is folded for the last
-    time, by the writer's thread.
+    waited for it. `on_overrun` is called when the log has reached its limit. `on_end` is called by the writer's thread
+    before the connections are closed, and returns when the follower is detached; `on_begin` when they are open again.
     """
 
     def __init__(self, wal_bytes: int) -> None:
@@ -48,25 +47,35 @@ class Follower:
         self.keeps_log = False
         self.waits = 0
         self.waited_s = 0.0
-        self.overrun = threading.Event()
+        self.closing = False
+        self.on_begin: Callable[[], None] | None = None
         self.on_overrun: Callable[[], None] | None = None
         self.on_end: Callable[[], None] | None = None
+        self._overrun = False
         self._excused_until = 0.0
         self._ending = threading.Event()
 
     def excuse(self, seconds: float) -> None:
         """Have the writer not wait for so long: the log is not held by the follower."""
         self._excused_until = time.monotonic() + seconds
-        self.overrun.clear()
+        self._overrun = False
 
-    def end(self) -> None:
-        """The store closes: nobody waits any more, and the follower ends."""
+    def begin(self) -> None:
+        """The store is open: it may be followed."""
+        self._ending.clear()
+        if self.on_begin is not None:
+            self.on_begin()
+
+    def end(self) -> bool:
+        """The connections are being closed: the follower lets go. Whether the log is to stay where it is."""
         self._ending.set()
         if self.on_end is not None:
             self.on_end()
+        return self.closing and self.keeps_log
 
     def stop_waiting(self) -> None:
-        """What closes must not wait."""
+        """The store is closed for good: nobody waits for the follower any more."""
+        self.closing = True
         self._ending.set()
 
     def pause(self, used: int) -> float:
@@ -75,10 +84,9 @@ class Follower:
             return 0.0
         if used < self.hard:
             return PAUSE_S * (used - self.soft) / (self.hard - self.soft)
-        if not self.overrun.is_set():
-            self.overrun.set()
-            if self.on_overrun is not None:
-                self.on_overrun()
+        if not self._overrun and self.on_overrun is not None:
+            self._overrun = True
+            self.on_overrun()
         return HOLD_S
 
     def wait(self, seconds: float, is_new: Callable[[], bool]) -> bool:
@@ -88,7 +96,7 @@ class Follower:
         try:
             while time.monotonic() < begun + seconds and not self._ending.is_set():
                 if not self.attached or is_new():
-                    self.overrun.clear()
+                    self._overrun = False
                     return True
                 time.sleep(STEP_S)
             return False

@@ -153,6 +153,7 @@ class Store:
             self.writer.close()
             self.files.close()
             raise
+        self.follower.begin()
 
     @contextmanager
     def read(

@@ -246,7 +246,7 @@ class Writer:
         settle(left, RuntimeError("the writer thread has ended"))
         with self._erased:
             self._erased.notify_all()
-        self._checkpoints.finish()
+        self._checkpoints.finish(erased=self._erasures > 0)
         close_connection(self._connection)
         self._checkpoints.close()
 

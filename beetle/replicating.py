@@ -1,0 +1,58 @@
+"""Has a replica kept of an open store: what the configuration says, the sidecar's supervisor, and who tells of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
+from beetle.open import Opened
+from beetle.replication.supervisor import Followed, Supervisor
+from beetle.runtime.host.config import Replica
+from beetle.store.engine.connection import store_bytes
+from beetle.store.engine.store import Store, free_bytes
+from beetle.store.event_log import Event
+
+PLACE_SUFFIX = ".replica"
+"""Behind the path of the daemon's socket: the folder of the sidecar's own."""
+UNTOLD = ("starting", "paused", "stopped")
+"""States that belong to every start, pause and end, and are no event."""
+
+
+def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
+    """Begin to keep one, and return at once; None where this store cannot have one, which its status tells."""
+    store, board = opened.store, opened.dispatcher.shared.replica
+    settings = config.settings
+    if (refused := _refused(store)) is not None:
+        problem, hint = refused
+        report = ReplicationStatusReport(state="refused", problem=problem, hint=hint, target_kind=settings.target.kind)
+        board.put_up(lambda: report)
+        return None
+    folder = os.path.dirname(store.settings.path)
+    followed = Followed(
+        store.settings.path,
+        store.follower,
+        changes=lambda: store.head.seq,
+        store_bytes=lambda: store_bytes(store.settings.path)[0],
+        wal_bytes=store.wal_bytes,
+        free_bytes=lambda: free_bytes(folder),
+    )
+
+    def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
+        if state not in UNTOLD:
+            subject = {"state": state} if problem is None else {"state": state, "problem": problem}
+            row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
+            store.post(lambda tx: tx.log(row))
+
+    found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
+    board.put_up(found.status)
+    found.start()
+    return found
+
+
+def _refused(store: Store) -> tuple[ReplicaProblem, str] | None:
+    if store.settings.immutable:
+        return "read_only", "a store on read-only media does not change: copy its file"
+    if not store.settings.walled:
+        return "backend", "a replica needs the backend sqlite or embedded, which have a write-ahead log"
+    return None

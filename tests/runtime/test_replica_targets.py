@@ -1,0 +1,209 @@
+"""Replicas at real servers, a network that is cut, a target that is full, and writes without a pause.
+
+Each needs a server's program, or the right to mount, and some need half a minute:
+
+    pytest -m slow tests/runtime/test_replica_targets.py
+
+Debian has sshd (openssh-server) and nats-server; `pip install 'moto[server]'` has moto_server.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.building import talk, turn
+from tests.replicas import Kept, Status, content_of
+
+from .replica_servers import BUCKET, Wire, nats_server, s3_server, sftp_server
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def target(kind: str, folder: Path, *, through: list[Wire] | None = None) -> Generator[str]:
+    """`[replica]` for a server of that kind, which runs; with a list, through a wire that is put into it."""
+    server = {"sftp": sftp_server, "s3": s3_server, "nats": nats_server}[kind]
+    place = folder / "server"
+    place.mkdir(mode=0o700)
+    with server(place) as (port, more):
+        if through is not None:
+            through.append(Wire(port))
+            port = through[0].port
+        urls = {
+            "sftp": f'url = "sftp://{os.environ.get("USER", "root")}@127.0.0.1:{port}{place}/kept"',
+            "s3": f'url = "s3://{BUCKET}/device"\nendpoint = "http://127.0.0.1:{port}"',
+            "nats": f'url = "nats://127.0.0.1:{port}/{BUCKET}"',
+        }
+        yield f"{urls[kind]}\n{more}"
+
+
+def say(daemon: Kept, turn_id: str, count: int = 1) -> None:
+    with daemon.client() as client:
+        turns = [turn(f"{turn_id}-{number}", f"{turn_id} {number} " * 20) for number in range(count)]
+        client.call("transcript.commit", talk(*turns, conversation={"channel_id": "local", "conversation_id": turn_id}))
+
+
+def assert_restored(daemon: Kept, to: Path) -> None:
+    assert daemon.stream().restore(str(to)) is not None
+    assert content_of(str(to)) == content_of(daemon.store)
+
+
+@pytest.mark.parametrize("kind", ["sftp", "s3", "nats"])
+def test_a_server_gets_every_commit_and_gives_the_store_back(kind: str, tmp_path: Path) -> None:
+    with target(kind, tmp_path) as text, Kept(text, folder=str(tmp_path)) as daemon:
+        say(daemon, "one", 20)
+        found = daemon.synced()
+        assert found.target_kind == kind
+        assert_restored(daemon, tmp_path / "first.db")
+        assert found.pid is not None
+        os.kill(found.pid, signal.SIGKILL)
+        say(daemon, "two", 20)
+        daemon.until(lambda found: found.restarts == 1)
+        daemon.synced()
+        assert_restored(daemon, tmp_path / "second.db")
+
+
+@pytest.mark.parametrize("kind", ["sftp", "s3", "nats"])
+def test_a_network_that_is_cut_and_mended_loses_nothing(kind: str, tmp_path: Path) -> None:
+    wires: list[Wire] = []
+    with target(kind, tmp_path, through=wires) as text, Kept(text, folder=str(tmp_path)) as daemon:
+        say(daemon, "before")
+        daemon.synced()
+        wires[0].cut()
+        say(daemon, "during", 20)
+        found = daemon.until(lambda found: found.state in ("behind", "stalled", "waiting"))
+        assert found.problem is not None and (found.lag_s or 0) > 0
+        began = time.monotonic()
+        say(daemon, "still")
+        assert time.monotonic() - began < 5, "a write does not wait for a network"
+        wires[0].mend()
+        daemon.patience_s = 150
+        daemon.synced()
+        assert_restored(daemon, tmp_path / "again.db")
+        wires[0].close()
+
+
+def test_an_sftp_server_with_another_key_gets_nothing(tmp_path: Path) -> None:
+    with target("sftp", tmp_path) as text:
+        lines = [each for each in text.splitlines() if not each.startswith("host_key")]
+        other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGR1bW15a2V5ZHVtbXlrZXlkdW1teWtleWR1bW15a2V5"
+        with Kept("\n".join([*lines, f'host_key = "{other}"']), folder=str(tmp_path)) as daemon:
+            say(daemon, "one")
+            found = daemon.until(lambda found: found.problem == "target")
+            assert found.state == "behind" and found.replicated_txid is None
+        assert not (tmp_path / "server" / "kept").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A filesystem of 3 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_target_is_told_of_and_goes_on_once_it_has_room(tmp_path: Path, small_disk: Path) -> None:
+    with Kept(f'url = "file://{small_disk}/kept"', folder=str(tmp_path)) as daemon:
+        daemon.synced()
+        ballast = small_disk / "ballast"
+        with ballast.open("wb") as file, pytest.raises(OSError):
+            while True:
+                file.write(os.urandom(65_536))
+                file.flush()
+        say(daemon, "full", 50)
+        found = daemon.until(lambda found: found.state == "behind")
+        assert found.problem == "target"
+        say(daemon, "more", 50)
+        ballast.unlink()
+        daemon.synced()
+        assert_restored(daemon, tmp_path / "again.db")
+
+
+def test_a_dead_target_fills_its_share_of_this_disk_and_no_more(tmp_path: Path) -> None:
+    text = f'url = "file://{tmp_path}/target"\nlocal_bytes = {16 * 2**20}'
+    with Kept(text, folder=str(tmp_path)) as daemon:
+        daemon.patience_s = 150
+        daemon.synced()
+        daemon.target.rename(tmp_path / "away")
+        daemon.target.write_text("no folder")
+        ended = threading.Event()
+
+        def write() -> None:
+            number = 0
+            while not ended.is_set():
+                number += 1
+                noise = [turn(f"t{n}", os.urandom(60_000).hex()) for n in range(4)]
+                with daemon.client() as client:
+                    where = {"channel_id": "local", "conversation_id": f"noise{number}"}
+                    client.call("transcript.commit", talk(*noise, conversation=where))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            found = daemon.until(lambda found: found.state == "suspended")
+        finally:
+            ended.set()
+            writer.join()
+        assert found.problem == "staging_full" and found.pid is None
+        staging = Path(daemon.store).parent / ".b.db-litestream"
+        assert not staging.exists()
+        say(daemon, "after")
+        assert os.path.getsize(daemon.store + "-wal") < 128 * 2**20
+
+
+def test_writes_without_a_pause_leave_the_log_bounded_and_nothing_behind(tmp_path: Path) -> None:
+    with Kept(f'url = "file://{tmp_path}/target"', folder=str(tmp_path)) as daemon:
+        daemon.synced()
+        largest, end = 0, time.monotonic() + 20
+        ended = threading.Event()
+
+        def write(name: str) -> None:
+            number = 0
+            while not ended.is_set():
+                number += 1
+                say(daemon, f"{name}{number}", 100)
+
+        writers = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+        for each in writers:
+            each.start()
+        while time.monotonic() < end:
+            largest = max(largest, os.path.getsize(daemon.store + "-wal"))
+            time.sleep(0.05)
+        ended.set()
+        for each in writers:
+            each.join()
+        assert largest < 5 * 16 * 2**20, "four times the profile's wal_bytes, and a commit"
+        daemon.patience_s = 150
+        daemon.synced()
+        assert_restored(daemon, tmp_path / "again.db")
+
+
+def test_a_frozen_sidecar_does_not_make_the_log_grow_without_bound(tmp_path: Path) -> None:
+    with Kept(f'url = "file://{tmp_path}/target"', folder=str(tmp_path)) as daemon:
+        found: Status = daemon.synced()
+        assert found.pid is not None
+        os.kill(found.pid, signal.SIGSTOP)
+        largest = 0
+        for number in range(150):
+            say(daemon, f"frozen{number}", 100)
+            largest = max(largest, os.path.getsize(daemon.store + "-wal"))
+        assert largest < 5 * 16 * 2**20
+        daemon.until(lambda found: found.restarts >= 1)
+        daemon.patience_s = 150
+        daemon.synced()
+        assert_restored(daemon, tmp_path / "again.db")
