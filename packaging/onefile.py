@@ -36,11 +36,11 @@ NAME = re.compile(r"[0-9][0-9A-Za-z.+_-]*-[0-9a-f]{12}")
 """The shape of a tree's name, as is_tree_name() of the launcher has it."""
 DEEPEST = 32
 """Folders inside each other, as the launcher's tar.c allows."""
-LEVEL = 19
+LEVEL = 22
 DRAFT_LEVEL = 9
 """A twentieth of the work, a tenth more bytes: what a check of the checkout pays for the one file."""
-WINDOW_LOG_MAX = 21
-"""2 MiB: the launcher holds the whole window in memory, on boards that have 64 MiB, and its unpack.c refuses more. With
+WINDOW_LOG_MAX = 22
+"""4 MiB: the launcher holds the whole window in memory, on boards that have 64 MiB, and its unpack.c refuses more. With
 8 MiB the file would be one part in a hundred smaller."""
 
 
