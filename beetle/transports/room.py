@@ -11,7 +11,8 @@ from beetle.contracts.errors import Overloaded
 
 RETRY_MS: Final = 500
 FREE_BYTES: Final = 65_536
-"""So much of each connection is not counted: frames and answers of ordinary size never wait for room."""
+"""So much of each connection is not counted: frames and answers of ordinary size never wait for room. Less where many
+connections share little room: together these bytes are at most a quarter of it."""
 
 
 class Places:
@@ -83,8 +84,9 @@ class HeldBytes:
     come to an end. When there is no room, the user who has most loses its largest connection to one who has less.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, connections: int) -> None:
         self._most = most
+        self._free = min(FREE_BYTES, most // (4 * connections))
         self.each = most * 3 // 4
         self._guard = threading.Lock()
         self._shares: set[Share] = set()
@@ -102,7 +104,7 @@ class HeldBytes:
         Raises:
             Overloaded: its user has most of the room already, or its room was given to another.
         """
-        wanted = max(0, held - FREE_BYTES)
+        wanted = max(0, held - self._free)
         with self._guard:
             if share.gone:
                 if not wanted:

@@ -55,7 +55,7 @@ class SocketServer:
         self._group = group
         self._budgets = dispatcher.shared.profile.budgets
         self._places = Places(self._budgets.connections)
-        self._held = HeldBytes(self._budgets.held_bytes)
+        self._held = HeldBytes(self._budgets.held_bytes, self._budgets.connections)
         self._open: dict[int, _Connection] = {}
         self._guard = threading.Lock()
         self._looking: threading.Timer | None = None

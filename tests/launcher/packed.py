@@ -48,6 +48,8 @@ class Maker:
     def __init__(self, folder: Path, launcher: Path, program: bytes) -> None:
         self.folder, self.launcher, self.program = folder, launcher, program
         self.onefile = module("onefile")
+        # The tables of the level of a release take a tenth of a second to make, whatever is compressed.
+        self.onefile.LEVEL = 3
         self._tree = module("tree")
 
     def tree(self, name: str, files: Mapping[str, bytes] = FILES, version: str = "1.0.0", program: bytes = b"") -> Path:

@@ -24,6 +24,7 @@ from tests.forked import Daemon
 
 PROFILE = "profile-linux-device-standalone-memory"
 SECONDS = 60.0
+LOOK_ANYWAY_S = 0.2
 SIZE = (80, 24)
 
 
@@ -33,6 +34,12 @@ class Shown:
     def __init__(self, console: Console, pilot: Pilot[Any]) -> None:
         self.console = console
         self.pilot = pilot
+        self.displays = 0
+        """How often something was displayed."""
+        console.post_display_hook = self._displayed  # type: ignore[method-assign]
+
+    def _displayed(self) -> None:
+        self.displays += 1
 
     @property
     def lines(self) -> list[str]:
@@ -75,7 +82,14 @@ class Shown:
     async def until_shown(self, *texts: str) -> None:
         """Wait until all of these are on the screen; the state of the area counts as if it had all the room."""
 
+        # Laying out a screen takes longer than the pause between two looks: only what was displayed since is looked at.
+        looked, last = -1, 0.0
+
         def all_shown() -> bool:
+            nonlocal looked, last
+            if self.displays == looked and time.monotonic() < last + LOOK_ANYWAY_S:
+                return False
+            looked, last = self.displays, time.monotonic()
             shown = "\n".join((self.text, self.state))
             return all(each in shown for each in texts)
 
