@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
@@ -10,21 +11,22 @@ from beetle.open import Opened
 from beetle.replication.supervisor import Followed, Supervisor
 from beetle.runtime.host.config import Replica
 from beetle.store.engine.connection import store_bytes
-from beetle.store.engine.store import Store, free_bytes
+from beetle.store.engine.store import free_bytes
 from beetle.store.event_log import Event
+
+log = logging.getLogger("beetle.replication")
 
 PLACE_SUFFIX = ".replica"
 """Behind the path of the daemon's socket: the folder of the sidecar's own."""
-UNTOLD = ("starting", "paused", "stopped")
-"""States that belong to every start, pause and end, and are no event."""
 
 
 def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
     """Begin to keep one, and return at once; None where this store cannot have one, which its status tells."""
     store, board = opened.store, opened.dispatcher.shared.replica
     settings = config.settings
-    if (refused := _refused(store)) is not None:
+    if (refused := _refused(opened)) is not None:
         problem, hint = refused
+        log.warning("no replica is kept (%s): %s", problem, hint)
         report = ReplicationStatusReport(state="refused", problem=problem, hint=hint, target_kind=settings.target.kind)
         board.put_up(lambda: report)
         return None
@@ -39,10 +41,9 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
     )
 
     def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
-        if state not in UNTOLD:
-            subject = {"state": state} if problem is None else {"state": state, "problem": problem}
-            row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
-            store.post(lambda tx: tx.log(row))
+        subject = {"state": state} if problem is None else {"state": state, "problem": problem}
+        row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
+        store.post(lambda tx: tx.log(row))
 
     found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
     board.put_up(found.status)
@@ -50,7 +51,10 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
     return found
 
 
-def _refused(store: Store) -> tuple[ReplicaProblem, str] | None:
+def _refused(opened: Opened) -> tuple[ReplicaProblem, str] | None:
+    store = opened.store
+    if "replication" not in opened.profile.capabilities.allowed:
+        return "profile", f"{opened.profile.name} leaves replication out: take a larger profile"
     if store.settings.immutable:
         return "read_only", "a store on read-only media does not change: copy its file"
     if not store.settings.walled:

@@ -64,6 +64,17 @@ class Kept(forked.Daemon):
     def stream(self, environment: Mapping[str, str] | None = None) -> Litestream:
         return Litestream(self.store, settings_of(self.file), environment or {})
 
+    def assert_restored(self, to: Path) -> None:
+        """The replica is the store. The daemon's own event of having reached the target follows that: then again."""
+        while True:
+            self.synced()
+            before = content_of(self.store)
+            to.unlink(missing_ok=True)
+            assert self.stream().restore(str(to)) is not None
+            if content_of(self.store) == before:
+                assert content_of(str(to)) == before
+                return
+
 
 def settings_of(file: Path) -> ReplicaSettings:
     found = read_config(file, {}, 0).replica

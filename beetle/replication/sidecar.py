@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import logging
@@ -24,6 +25,7 @@ SET_PARENT_DEATH_SIGNAL = 1
 """`PR_SET_PDEATHSIG` of prctl(2)."""
 STOP_SYNC_S = 3
 """For so long a sidecar that is told to end tries to send what is left."""
+FIRST_TO_GO = "500"
 SMALL = {"GOMEMLIMIT": "64MiB"}
 """From there on litestream collects its garbage rather than take more."""
 LINE_BYTES = 16 * 1024
@@ -109,14 +111,17 @@ class Sidecar:
             try:
                 self._process = subprocess.Popen(
                     line, pass_fds=(descriptor, place.descriptor), env={**stream.secrets.environment, **SMALL},
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, umask=0o077,
-                    preexec_fn=_DiesWithUs(),
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+                    umask=0o077, preexec_fn=_DiesWithUs(),
                 )  # fmt: skip
             except (OSError, subprocess.SubprocessError) as error:
                 told = error.strerror if isinstance(error, OSError) else "it could not be prepared"
                 hint = "see the daemon's log; name a program in [replica] command"
                 reason = f"{stream.program.path} could not be started ({told})"
                 raise ServicesUnavailable(reason=reason, hint=hint) from None
+        # Where memory runs out, it goes rather than the daemon: it is started again, and nothing is lost.
+        with contextlib.suppress(OSError), open(f"/proc/{self._process.pid}/oom_score_adj", "w") as file:
+            file.write(FIRST_TO_GO)
         assert self._process.stderr is not None
         self._pipe = self._process.stderr.fileno()
         os.set_blocking(self._pipe, False)

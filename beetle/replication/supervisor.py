@@ -35,6 +35,8 @@ SYNC_S = 1.0
 ALIVE_S = 1.0
 SILENT_S = 5.0
 """A sidecar that has answered nothing for so long is replaced; one that is stopped at the second look."""
+PASSING = ("starting", "paused", "stopped")
+"""States that belong to every start, pause and end: nobody is told of them."""
 BEHIND_S = 5.0
 PROBE_S = 10.0
 """How often a target that takes nothing is tried, beside the sidecar's own tries, which become rare."""
@@ -92,7 +94,7 @@ class _Ended(NamedTuple):
 
 
 class Supervisor:
-    """The sidecar of one store. `on_change` is called on its thread with each new state, and must not wait."""
+    """The sidecar of one store. `on_change` is called on its thread with each state that lasts, and must not wait."""
 
     def __init__(
         self,
@@ -121,6 +123,7 @@ class Supervisor:
         self._state: ReplicaState = "starting"
         self._since = time.time()
         self._problem: tuple[ReplicaProblem | None, str | None, str | None] = (None, None, None)
+        self._told: tuple[ReplicaState, ReplicaProblem | None] = ("off", None)
         self._synced_wall: float | None = None
         followed.log.on_overrun = self._on_overrun
         followed.log.on_end = self.hold
@@ -212,6 +215,9 @@ class Supervisor:
             if state != self._state:
                 self._state, self._since = state, time.time()
             self._changed.notify_all()
+            is_new = is_new and (state, problem) != self._told and state not in PASSING
+            if is_new:
+                self._told = (state, problem)
         if is_new:
             level = logging.WARNING if problem is not None else logging.INFO
             log.log(level, "replica %s%s", state, f" ({problem}): {detail or ''}" if problem else "")
@@ -337,7 +343,9 @@ class _Watch:
         code = self._sidecar.ended
         if code is not None:
             told = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return _Ended("waiting", "exited", self._words(f"litestream ended with {told}"))
+            # It ends by itself where the target does not let it in at its beginning.
+            problem = "target" if code > 0 and not self._in_step else "exited"
+            return _Ended("waiting", problem, self._words(f"litestream ended with {told}"))
         if not self._sidecar.frozen:
             self._was_frozen = False
         elif self._was_frozen:

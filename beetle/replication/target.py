@@ -42,8 +42,8 @@ class ReplicaSettings(NamedTuple):
     """All that `[replica]` says; times in milliseconds or hours as their names say, sizes in bytes."""
 
     target: Target
-    monitor_interval_ms: int = 100
-    sync_interval_ms: int = 100
+    monitor_interval_ms: int = 25
+    sync_interval_ms: int = 25
     snapshot_interval_h: int = 24
     retention_h: int = 168
     local_bytes: int = 256 * 2**20

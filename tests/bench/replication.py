@@ -1,6 +1,6 @@
 """How far a replica is behind the store, what a killed device would take with it, and what its sidecar costs.
 
-    python -m tests.bench.replication [--seconds S] [--rate N] [--kills N] [--profile P] [--command BEETLE]
+    python -m tests.bench.replication [--seconds S] [--rate N] [--kills N] [--interval MS] [--command BEETLE]
 
 Turns are committed one by one at a steady rate, with a folder as target and the default intervals of `[replica]`.
 
@@ -45,6 +45,12 @@ class Risk(NamedTuple):
 
     turns: int
     seconds: float
+
+
+def kept(options: argparse.Namespace, folder: Path) -> Kept:
+    more = "" if options.interval is None else f"monitor_interval_ms = {options.interval}\n"
+    more += more.replace("monitor", "sync")
+    return Kept(f"{at_file(folder)}\n{more}", folder=str(folder), command=options.command)
 
 
 def cpu_s(pid: int) -> float:
@@ -108,14 +114,17 @@ def lags(daemon: Kept, acked: list[float], seen: dict[int, float], samples: int)
 
 
 def steady(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    with Kept(at_file(folder), folder=str(folder), command=options.command) as daemon:
+    with kept(options, folder) as daemon:
         daemon.synced()
         acked: list[float] = []
         seen: dict[int, float] = {}
         stop = threading.Event()
         pid = daemon.status().pid
         assert pid is not None
-        before, began = cpu_s(pid), time.monotonic()
+        idle, began = cpu_s(pid), time.monotonic()
+        time.sleep(min(5.0, options.seconds))
+        before, rested = cpu_s(pid), time.monotonic() - began
+        began = time.monotonic()
         threads = [
             threading.Thread(target=write_at, args=(daemon.socket, options.rate, acked, stop)),
             threading.Thread(target=arrivals, args=(daemon.target, stop, seen)),
@@ -124,7 +133,11 @@ def steady(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             each.start()
         time.sleep(options.seconds)
         seconds = time.monotonic() - began
-        cost = {"cpu_percent": 100 * (cpu_s(pid) - before) / seconds, "rss_mib": rss_mib(pid)}
+        cost = {
+            "idle_percent": 100 * (before - idle) / rested,
+            "cpu_percent": 100 * (cpu_s(pid) - before) / seconds,
+            "rss_mib": rss_mib(pid),
+        }
         stop.set()
         for each in threads:
             each.join()
@@ -136,7 +149,7 @@ def steady(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def killed(options: argparse.Namespace, folder: Path) -> Risk:
-    with Kept(at_file(folder), folder=str(folder), command=options.command) as daemon:
+    with kept(options, folder) as daemon:
         daemon.synced()
         acked: list[float] = []
         stop = threading.Event()
@@ -155,7 +168,7 @@ def killed(options: argparse.Namespace, folder: Path) -> Risk:
 
 def flooded(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Writes as fast as eight clients can; the log's size is looked at meanwhile."""
-    with Kept(at_file(folder), folder=str(folder), command=options.command) as daemon:
+    with kept(options, folder) as daemon:
         daemon.synced()
         stop = threading.Event()
         counts: list[list[float]] = [[] for _ in range(8)]
@@ -189,6 +202,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each part (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=200.0, help="turns a second (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--interval", type=int, default=None, help="both intervals in ms (default: the product's)")
     parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="beetle-replica-") as made:
@@ -204,7 +218,8 @@ def main() -> int:
     seconds = sorted(each.seconds for each in risks)
     middle = seconds[len(seconds) // 2]
     print(f"at {calm['writes_per_s']:.0f} writes/s: lag p50 {calm['lag_p50_s']:.3f} s, p99 {calm['lag_p99_s']:.3f} s")
-    print(f"sidecar: {calm['cpu_percent']:.1f} % of a core, {calm['rss_mib']:.1f} MiB (peak {calm['peak_mib']:.1f})")
+    cpu = f"{calm['cpu_percent']:.1f} % of a core ({calm['idle_percent']:.1f} % idle)"
+    print(f"sidecar: {cpu}, {calm['rss_mib']:.1f} MiB (peak {calm['peak_mib']:.1f})")
     print(f"at risk at kill -9: p50 {middle:.3f} s, worst {seconds[-1]:.3f} s, turns {[each.turns for each in risks]}")
     waits = f"{fast['writer_waits']} waits of {fast['writer_waited_s']:.1f} s in all, {fast['restarts']} restarts"
     print(f"unthrottled: {fast['turns_per_s']:.0f} turns/s, log {fast['wal_mib']:.0f} MiB at most, {waits}")

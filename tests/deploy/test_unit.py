@@ -86,6 +86,11 @@ def test_a_network_is_there_only_for_a_model_or_a_replica() -> None:
     assert "PrivateNetwork" not in found and "IPAddressDeny" not in found
 
 
+def test_a_folder_that_holds_a_replica_can_be_written_without_a_network() -> None:
+    found = options(system_unit(LAYOUT, USUAL._replace(writes=("/mnt/usb/beetle",)), LIMITS, "user"))
+    assert "-/mnt/usb/beetle" in found["ReadWritePaths"] and found["PrivateNetwork"] == ["yes"]
+
+
 def test_the_ceiling_is_the_profile_s_and_absent_where_the_profile_is_not_known() -> None:
     found = options(system_unit(LAYOUT, USUAL, Limits(96, 1100, 100), "user"))
     assert [found[name] for name in ("MemoryHigh", "MemoryMax", "LimitNOFILE", "TasksMax")] == [

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
+from beetle.contracts.errors import SchemaMismatch
 from beetle.sdk import MemoryRuntime
+from tests import forked
 from tests.building import talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of, settings_of
 
@@ -54,9 +58,7 @@ def test_what_is_committed_arrives_and_litestream_restores_the_same_store(kept: 
     assert (found.problem, found.target_kind, found.lag_bytes, found.lag_transactions) == (None, "file", 0, 0)
     assert found.target == settings_of(kept.file).target.url
     assert found.last_synced_at is not None and found.txid == found.replicated_txid
-    restored = kept.stream().restore(str(tmp_path / "restored.db"))
-    assert restored is not None and restored.txid >= (found.txid or 0)
-    assert content_of(str(tmp_path / "restored.db")) == content_of(kept.store)
+    kept.assert_restored(tmp_path / "restored.db")
     assert {each.level for each in kept.stream().files()} >= {0}
 
 
@@ -68,6 +70,26 @@ def test_the_store_verifies_clean_with_litestreams_tables_in_it(kept: Kept) -> N
     assert names >= {"_litestream_seq", "_litestream_lock"}
     with kept.client() as client:
         assert client.verify_store().clean
+
+
+def test_a_table_that_has_only_the_name_of_one_of_litestreams_is_an_alteration(tmp_path: Path) -> None:
+    path = str(tmp_path / "b.db")
+    MemoryRuntime.open(path, profile=PROFILE).close()
+    connection = apsw.Connection(path)
+    connection.execute("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER, more TEXT)")
+    connection.close()
+    with pytest.raises(SchemaMismatch, match="_litestream_seq is not of the schema"):
+        MemoryRuntime.open(path, profile=PROFILE)
+
+
+def test_the_command_and_the_doctor_tell_its_state(kept: Kept) -> None:
+    kept.synced()
+    shared = ["--config", str(kept.file), "--socket", kept.socket, "--profile", PROFILE]
+    told = forked.run_text([*shared, "replica", "status"])
+    assert told.returncode == 0 and told.stdout.startswith("State:        replicating: what is written arrives\n")
+    assert f"Target:       file://{kept.target}\n" in told.stdout and "Kept for:     7d 0h 0m 0s\n" in told.stdout
+    found = json.loads(forked.run_text([*shared, "--json", "doctor"]).stdout)["findings"]
+    assert [each["level"] for each in found if each["check"] == "replica"] == ["ok"]
 
 
 def test_socket_and_staged_files_are_this_users_alone(kept: Kept) -> None:
@@ -102,6 +124,18 @@ def test_a_frozen_sidecar_is_found_and_replaced_and_writes_go_on(kept: Kept) -> 
     assert {each.subject.get("problem") for each in told} >= {"not_answering"}
 
 
+def test_a_restored_snapshot_is_what_the_replica_has_then(kept: Kept, tmp_path: Path) -> None:
+    say(kept, "r1")
+    with kept.client() as client:
+        made = client.create_snapshot(label="r").snapshot.snapshot_id
+    say(kept, "r2")
+    kept.synced()
+    with kept.client() as client:
+        client.restore_snapshot(snapshot_id=made)
+    say(kept, "r3")
+    kept.assert_restored(tmp_path / "restored.db")
+
+
 def test_a_clean_stop_leaves_a_log_in_which_the_next_sidecar_goes_on(tmp_path: Path) -> None:
     with Kept(at_file(tmp_path), folder=str(tmp_path)) as daemon:
         say(daemon, "c1")
@@ -119,8 +153,7 @@ def test_a_clean_stop_leaves_a_log_in_which_the_next_sidecar_goes_on(tmp_path: P
         daemon.synced()
         since = [each for each in daemon.stream().files() if each.min_txid > restored.txid and each.level == 0]
         assert since and max(each.size for each in since) < whole, "no second copy of the whole store was sent"
-        assert daemon.stream().restore(str(tmp_path / "second.db")) is not None
-        assert content_of(str(tmp_path / "second.db")) == content_of(daemon.store)
+        daemon.assert_restored(tmp_path / "second.db")
 
 
 def test_the_sidecar_dies_with_its_daemon_and_the_next_one_goes_on(tmp_path: Path) -> None:
@@ -132,9 +165,7 @@ def test_the_sidecar_dies_with_its_daemon_and_the_next_one_goes_on(tmp_path: Pat
         daemon.kill()
         assert gone(sidecar)
         daemon.start()
-        daemon.synced()
-        assert daemon.stream().restore(str(tmp_path / "again.db")) is not None
-        assert content_of(str(tmp_path / "again.db")) == content_of(daemon.store)
+        daemon.assert_restored(tmp_path / "again.db")
 
 
 def test_a_target_that_takes_nothing_is_told_of_and_writes_go_on(tmp_path: Path) -> None:
@@ -149,9 +180,7 @@ def test_a_target_that_takes_nothing_is_told_of_and_writes_go_on(tmp_path: Path)
         say(daemon, "t2")
         daemon.target.unlink()
         (tmp_path / "away").rename(daemon.target)
-        daemon.synced()
-        assert daemon.stream().restore(str(tmp_path / "again.db")) is not None
-        assert content_of(str(tmp_path / "again.db")) == content_of(daemon.store)
+        daemon.assert_restored(tmp_path / "again.db")
 
 
 def test_a_store_without_a_write_ahead_log_says_that_it_has_no_replica(tmp_path: Path) -> None:
@@ -177,8 +206,10 @@ def test_no_secret_stands_on_a_command_line_in_a_file_or_in_the_log(tmp_path: Pa
     secret = tmp_path / "secret"
     secret.write_text("hunter2-hunter2")
     secret.chmod(0o600)
-    text = f'url = "nats://127.0.0.1:1/bucket"\nsecret_file = "{secret}"'
-    with Kept(text, folder=str(tmp_path)) as daemon:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        text = f'url = "nats://127.0.0.1:{mute.getsockname()[1]}/bucket"\nsecret_file = "{secret}"'
+        daemon = Kept(text, folder=str(tmp_path))
+        daemon.start()
         found = daemon.until(lambda found: found.pid is not None)
         assert found.lag_s is None and found.state == "starting"
         told = [Path(f"/proc/{found.pid}/{name}").read_bytes() for name in ("cmdline", "environ")]

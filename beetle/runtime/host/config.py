@@ -115,8 +115,8 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     url: ReplicaUrl
-    monitor_interval_ms: Milliseconds = 100
-    sync_interval_ms: Milliseconds = 100
+    monitor_interval_ms: Milliseconds = 25
+    sync_interval_ms: Milliseconds = 25
     snapshot_interval_h: Annotated[int, Meta(ge=1, le=720)] = 24
     retention_h: Annotated[int, Meta(ge=1, le=87_600)] = 168
     local_bytes: Annotated[int, Meta(ge=2**24, le=2**40)] = 2**28
