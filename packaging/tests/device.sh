@@ -11,7 +11,7 @@ need_roots nsenter
 file=$(sed -n '1s/.*  //p' dist/SHA256SUMS 2>/dev/null) || true
 [ -n "$file" ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 if [ -z "${DEVICE_INSIDE:-}" ]; then
-    DEVICE_INSIDE=yes exec unshare --mount --pid --fork --kill-child sh packaging/tests/device.sh "$@"
+    DEVICE_INSIDE=yes exec unshare --mount --pid --fork --kill-child --mount-proc sh packaging/tests/device.sh "$@"
 fi
 make_work
 trap remove_work EXIT INT TERM
@@ -85,7 +85,7 @@ echo "--- the power cut"
 pull_the_plug
 turn_on "$work/first"
 play "The power cut"
-on_device beetle recall "when is the lift serviced" | grep -q "serviced in May" || fail "the first memory is lost"
+on_device 'beetle recall "when is the lift serviced"' | grep -q "serviced in May" || fail "the first memory is lost"
 echo "--- the device is lost"
 pull_the_plug
 rm -rf "$work/first/var/lib/beetle"
@@ -96,7 +96,7 @@ if ! on_device beetle replica restore --help >/dev/null 2>&1; then
     exit 0
 fi
 play "The device is lost"
-on_device beetle recall "when is the lift serviced" | grep -q "serviced in May" || fail "the restored store does not know it"
+on_device 'beetle recall "when is the lift serviced"' | grep -q "serviced in May" || fail "the restored store does not know it"
 on_device beetle verify
 pull_the_plug
 echo "A device was installed, cut off, lost and restored."

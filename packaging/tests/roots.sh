@@ -19,7 +19,7 @@ need_roots() {
 # Sets `work`, a folder in memory. Unlike most of those it may hold devices, and programs may run.
 make_work() {
     work=$(mktemp -d "${TMPDIR:-/var/tmp}/beetle-bare.XXXXXX")
-    mount -t tmpfs -o size=1g,mode=755 tmpfs "$work"
+    mount -t tmpfs -o size=4g,mode=755 tmpfs "$work"
 }
 
 remove_work() {
