@@ -8,7 +8,6 @@ from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, fill_nothing, typed_option
-from beetle.cli.process import LOOK_SECONDS, Process, has_ended, hold, send_signal, wait_for_end
 from beetle.cli.serve import Plan, fill_serve, plan, read_configuration, run_serve
 from beetle.cli.session import (
     Busy,
@@ -30,6 +29,7 @@ from beetle.contracts.errors import (
 if TYPE_CHECKING:
     import socket
 
+    from beetle.cli.process import Process
     from beetle.client import Client
     from beetle.find import Target
 
@@ -177,6 +177,8 @@ def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
     import select
     import time
 
+    from beetle.cli.process import LOOK_SECONDS, has_ended, hold
+
     end = time.monotonic() + START_SECONDS
     process = hold(pid)
     try:
@@ -297,6 +299,8 @@ def _listener(path: str) -> Process | None:
     pid = _listening_pid(path)
     if pid is None:
         return None
+    from beetle.cli.process import hold
+
     try:
         process = hold(pid)
     except OSError:
@@ -328,6 +332,7 @@ def _listening_pid(path: str) -> int | None:
 
 def _lock_holder(store: str, pid: int | None) -> Process | None:
     """The process of the lock file, if it is one of this machine and has that file open."""
+    from beetle.cli.process import hold
     from beetle.store.engine.lock import lock_path
 
     if pid is None:
@@ -353,6 +358,8 @@ def _lock_holder(store: str, pid: int | None) -> Process | None:
 def _end(process: Process) -> None:
     import signal
 
+    from beetle.cli.process import wait_for_end
+
     if not _send(process, signal.SIGTERM):
         return
     if not wait_for_end(process, STOP_SECONDS):
@@ -361,6 +368,8 @@ def _end(process: Process) -> None:
 
 def _send(process: Process, number: int) -> bool:
     """False where it has ended already."""
+    from beetle.cli.process import send_signal
+
     try:
         send_signal(process, number)
     except ProcessLookupError:

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator
 
 from beetle.cli.finding import Finding
-from beetle.deploy.frozen import tree_of
-from beetle.deploy.release import RELEASE_KEYS, check_release, read_public_key
 
 AGAIN = "install this version again from its one file, after checking that: beetle help release"
 
 
 def check_tree(release_key: str | None) -> Iterator[Finding]:
     """The tree that this program runs from; nothing where it is none. `release_key` is a file with a public key."""
+    from beetle.deploy.frozen import tree_of
+    from beetle.deploy.release import RELEASE_KEYS, check_release, read_public_key
+
     tree, inside = tree_of(sys.executable), getattr(sys, "_MEIPASS", None)
     if inside is None or os.path.dirname(os.path.realpath(inside)) != tree:
         return
