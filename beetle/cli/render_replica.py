@@ -44,7 +44,7 @@ def status(report: ReplicationStatusReport, _width: Width) -> str:
     if report.wal_bytes is not None:
         lines.append(("On this disk", f"{size(report.wal_bytes)} of log, {size(report.staged_bytes)} staged"))
     if report.writer_waits:
-        waited = f"{count(report.writer_waits, 'commit')} waited for it, {report.writer_waited_s:.1f} s in all"
+        waited = f"{count(report.writer_waits, 'commit')} waited for it, {report.writer_waited_s or 0:.1f} s in all"
         lines.append(("Writes", waited))
     if report.restarts:
         lines.append(("Restarts", str(report.restarts)))

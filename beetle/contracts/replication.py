@@ -60,8 +60,8 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     restarts: Open[int] = 0
     wal_bytes: OperatorOnly[int | None] = None
     staged_bytes: OperatorOnly[int | None] = None
-    writer_waits: OperatorOnly[int] = 0
-    writer_waited_s: OperatorOnly[float] = 0.0
+    writer_waits: OperatorOnly[int | None] = None
+    writer_waited_s: OperatorOnly[float | None] = None
     pid: OperatorOnly[int | None] = None
     retention_h: Open[int | None] = None
 
