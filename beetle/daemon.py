@@ -29,6 +29,7 @@ from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
 
 if TYPE_CHECKING:
+    from beetle import first_boot
     from beetle.replication.supervisor import Supervisor
     from beetle.transports.grpc.server import GrpcServer
 
@@ -48,6 +49,8 @@ LEVELS = {
     "error": logging.ERROR,
 }
 THREADS_SECONDS = 1.0
+ALIVE_US = 900_000_000
+"""Until then the service manager waits for a start that restores, from each word of it."""
 SPOOL_SECONDS = 30.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -84,6 +87,7 @@ def serve(
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     notifier = _Notifier(env)
     HANDLERS.load("hello", "memory.close")  # answered also when no file descriptor is left
+    restored = None if config.replica is None else _first_boot(config.replica, store, env, notifier)
     opened = open_store(store, profile, backend, dependencies=configured_dependencies(config, env), env=env)
     replica: Supervisor | None = None
     try:
@@ -100,6 +104,8 @@ def serve(
         try:
             opened.store.announce(socket_path)
             _record(opened, "daemon_started")
+            if restored is not None:
+                _record(opened, "replica_restored", txid=restored.txid, event_log_rows=restored.rows)
             log.info("listening at %s (pid %d)", socket_path, os.getpid())
             notifier.say("READY=1")
             Spooled(socket_path, env).start()
@@ -125,6 +131,20 @@ def serve(
     _wait_for_threads()
     log.info("stopped")
     return 0
+
+
+def _first_boot(
+    settings: Replica, store: str, env: Mapping[str, str], notifier: _Notifier
+) -> first_boot.Restored | None:
+    if settings.restore_on_first_boot == "never" or os.path.lexists(store):
+        return None
+    # Once in a device's life.
+    from beetle import first_boot
+
+    def alive(said: str) -> None:
+        notifier.say(f"STATUS={said}\nEXTEND_TIMEOUT_USEC={ALIVE_US}")
+
+    return first_boot.restore(settings, store, env, env.get("CREDENTIALS_DIRECTORY"), alive)
 
 
 def _replica(opened: Opened, settings: Replica, socket_path: str, env: Mapping[str, str]) -> Supervisor | None:
@@ -246,10 +266,10 @@ def _say_what_was_opened(opened: Opened) -> None:
         log.warning("the device identity cannot be used: %s; %s", *found)
 
 
-def _record(opened: Opened, event: str) -> None:
+def _record(opened: Opened, event: str, **told: int) -> None:
     """A lifecycle row of the daemon's own; a store that cannot be written still serves reads."""
     try:
-        row = Event("lifecycle", event, "serve", "daemon", None, {"pid": os.getpid()})
+        row = Event("lifecycle", event, "serve", "daemon", None, {"pid": os.getpid(), **told})
         opened.store.write(lambda tx: tx.log(row), grows=False)
     except BeetleError as error:
         log.warning("%s could not be logged: %s", event, error.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +23,13 @@ from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
-from beetle.runtime.host.config import AbsolutePath, Config, Model, read_config, store_path
+from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, read_config, store_path
 from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
 from beetle.runtime.host.identity import Identity, open_identity
 from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
+from beetle.runtime.host.replica import Source
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
@@ -117,7 +119,19 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         zone_variable=env.get("TZ", ""),
         keep_snapshots=config.scheduler.keep_snapshots,
         replicated=config.replica is not None,
+        replica=None if config.replica is None else partial(_replica, config.replica, env),
     )
+
+
+def _replica(settings: Replica, env: Mapping[str, str], store: str) -> Source:
+    """The replica of a store, to be restored from. A process that does not needs none of it.
+
+    Raises:
+        ServicesUnavailable, InvalidRequest: its program or its secrets cannot be used.
+    """
+    from beetle.replication.program import Litestream
+
+    return Litestream(store, settings.settings, env)
 
 
 def dependencies_with_model(store: str | None, model: Model) -> Dependencies:

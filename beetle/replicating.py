@@ -8,10 +8,13 @@ from collections.abc import Mapping
 
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.open import Opened
+from beetle.replication.forgetting import Result
 from beetle.replication.supervisor import Followed, Supervisor
 from beetle.runtime.host.config import Replica
+from beetle.store import replica_marks
 from beetle.store.engine.connection import store_bytes
-from beetle.store.engine.store import free_bytes
+from beetle.store.engine.store import Store, free_bytes
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 
 log = logging.getLogger("beetle.replication")
@@ -38,6 +41,7 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
         store_bytes=lambda: store_bytes(store.settings.path)[0],
         wal_bytes=store.wal_bytes,
         free_bytes=lambda: free_bytes(folder),
+        touch=lambda: _touch(store),
     )
 
     def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
@@ -46,9 +50,29 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
         store.post(lambda tx: tx.log(row))
 
     found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
-    board.put_up(found.status)
+    board.put_up(found.status, found)
+    found.on_forgotten = lambda done: _forgotten(store, done)
+    with store.read() as tx:
+        if replica_marks.is_begun(tx):
+            log.info("the replica was being made to forget: it goes on")
+            found.forget_soon()
     found.start()
     return found
+
+
+def _touch(store: Store) -> None:
+    store.post(replica_marks.touch)
+
+
+def _forgotten(store: Store, done: Result) -> None:
+    """What an earlier daemon had begun, or whoever asked for it did not wait for, is done."""
+    told = {"files": done.removed_files, "bytes": done.removed_bytes}
+
+    def write(tx: WriteTransaction) -> None:
+        replica_marks.done(tx)
+        tx.log(Event("replication", "replica_forgotten", "serve", "daemon", None, told))
+
+    store.post(write)
 
 
 def _refused(opened: Opened) -> tuple[ReplicaProblem, str] | None:

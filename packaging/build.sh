@@ -59,7 +59,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
     echo "making the build's environment in build/venv with $("$python" --version) ..." >&2
     rm -rf build/venv
     "$python" -m venv build/venv
-    build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+    build/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --only-binary :all: --require-hashes \
         -r packaging/build-requirements.txt
     echo "$want" >"$stamp"
 fi

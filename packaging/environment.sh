@@ -25,10 +25,12 @@ make_environment() {
         echo "python's venv module is missing: on Debian, apt-get install python3-venv" >&2
         return 1
     }
-    if [ -n "${1:-}" ]; then
-        .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e ".[$1]" || return 1
-    else
+    if [ -z "${1:-}" ]; then
         .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e . || return 1
+    # uv installs the tools in a fifth of the time. Where it cannot be had, or is not configured as pip is, pip does it.
+    elif ! { .venv/bin/pip install --quiet --disable-pip-version-check --no-compile uv &&
+        .venv/bin/uv pip install --quiet --python .venv/bin/python -e ".[$1]"; } 2>/dev/null; then
+        .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e ".[$1]" || return 1
     fi
     echo "$want" >"$stamp"
 }

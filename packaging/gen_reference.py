@@ -20,6 +20,7 @@ from field_words import default, doc, first_sentence, plain, read_kind  # noqa: 
 from gen_clients import LANGUAGES  # noqa: E402
 from gen_clients import OPERATIONS as OF_CLIENTS  # noqa: E402
 from gen_methods import ASYNC_FILE, FILE, async_methods_module, extras, methods_module  # noqa: E402
+from gen_schema import SCRIPT, schema_script  # noqa: E402
 from msgspec import Meta, Struct  # noqa: E402
 from msgspec.structs import fields as struct_fields  # noqa: E402
 
@@ -306,6 +307,7 @@ def files() -> dict[Path, Callable[[], str]]:
         **{DOCS / name: partial(client_types, language) for name, language in CLIENTS.items()},
         METHODS / FILE.name: methods_module,
         METHODS / ASYNC_FILE.name: async_methods_module,
+        SCRIPT: schema_script,
     }
 
 

@@ -68,7 +68,11 @@ class Daemon:
                     [*options, *self._options], {**os.environ, **ALLOCATOR, "NOTIFY_SOCKET": notify}, log
                 )
             child = os.pidfd_open(self.process.pid)
-            ready, _, _ = select.select([listener, child], [], [], 60)
+            ready, said = [listener], b""
+            # A store that is restored first says so before.
+            while listener in ready and b"READY=1" not in said:
+                ready, _, _ = select.select([listener, child], [], [], 60)
+                said = listener.recv(4096) if listener in ready else b""
             os.close(child)
             os.unlink(notify)
             if listener not in ready:

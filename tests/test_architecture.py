@@ -66,6 +66,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.replicating": ("replication open contracts runtime.host.config store", ""),
+    "beetle.first_boot": (ANYTHING, ""),
     "beetle.daemon": (ANYTHING, ""),
     "beetle.chunks": ("chunks open contracts chunk_tree domain.chunks store.engine.lock", ""),
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in

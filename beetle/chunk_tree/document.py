@@ -10,7 +10,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, cast, get_args
 
-from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, ChunkSource, ChunkType, LinkKind
+from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, LINK_KINDS, ChunkSource, ChunkType
 from beetle.contracts.codec import from_us, to_us
 from beetle.contracts.errors import InvalidRequest
 
@@ -27,7 +27,6 @@ TYPES: Final = get_args(ChunkType)
 SOURCES: Final = get_args(ChunkSource)
 FIELDS: Final = ("id", "content", "tokens", "type", "metadata", "links", "tags")
 METADATA: Final = ("created", "conversation_id", "source", "confidence", "access_count", "last_accessed")
-LINK_KINDS: Final = get_args(LinkKind)
 
 _ID: Final = re.compile(CHUNK_ID)
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}\Z")

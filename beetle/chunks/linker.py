@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from beetle.chunks.records import LINK_FIELDS, Chunk
+from beetle.chunks.records import Chunk
 from beetle.contracts.codec import to_us
-from beetle.domain.chunks.linking import Linkable, LinkKind, links_on_create, strength_of
+from beetle.domain.chunks.linking import Linkable, links_on_create, strength_of
 
 if TYPE_CHECKING:
     from beetle.chunks.store import ChunkStore
@@ -56,9 +56,7 @@ class AutoLinker:
 
 def calculate_link_strength(source: Chunk, target: Chunk, link_type: str) -> float:
     """The strength of a link between two chunks, from 0 to 1; of a type that is unknown, 0.5."""
-    if link_type not in LINK_FIELDS or link_type in ("context_of", "supports", "contradicts"):
-        return 1.0 if link_type == "context_of" else 0.5
-    return strength_of(cast(LinkKind, link_type), _linkable(source), _linkable(target))
+    return strength_of(link_type, _linkable(source), _linkable(target))
 
 
 def create_chunk_with_links(

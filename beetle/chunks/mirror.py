@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from beetle.chunk_tree import indexes
 from beetle.chunk_tree.archive import Member
-from beetle.chunk_tree.document import LINK_KINDS, ChunkDocument
+from beetle.chunk_tree.document import ChunkDocument
 from beetle.chunk_tree.folder import TreeFolder
+from beetle.contracts.chunks import LINK_KINDS
 from beetle.contracts.codec import to_us
 
 MOST_FILE_BYTES: Final = 2**31

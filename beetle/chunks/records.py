@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from beetle.chunk_tree.document import ChunkDocument, parse_chunk, plain
+from beetle.contracts.chunks import LINK_KINDS
 
 if TYPE_CHECKING:
     from beetle.contracts.chunks import Chunk as StoredChunk
@@ -70,16 +71,13 @@ class ChunkLinks:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file has it."""
-        lists = {kind: list(getattr(self, kind)) for kind in LINK_FIELDS}
+        lists = {kind: list(getattr(self, kind)) for kind in LINK_KINDS}
         return {**lists, **self.extra}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChunkLinks:
         """From what a file has; a type that is missing has no links."""
         return cls(**_known(cls, data, ()))
-
-
-LINK_FIELDS = ("context_of", "follows", "related_to", "supports", "contradicts")
 
 
 @dataclass
@@ -162,7 +160,7 @@ def document_of(stored: StoredChunk) -> ChunkDocument:
                 **(extra.metadata if extra else {}),
             },
             "links": {
-                **{kind: list(getattr(stored.links, kind)) for kind in LINK_FIELDS},
+                **{kind: list(getattr(stored.links, kind)) for kind in LINK_KINDS},
                 **(extra.links if extra else {}),
             },
             "tags": list(stored.tags or ()),

@@ -14,12 +14,12 @@ from weakref import WeakValueDictionary
 from beetle.chunk_tree.document import is_chunk_id, place_of
 from beetle.chunk_tree.folder import TreeFolder
 from beetle.chunks.index import ChunkIndex
-from beetle.chunks.records import LINK_FIELDS, Chunk, ChunkLinks, document_of, record_of
+from beetle.chunks.records import Chunk, ChunkLinks, document_of, record_of
 from beetle.chunks.tree import PAGE, ImportedTree, SyncedTree
 from beetle.chunks.views import LinkGraph, MetadataIndex, TagIndex
 from beetle.contracts.chunk_reasoning import ChunkReasonReport, ChunkRecallReport, ChunkRememberReport
-from beetle.contracts.chunks import Chunk as StoredChunk
 from beetle.contracts.chunks import (
+    LINK_KINDS,
     ChunkDeleteReport,
     ChunkGetReport,
     ChunkGetRequest,
@@ -27,6 +27,7 @@ from beetle.contracts.chunks import (
     ChunkReport,
     ChunkStatsReport,
 )
+from beetle.contracts.chunks import Chunk as StoredChunk
 from beetle.contracts.common import Report
 from beetle.contracts.errors import NotFound
 
@@ -416,7 +417,7 @@ def _is_valid(chunk_id: object) -> bool:
 
 
 def _links_input(links: ChunkLinks | None) -> dict[str, list[str]]:
-    return {} if links is None else {kind: list(getattr(links, kind)) for kind in LINK_FIELDS}
+    return {} if links is None else {kind: list(getattr(links, kind)) for kind in LINK_KINDS}
 
 
 def _aware(at: datetime | None) -> datetime | None:

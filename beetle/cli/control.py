@@ -191,6 +191,8 @@ def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
             if ready.fileno() in happened:
                 if b"READY=1" in ready.recv(4096).split(b"\n"):
                     return None
+                # It restores its store first, and says so.
+                end = time.monotonic() + START_SECONDS
             elif has_ended(process):
                 return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:

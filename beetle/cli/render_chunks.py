@@ -9,6 +9,7 @@ from beetle.cli.text import count, neutral, neutral_lines, pairs, table, when, w
 from beetle.contracts.chunk_reasoning import ChunkReasonReport, ChunkRecallReport, ChunkRememberReport
 from beetle.contracts.chunk_trees import ChunkExportTreeReport, ChunkImportTreeReport
 from beetle.contracts.chunks import (
+    LINK_KINDS,
     Chunk,
     ChunkDeleteReport,
     ChunkGetReport,
@@ -21,7 +22,6 @@ from beetle.contracts.common import Report
 WITHHELD = "[withheld]"
 DRY_RUN = "\nNothing was changed: this was a dry run."
 HEAD = ("CHUNK", "CREATED", "TYPE", "CONFIDENCE", "TAGS", "CONTENT")
-KINDS = ("context_of", "follows", "related_to", "supports", "contradicts")
 
 
 def _whole(chunk: Chunk, width: int | None) -> str:
@@ -33,7 +33,7 @@ def _whole(chunk: Chunk, width: int | None) -> str:
         ("Confidence", f"{data.confidence:.2f}"),
         ("Accessed", f"{count(data.access_count, 'time')}, last {when(data.last_accessed)}"),
         ("Tags", WITHHELD if chunk.tags is None else ", ".join(chunk.tags) or "-"),
-        *((kind.replace("_", " ").capitalize(), ", ".join(getattr(chunk.links, kind)) or "-") for kind in KINDS),
+        *((kind.replace("_", " ").capitalize(), ", ".join(getattr(chunk.links, kind)) or "-") for kind in LINK_KINDS),
         ("Ref", f"{chunk.ref}, revision {chunk.revision}"),
     ]
     return "\n".join((pairs(shown), "", *wrap(WITHHELD if chunk.content is None else chunk.content, "", width)))

@@ -9,6 +9,7 @@ from beetle.cli.text import clip, count, neutral, size, table, when
 from beetle.contracts.common import Report
 from beetle.contracts.forgetting import MemoryForgetReport
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryRecoverReport, RecoverStep
+from beetle.contracts.replication import ReplicationRestoreReport
 from beetle.contracts.snapshots import (
     SnapshotCreateReport,
     SnapshotInfo,
@@ -106,22 +107,26 @@ def restore(report: SnapshotRestoreReport, _width: Width) -> str:
         lines = [f"The snapshot is whole. A restore would go back by {behind}, to {when(made.created_at)}."]
     else:
         lines = [f"Restored {neutral(made.snapshot_id)}, back by {behind} to {when(made.created_at)}."]
+    return "\n".join((*lines, *after_restore(report)))
+
+
+def after_restore(report: SnapshotRestoreReport | ReplicationRestoreReport) -> Iterable[str]:
+    """Where the store is that was there before, and what was done to the one that took its place."""
     if report.kept_as:
-        lines.append(f"The store that was there before: {neutral(report.kept_as)}")
+        yield f"The store that was there before: {neutral(report.kept_as)}"
     if report.migrations_applied:
-        lines.append(f"Migrations applied: {', '.join(report.migrations_applied)}")
+        yield f"Migrations applied: {', '.join(report.migrations_applied)}"
     if report.devices_suspended:
         verb = "would be" if report.dry_run else "were"
-        lines.append(f"{count(report.devices_suspended, 'device')} {verb} suspended; `beetle device list` shows them.")
+        yield f"{count(report.devices_suspended, 'device')} {verb} suspended; `beetle device list` shows them."
     if report.erased:
         words = "It holds what was erased since" if report.dry_run else "Erased again"
         words = "Brought back, although it was erased since" if report.kept_erased else words
         told = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in report.erased.items())
-        lines.append(f"{words}: {told}.")
-        lines.extend(f"  {neutral(each)}" for each in (report.erased_refs or ())[:SHOWN_REFS])
+        yield f"{words}: {told}."
+        yield from (f"  {neutral(each)}" for each in (report.erased_refs or ())[:SHOWN_REFS])
     if report.identity != "usable":
-        lines.append(f"The device identity is {report.identity} for it: its private plane stays closed.")
-    return "\n".join(lines)
+        yield f"The device identity is {report.identity} for it: its private plane stays closed."
 
 
 def prune(report: SnapshotPruneReport, _width: Width) -> str:
@@ -140,6 +145,8 @@ class Erasing(Protocol):
     def erasure(self) -> str | None: ...
     @property
     def replica_horizon(self) -> str | None: ...
+    @property
+    def replicated_until(self) -> str | None: ...
     @property
     def receipt(self) -> str | None: ...
 
@@ -177,6 +184,8 @@ def erased(report: Erasing, what: str) -> Iterable[str]:
     if report.replica_horizon is not None:
         horizon = when(report.replica_horizon)
         yield f"Copies of the store up to {horizon} may hold it still: see `beetle snapshot prune`."
+    if report.replicated_until is not None:
+        yield f"The replica holds it until {when(report.replicated_until)}: `beetle replica forget` removes it now."
     if report.receipt:
         yield f"Receipt: {neutral(report.receipt)}"
 

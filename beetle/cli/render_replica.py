@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from beetle.cli.text import count, duration, pairs, size, when
+from beetle.cli.render_lifecycle import after_restore
+from beetle.cli.text import count, duration, neutral, pairs, size, when
 from beetle.contracts.common import Report
-from beetle.contracts.replication import ReplicationStatusReport
+from beetle.contracts.replication import ReplicationForgetReport, ReplicationRestoreReport, ReplicationStatusReport
 
 Width = int | None
 STATES: Mapping[str, str] = {
@@ -60,4 +61,34 @@ def _lag(report: ReplicationStatusReport) -> str:
     return f"{report.lag_s:.1f} s ({waiting})"
 
 
-RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {ReplicationStatusReport: status}
+def restore(report: ReplicationRestoreReport, _width: Width) -> str:
+    """What is open now, or was written, and where the store is that was there before."""
+    behind = count(report.events_behind, "event")
+    state = f"transaction {report.txid:,}, {size(report.bytes)}, {count(report.event_log_rows or 0, 'event')}"
+    if report.dry_run:
+        lines = [f"The replica's state is whole: {state}. A restore would go back by {behind}."]
+    elif report.to:
+        lines = [f"Wrote {neutral(report.to)}: {state}. The store is as it was."]
+    else:
+        lines = [f"Restored from the replica: {state}, back by {behind}."]
+    lines.append(f"It has states from {when(report.first)} to {when(report.last)}.")
+    lines.extend(after_restore(report))
+    return "\n".join(lines)
+
+
+def forget(report: ReplicationForgetReport, _width: Width) -> str:
+    """What went, and what is left."""
+    lines = [f"{count(report.removed_files, 'file')} removed from the replica, {size(report.removed_bytes)}."]
+    lines.append(f"It has states from transaction {report.txid:,} on, in {count(report.files, 'file')}.")
+    if report.replicated_until is None:
+        lines.append("It holds nothing that was erased.")
+    else:
+        lines.append(f"What was erased meanwhile it holds until {when(report.replicated_until)}.")
+    return "\n".join(lines)
+
+
+RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
+    ReplicationStatusReport: status,
+    ReplicationRestoreReport: restore,
+    ReplicationForgetReport: forget,
+}

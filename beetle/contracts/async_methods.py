@@ -241,7 +241,14 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
-    from beetle.contracts.replication import ReplicationStatusReport, ReplicationStatusRequest
+    from beetle.contracts.replication import (
+        ReplicationForgetReport,
+        ReplicationForgetRequest,
+        ReplicationRestoreReport,
+        ReplicationRestoreRequest,
+        ReplicationStatusReport,
+        ReplicationStatusRequest,
+    )
     from beetle.contracts.routing import MemoryClassifyReport, MemoryClassifyRequest
     from beetle.contracts.scheduler import (
         SchedulerPauseReport,
@@ -5039,7 +5046,9 @@ class AsyncOperationMethods(ABC):
                 of the content is left in database and WAL, `pending` while a reader holds an old snapshot, and None
                 where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
                 hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is
-                nowhere. None where there is no copy.
+                nowhere. None where there is no copy. `replicated_until` is until when the replica holds what was
+                erased so far, if its sidecar reaches it; `replication.forget` removes it at once. None where no
+                replica holds any of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7137,7 +7146,7 @@ class AsyncOperationMethods(ABC):
                 when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
                 for the sidecar to follow, `writer_waited_s` for how long in all. `detail` and `hint` tell more of
                 `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica are
-                kept for `retention_h` hours.
+                kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7145,6 +7154,89 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("replication.status", "", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def restore_replica(self, request: ReplicationRestoreRequest, /) -> ReplicationRestoreReport: ...
+        @overload
+        async def restore_replica(
+            self,
+            /,
+            *,
+            at: datetime | str | None = None,
+            to: str | None = None,
+            dry_run: bool = False,
+            other_store: bool = False,
+            keep_erased: bool = False,
+        ) -> ReplicationRestoreReport: ...
+        @overload
+        async def restore_replica(
+            self,
+            at: datetime | str | None,
+            /,
+            *,
+            to: str | None = None,
+            dry_run: bool = False,
+            other_store: bool = False,
+            keep_erased: bool = False,
+        ) -> ReplicationRestoreReport: ...
+
+    async def restore_replica(
+        self, request: ReplicationRestoreRequest | datetime | str | None | None = None, /, **fields: Any
+    ) -> ReplicationRestoreReport:
+        """Replace the store with its state in the replica, now or at an earlier time; the replaced store is kept
+        beside it.
+
+        Everything is checked first, and a replica that is not whole changes nothing.
+
+        Args:
+            at: the last state at or before this time; left out, the newest one (default None).
+            to: write the state to this new file instead (absolute path); the store stays as it is (default None; at
+                least 2 characters; at most 4,000 characters).
+            dry_run: check the replica and report what a restore would do; change nothing (default False).
+            other_store: allow a replica of another store or device (default False).
+            keep_erased: bring back what was erased since that time, instead of erasing it again (default False).
+
+        Returns:
+            `txid` is the sidecar's last transaction in the restored state; the replica holds states from `first` to
+                `last`. `schema`, `store_id`, `counts`, `bytes` and `event_log_rows` are of the restored state. All
+                else is as in `snapshot.restore`; `kept_as` and `to` are where the replaced store, or the state that
+                was written, stands.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `replication`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("replication.restore", "at", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def forget_replica(self, request: ReplicationForgetRequest, /) -> ReplicationForgetReport: ...
+        @overload
+        async def forget_replica(self, /) -> ReplicationForgetReport: ...
+
+    async def forget_replica(
+        self, request: ReplicationForgetRequest | None = None, /, **fields: Any
+    ) -> ReplicationForgetReport:
+        """Send the whole store to the replica anew and remove what was sent before, with all that was erased since.
+
+        No earlier state can be restored from the replica afterwards.
+
+        Returns:
+            `removed_files` of `removed_bytes` went; the replica holds states from transaction `txid` on, in `files`
+                files. `replicated_until` is None, unless something was erased while this was done.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `replication`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("replication.forget", "", request, fields)
 
     if TYPE_CHECKING:
 

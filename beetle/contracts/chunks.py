@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
@@ -13,6 +13,7 @@ from beetle.contracts.operation import CHUNK, Operation
 ChunkType = Literal["fact", "preference", "pattern", "note", "decision"]
 ChunkSource = Literal["interaction", "import", "derived"]
 LinkKind = Literal["context_of", "follows", "related_to", "supports", "contradicts"]
+LINK_KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
 ChunkState = Literal["live", "archived", "all"]
 CHUNK_ID = r"^(?!\.)[A-Za-z0-9._-]{1,128}\Z"
 """What may be the id of a chunk. The store makes ids of the form chunk-YYYY-MM-DD-xxxxxxxx, of hex digits."""
@@ -235,6 +236,7 @@ class ChunkDeleteReport(Report, frozen=True, kw_only=True):
     outcome: Open[Literal["archived", "deleted", "unchanged"]]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 

@@ -174,6 +174,7 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     state_fingerprint: Secret[str | None]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     receipt: Open[str | None] = None
     own: Open[bool] = False
     device: Open[str | None] = None

@@ -233,6 +233,7 @@ class EvolveSubmitReport(Report, frozen=True, kw_only=True):
     submitted: Open[int]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
 
 
 OPERATIONS: tuple[Operation, ...] = (

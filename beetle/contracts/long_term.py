@@ -186,6 +186,7 @@ class LongTermMutateReport(Report, frozen=True, kw_only=True):
     confirm_token: Open[str | None] = None
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 

@@ -377,12 +377,14 @@ class RuntimeState(Piece, frozen=True, kw_only=True):
     """The mode that holds, and the operation of the long task that runs now.
 
     `replica_horizon` is the time of the newest copy beside the store: what was erased since may still stand in every
-    copy up to then. None where there is no copy.
+    copy up to then. None where there is no copy. `replicated_until` is until when the replica holds something that was
+    erased, None where it holds nothing of it.
     """
 
     mode: Open[Mode]
     task: OperatorOnly[str | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
 
 
 class OperatorAction(Piece, frozen=True, kw_only=True):

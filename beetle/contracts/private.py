@@ -87,6 +87,7 @@ class PrivateDeleteReport(Report, frozen=True, kw_only=True):
     waiting: Open[int]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 

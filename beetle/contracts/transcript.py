@@ -360,7 +360,8 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
     snapshot, and None where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
     hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is nowhere. None
-    where there is no copy.
+    where there is no copy. `replicated_until` is until when the replica holds what was erased so far, if its
+    sidecar reaches it; `replication.forget` removes it at once. None where no replica holds any of it.
     """
 
     action: Open[str]
@@ -377,6 +378,7 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     derived_refs: Open[tuple[DerivedMemoryRef, ...]]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     audit_event_id: Open[int | None] = None
     receipt: Open[str | None] = None
 

@@ -167,6 +167,7 @@ class GovernanceDecideReport(Report, frozen=True, kw_only=True):
     decided: Open[int]
     erasure: Open[Literal["done", "pending"] | None] = None
     replica_horizon: Open[str | None] = None
+    replicated_until: Open[str | None] = None
     receipt: Open[str | None] = None
 
 

@@ -9,11 +9,13 @@ import hashlib
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from beetle.contracts.errors import ServicesUnavailable
@@ -186,6 +188,11 @@ def configured(content: Mapping[str, Any]) -> Generator[tuple[str, int]]:
         os.close(descriptor)
 
 
+def _limit_files(most_bytes: int) -> None:
+    """Run in the child: what a hostile replica unpacks to must not fill the disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+
 class Litestream:
     """Litestream's subcommands on one store's replica, with no daemon and no sidecar needed."""
 
@@ -235,13 +242,31 @@ class Litestream:
         told = json.loads(said)
         return Restored(int(told["txid"], 16), told["duration_ms"])
 
-    def _run(self, what: str, command: list[str], arguments: list[str], timeout_s: float) -> bytes:
+    def write_state(self, to: str, at: str | None, most_bytes: int, timeout_s: float) -> int:
+        """Write a state to a path where nothing is, not checked yet; its last transaction.
+
+        Args:
+            at: RFC 3339; None for the newest.
+            most_bytes: a file that becomes larger is given up.
+
+        Raises:
+            ReplicaFailed: it could not be read whole.
+        """
+        chosen = [] if at is None else ["-timestamp", at]
+        line = ["-json", "-integrity-check", "none", "-o", to, *chosen, self.store]
+        said = self._run("restore the replica", ["restore"], line, timeout_s, most_bytes)
+        return int(json.loads(said)["txid"], 16)
+
+    def _run(
+        self, what: str, command: list[str], arguments: list[str], timeout_s: float, most_bytes: int | None = None
+    ) -> bytes:
         with configured(configuration(self.store, self.settings, self.secrets)) as (path, descriptor):
             line = [self.program.path, *command, "-config", path, "-no-expand-env", *arguments]
             try:
                 done = subprocess.run(
                     line, pass_fds=(descriptor,), env=self.secrets.environment, stdin=subprocess.DEVNULL,
                     capture_output=True, timeout=timeout_s, check=False, umask=0o077,
+                    preexec_fn=None if most_bytes is None else partial(_limit_files, most_bytes),
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 raise ReplicaFailed(what=what, said=f"no answer within {timeout_s:.0f} s") from None

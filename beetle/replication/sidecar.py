@@ -13,6 +13,7 @@ import stat
 import subprocess
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from beetle.contracts.errors import ServicesUnavailable
@@ -93,8 +94,13 @@ class _DiesWithUs:
 class Sidecar:
     """A running litestream. The thread that starts it must outlive it: by that thread's end the kernel kills it."""
 
-    def __init__(self, stream: Litestream, place: Place, checkpoint_pages: int) -> None:
+    def __init__(
+        self, stream: Litestream, place: Place, checkpoint_pages: int, otherwise: Mapping[str, Any] | None = None
+    ) -> None:
         """Start it.
+
+        Args:
+            otherwise: what its configuration says in place of the usual.
 
         Raises:
             ServicesUnavailable: it could not be started.
@@ -103,6 +109,7 @@ class Sidecar:
         more = {
             "socket": {"enabled": True, "path": place.socket, "permissions": 0o600},
             "shutdown-sync-timeout": f"{STOP_SYNC_S}s",
+            **(otherwise or {}),
         }
         content: dict[str, Any] = configuration(stream.store, stream.settings, stream.secrets, more=more)
         content["dbs"][0]["min-checkpoint-page-count"] = checkpoint_pages

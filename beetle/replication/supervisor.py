@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from beetle.contracts.codec import format_us
-from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.contracts.errors import BeetleError, InvalidRequest, ServicesUnavailable
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.replication.control import Refused, Silent
+from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
 from beetle.replication.sidecar import Place, Sidecar, make_place, remove_place
@@ -69,6 +70,9 @@ class Log(Protocol):
     on_begin: Callable[[], None] | None
     on_end: Callable[[], None] | None
     on_overrun: Callable[[], None] | None
+    on_ask: Callable[[bool], None] | None
+    is_gone: Callable[[], bool]
+    kept_until: Callable[[int], int] | None
 
     def excuse(self, seconds: float) -> None: ...
 
@@ -83,6 +87,8 @@ class Followed(NamedTuple):
     store_bytes: Callable[[], int]
     wal_bytes: Callable[[], int]
     free_bytes: Callable[[], int]
+    touch: Callable[[], None] = lambda: None
+    """Has something small written, soon."""
 
 
 class _Ended(NamedTuple):
@@ -114,6 +120,8 @@ class Supervisor:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopping = False
         self._held = 0
+        self._forgetting: Forgetting | None = None
+        self.on_forgotten: Callable[[Result], None] | None = None
         self._overrun = False
         self._looks = 0
         self._sidecar: Sidecar | None = None
@@ -128,6 +136,9 @@ class Supervisor:
         followed.log.on_overrun = self._on_overrun
         followed.log.on_end = self.hold
         followed.log.on_begin = self.release
+        followed.log.on_ask = self._step
+        followed.log.is_gone = lambda: self._sidecar is None
+        followed.log.kept_until = settings.kept_until
         self._thread = threading.Thread(target=self._run, name="beetle-replica", daemon=True)
 
     def start(self) -> None:
@@ -153,6 +164,33 @@ class Supervisor:
         """Go on."""
         with self._changed:
             self._held = max(0, self._held - 1)
+        self._stir()
+
+    def forget(self, must_end: Callable[[], bool], at: Callable[[int, int], None]) -> Result:
+        """Remove from the replica all that was sent before now; see `forgetting`. It goes on when the wait ends.
+
+        Raises:
+            BeetleError: why it could not be done.
+            DeadlineExceeded: `must_end` became true.
+        """
+        return self.forget_soon().wait(must_end, at)
+
+    def forget_soon(self) -> Forgetting:
+        """Begin to, and return at once; one that has begun is what all wait for. Where nobody does, `on_forgotten` is
+        told of its end."""
+        with self._changed:
+            found = self._forgetting
+            if found is None:
+                found = self._forgetting = Forgetting(self._followed.touch, self.on_forgotten)
+            if self._stopping or (not self._thread.is_alive() and self._thread.ident is not None):
+                found.fail(ServicesUnavailable(reason="the daemon ends", hint="the next one goes on with it"))
+        self._stir()
+        return found
+
+    def _step(self, aside: bool) -> None:
+        """As `hold`, and as `release`, and returns at once."""
+        with self._changed:
+            self._held = max(0, self._held + (1 if aside else -1))
         self._stir()
 
     def status(self) -> ReplicationStatusReport:
@@ -236,7 +274,7 @@ class Supervisor:
                 try:
                     place = place or make_place(self._folder)
                     stream = Litestream(self._followed.path, self._settings, self._environment)
-                    ended = self._run_one(stream, place)
+                    ended = self._run_one(stream, place, self._to_forget(stream))
                 except BeetleError as error:
                     self._refuse(error, place)
                     self._rest(REFUSED_S)
@@ -257,6 +295,7 @@ class Supervisor:
                     self._rest(backoff * random.uniform(0.75, 1.25))
                     backoff = min(backoff * 2, MOST_BACKOFF_S)
         finally:
+            self._forgot(ServicesUnavailable(reason="the daemon ends", hint="the next one goes on with it"))
             self._now("stopped")
             if place is not None:
                 remove_place(place)
@@ -269,8 +308,8 @@ class Supervisor:
 
     def _rest(self, seconds: float) -> None:
         """Wait, but for who stops, holds or releases."""
-        end, held = time.monotonic() + seconds, self._held
-        while not self._stopping and self._held == held and (left := end - time.monotonic()) > 0:
+        end, asked = time.monotonic() + seconds, (self._held, self._forgetting)
+        while not self._stopping and (self._held, self._forgetting) == asked and (left := end - time.monotonic()) > 0:
             select.select([self._wake], [], [], left)
             self._take_stir()
 
@@ -278,7 +317,26 @@ class Supervisor:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
 
-    def _run_one(self, stream: Litestream, place: Place) -> _Ended:
+    def _to_forget(self, stream: Litestream) -> Forgetting | None:
+        """What is to be removed, noted; None where nothing is."""
+        found = self._forgetting
+        if found is not None:
+            try:
+                found.begin(stream)
+            except BeetleError as error:
+                self._forgot(error)
+                return None
+        return found
+
+    def _forgot(self, error: BeetleError | None = None) -> None:
+        """Nothing is being removed any more: it is done, or could not be."""
+        with self._changed:
+            found, self._forgetting = self._forgetting, None
+        if found is not None and error is not None:
+            log.warning("the replica has not forgotten: %s", error.message)
+            found.fail(error)
+
+    def _run_one(self, stream: Litestream, place: Place, forgetting: Forgetting | None) -> _Ended:
         """One sidecar, from its start to its end."""
         self._now("starting")
         pages = max(64, min(MOST_PAGES, self._followed.log.soft // 2 // PAGE_BYTES))
@@ -286,12 +344,12 @@ class Supervisor:
             # Who holds it must be able to trust that none starts.
             if self._held or self._stopping:
                 return _Ended("paused")
-            self._sidecar = sidecar = Sidecar(stream, place, pages)
+            self._sidecar = sidecar = Sidecar(stream, place, pages, None if forgetting is None else HURRY)
             self._starts += 1
             self._progress.restarted()
         self._staged_at = 0.0
         try:
-            ended = _Watch(self, sidecar).run()
+            ended = _Watch(self, sidecar, stream, forgetting).run()
         finally:
             sidecar.kill()
             with self._changed:
@@ -307,9 +365,11 @@ class Supervisor:
 class _Watch:
     """The watch over one sidecar, on the supervisor's thread."""
 
-    def __init__(self, owner: Supervisor, sidecar: Sidecar) -> None:
+    def __init__(self, owner: Supervisor, sidecar: Sidecar, stream: Litestream, forgetting: Forgetting | None) -> None:
         self._of = owner
         self._sidecar = sidecar
+        self._stream = stream
+        self._forgetting = forgetting
         self._log = owner._followed.log
         self._heard = self._well = time.monotonic()
         self._probed = self._heard
@@ -326,12 +386,26 @@ class _Watch:
         while True:
             self._sidecar.listen(pause, self._of._wake)
             self._of._take_stir()
-            if self._of._stopping or self._of._held:
+            if self._of._stopping or self._of._held or self._of._forgetting is not self._forgetting:
+                return self._let_go()
+            if self._has_forgotten():
                 return self._let_go()
             if (ended := self._dead() or self._look() or self._room() or self._overrun()) is not None:
                 return ended
             # It is asked often until it has answered once, and whenever somebody wants to know.
             pause = LOOK_S if self._in_step and not self._of._overrun else min(LOOK_S, pause * 1.5)
+
+    def _has_forgotten(self) -> bool:
+        """Whether what was sent before is gone, or will not go now."""
+        if self._forgetting is None:
+            return False
+        try:
+            if not self._forgetting.look(self._stream):
+                return False
+            self._of._forgot()
+        except BeetleError as error:
+            self._of._forgot(error)
+        return True
 
     def _let_go(self) -> _Ended:
         clean = self._sidecar.stop(STOP_S)

@@ -23,6 +23,9 @@ USABLE: dict[str, tuple[str, ...]] = {
 }
 """The settings that belong to one kind of target, by kind."""
 OF_A_KIND = tuple(dict.fromkeys(name for names in USABLE.values() for name in names))
+HOUR_US = 3_600_000_000
+MARGIN_H = 1
+"""For what is sent and removed."""
 BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 HOST_KEY = re.compile(r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{16,}={0,2}( .*)?\Z")
 
@@ -55,6 +58,14 @@ class ReplicaSettings(NamedTuple):
     endpoint: str | None = None
     region: str | None = None
     ca_file: str | None = None
+
+    def kept_until(self, now: int) -> int:
+        """Until when the replica holds what is erased now, if its sidecar reaches it; both in microseconds.
+
+        A file goes when the snapshot behind it does: the next one is made within an interval, is kept for the retention
+        from then, and is looked at once in an interval again.
+        """
+        return now + (self.retention_h + 2 * self.snapshot_interval_h + MARGIN_H) * HOUR_US
 
 
 def parse_target(url: str) -> Target:

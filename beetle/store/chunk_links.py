@@ -8,8 +8,6 @@ from typing import NamedTuple
 from beetle.store.chunks import LinkRow
 from beetle.store.engine.transaction import Reading, Writing
 
-KINDS = ("context_of", "follows", "related_to", "supports", "contradicts")
-
 
 class Backlink(NamedTuple):
     """A link that leads to a chunk, by the chunk that it comes from."""

@@ -77,7 +77,7 @@ def remove_all(tx: Writing, space: int, chunk_ids: Iterable[str], revision: int)
 
 
 def supported(tx: Reading, keys: Iterable[int]) -> dict[int, int]:
-    """How many live chunks support or follow some."""
+    """How many live chunks support each of some."""
     return {row[0]: row[1] for row in tx.rows(SUPPORTED_SQL, json.dumps(list(keys)))}
 
 

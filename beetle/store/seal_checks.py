@@ -33,6 +33,7 @@ HAS_SEALS_SQL = (
     "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
 )
 
+HAS_ANY_SQL = "SELECT EXISTS (SELECT 1 FROM table_seal)"
 HAS_STRONG_SQL = """
 SELECT EXISTS (SELECT 1 FROM row_seal WHERE substr(seal, 1, 1) = ?1)
   OR EXISTS (SELECT 1 FROM table_seal WHERE substr(seal, 1, 1) = ?1)
@@ -175,7 +176,7 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
     Nothing where a seal was made by an identity, for then this is not the first. What does not fit stays as it is.
     """
     taken: dict[str, int] = {}
-    if sealer.strong is None or tx.value(HAS_STRONG_SQL, STRONG):
+    if sealer.strong is None or not tx.value(HAS_ANY_SQL) or tx.value(HAS_STRONG_SQL, STRONG):
         return taken
     for shape in shapes(tx).values():
         if shape.name not in NEVER_STRONG and (count := _strengthen_table(tx, sealer, shape)):

@@ -194,7 +194,7 @@ def revoke_access(copy: str, closed: tuple[TransportRow, ...], principal: str) -
 
 
 @contextmanager
-def _reading(path: str) -> Generator[Reading]:
+def reading(path: str) -> Generator[Reading]:
     """A copy that nobody changes, read without a lock and without any file beside it."""
     connection = open_reader(StoreSettings(path=path, immutable=True, page_cache_kib=1024))
     try:
@@ -215,7 +215,7 @@ def examine(path: str) -> Facts | None:
         SchemaAltered: it is not what its migrations make.
         StoreCorrupt: SQLite cannot read it.
     """
-    with _reading(path) as tx:
+    with reading(path) as tx:
         if tx.value("PRAGMA application_id") != APPLICATION_ID:
             return None
         migrate.pending(tx.connection, path, migrate.available())
@@ -225,13 +225,18 @@ def examine(path: str) -> Facts | None:
         return facts_of(tx)
 
 
+def key_of(tx: Reading) -> bytes:
+    """The key of the store in a copy, which was examined before."""
+    return tx.value(GET_META_SQL, "store_key")
+
+
 def active_devices(path: str) -> set[str]:
     """The ids of the devices that could speak to the store in a copy; it was examined before.
 
     Raises:
         StoreCorrupt: SQLite cannot read it.
     """
-    with _reading(path) as tx:
+    with reading(path) as tx:
         if tx.value(HAS_TABLE_SQL, "device") is None:
             return set()
         return {row[0] for row in tx.rows(ACTIVE_SQL)}
@@ -267,7 +272,7 @@ def check(path: str, chain_hash: ChainHash, stopped: Callable[[], bool], progres
         StoreCorrupt: SQLite cannot read it.
         DeadlineExceeded: `stopped` became true.
     """
-    with _reading(path) as tx:
+    with reading(path) as tx:
         tx.connection.set_progress_handler(stopped, TICK_STEPS)
         progress.step("pages")
         tx.row(TOUCH_INDEX_SQL)

@@ -124,6 +124,17 @@ def test_the_digests_that_are_kept_are_those_of_the_migrations() -> None:
     assert digests() == schema.DIGESTS
 
 
+def test_the_script_of_a_new_store_leaves_what_the_migrations_leave() -> None:
+    known = migrate.available()
+    made = [apsw.Connection(":memory:") for _ in range(2)]
+    migrate.create(made[0], known, 7, "1")
+    migrate.apply(made[1], known, 7, "1")
+    assert schema.read(made[0]) == schema.read(made[1])
+    tables = [row.name.decode() for row in schema.read(made[0]) if row.type == b"table"]
+    kept = [{name: sorted(each.execute(f"SELECT * FROM {name}")) for name in tables} for each in made]
+    assert kept[0] == kept[1] and len(kept[0]["schema_migration"]) == len(known)
+
+
 RELEASED = (1, 2, 3, 4)
 """Schemas that stores may have been left with, of which one is kept."""
 

@@ -105,7 +105,7 @@ def test_a_killed_sidecar_is_started_again_and_goes_on(kept: Kept) -> None:
     before = kept.synced()
     assert before.pid is not None
     os.kill(before.pid, signal.SIGKILL)
-    kept.until(lambda found: found.restarts > before.restarts)
+    kept.until(lambda found: (found.restarts or 0) > (before.restarts or 0))
     say(kept, "k1")
     after = kept.synced()
     assert after.pid != before.pid and (after.txid or 0) > (before.txid or 0)
@@ -116,7 +116,7 @@ def test_a_frozen_sidecar_is_found_and_replaced_and_writes_go_on(kept: Kept) -> 
     assert before.pid is not None
     os.kill(before.pid, signal.SIGSTOP)
     say(kept, "f1")
-    kept.until(lambda found: found.restarts > before.restarts)
+    kept.until(lambda found: (found.restarts or 0) > (before.restarts or 0))
     kept.synced()
     with kept.client() as client:
         told = client.call("event_log.read", {"topics": ["replication"]}).rows

@@ -264,6 +264,8 @@ def outcome_lines(report: MemoryTranscriptLifecycleReport) -> Iterator[str]:
             pass
     if report.replica_horizon is not None:
         yield f"Copies of the store up to {moment(report.replica_horizon)} may hold it: prune those snapshots."
+    if report.replicated_until is not None:
+        yield f"The replica holds it until {moment(report.replicated_until)}: `beetle replica forget` removes it now."
     if report.audit_event_id is not None:
         yield f"Row of the event log: {report.audit_event_id}"
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-Kind = Literal["fact", "preference", "pattern", "note", "decision"]
+from beetle.contracts.chunks import ChunkType
 
-ORDER: Final[tuple[Kind, ...]] = ("decision", "pattern", "preference", "fact")
+ORDER: Final[tuple[ChunkType, ...]] = ("decision", "pattern", "preference", "fact")
 """In the order in which they win; a text without a cue is a note."""
 
-_WORDS: Final[dict[Kind, str]] = {
+_WORDS: Final[dict[ChunkType, str]] = {
     "decision": "decided decides chose chosen chooses selected selects concluded concludes",
     "pattern": "usually often pattern patterns always typically generally frequently regularly whenever",
     "preference": (
@@ -28,7 +28,7 @@ _WORDS: Final[dict[Kind, str]] = {
 _GAP: Final = r"(?:[ \t]{1,64}+(?:\r?\n[ \t]{0,64}+)?|\r?\n[ \t]{0,64}+)"
 """Between the words of a phrase: within a paragraph, over one line end at most."""
 
-_PHRASES: Final[dict[Kind, tuple[str, ...]]] = {
+_PHRASES: Final[dict[ChunkType, tuple[str, ...]]] = {
     "decision": (
         "(?:goes|going|gone|went) with",
         "(?:opts|opting|opted) for",
@@ -51,7 +51,7 @@ _PHRASES: Final[dict[Kind, tuple[str, ...]]] = {
 
 
 class _Phrase(NamedTuple):
-    kind: Kind
+    kind: ChunkType
     rest: re.Pattern[str]
 
 
@@ -68,7 +68,7 @@ def _phrases() -> dict[str, list[_Phrase]]:
 
 
 _WORD = re.compile(r"\w+")
-_OF_WORD: Final[dict[str, Kind]] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_OF_WORD: Final[dict[str, ChunkType]] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _OF_FIRST: Final = _phrases()
 _LONGEST: Final = max(map(len, (*_OF_WORD, *_OF_FIRST)))
 
@@ -77,7 +77,7 @@ class Cue(NamedTuple):
     """A word or phrase that tells a type; `at` is where it begins."""
 
     at: int
-    kind: Kind
+    kind: ChunkType
 
 
 def cues(text: str) -> Iterator[Cue]:
@@ -94,12 +94,12 @@ def cues(text: str) -> Iterator[Cue]:
                 yield Cue(match.start(), phrase.kind)
 
 
-def winner(kinds: set[Kind]) -> Kind:
+def winner(kinds: set[ChunkType]) -> ChunkType:
     """The type of a text that has cues of these types."""
-    found: list[Kind] = [each for each in ORDER if each in kinds]
+    found: list[ChunkType] = [each for each in ORDER if each in kinds]
     return found[0] if found else "note"
 
 
-def detect_type(text: str) -> Kind:
+def detect_type(text: str) -> ChunkType:
     """The type of a text. Whole words count, in any case: "prefers" is a cue, "like_count" is none."""
     return winner({cue.kind for cue in cues(text)})

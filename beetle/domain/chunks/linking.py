@@ -9,9 +9,9 @@ conversation costs no more for each new chunk than a short one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-LinkKind = Literal["context_of", "follows", "related_to", "supports", "contradicts"]
+from beetle.contracts.chunks import LinkKind
 
 FOLLOWS_MS: Final = 5 * 60 * 1000
 """How long before a chunk another of its conversation was created that it follows; both ends included."""
@@ -83,13 +83,16 @@ def related_strength(first: frozenset[str], second: frozenset[str]) -> float:
     return min(0.9, round(0.3 + 0.2 * len(first & second), 1))
 
 
-def strength_of(kind: LinkKind, first: Linkable, second: Linkable) -> float:
+def strength_of(kind: str, first: Linkable, second: Linkable) -> float:
     """The strength of a link of this kind between two chunks, from 0 to 1."""
-    if kind == "context_of":
-        return CONTEXT_STRENGTH
     if kind == "follows":
         return follows_strength(first, second)
-    return related_strength(first.tags, second.tags) if kind == "related_to" else GIVEN_STRENGTH
+    return related_strength(first.tags, second.tags) if kind == "related_to" else given_strength(kind)
+
+
+def given_strength(kind: str) -> float:
+    """The strength of a link that somebody gave without one: 1.0 to its conversation, else 0.5."""
+    return CONTEXT_STRENGTH if kind == "context_of" else GIVEN_STRENGTH
 
 
 def _age(chunk: Linkable) -> tuple[int, str]:

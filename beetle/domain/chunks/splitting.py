@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from beetle.contracts.chunks import ChunkType
 from beetle.domain.chunks.graphemes import boundary_before
-from beetle.domain.chunks.kinds import Cue, Kind, cues, winner
+from beetle.domain.chunks.kinds import Cue, cues, winner
 from beetle.domain.chunks.tokens import TokenRuler, count_tokens
 
 MIN_TOKENS: Final = 100
@@ -53,7 +54,7 @@ class Piece(NamedTuple):
     end: int
     content: str
     tokens: int
-    kind: Kind
+    kind: ChunkType
 
 
 class _Span(NamedTuple):
@@ -74,7 +75,7 @@ class _Typed(NamedTuple):
 
     start: int
     end: int
-    kind: Kind
+    kind: ChunkType
 
 
 def split(text: str, *, min_tokens: int = MIN_TOKENS, max_tokens: int = MAX_TOKENS) -> list[Piece]:
@@ -152,7 +153,7 @@ class _Source:
         found = cues(self.text)
         cue: Cue | None = next(found, None)
         for start, end in spans:
-            kinds: set[Kind] = set()
+            kinds: set[ChunkType] = set()
             while cue and cue.at < end:
                 if cue.at >= start:
                     kinds.add(cue.kind)
@@ -163,7 +164,7 @@ class _Source:
         """A span below the minimum joins the next one, the last one the one before, if both are of one type."""
         joined: list[_Typed] = []
         start = end = 0
-        kind: Kind | None = None
+        kind: ChunkType | None = None
         for span in spans:
             if span.kind == kind and self._is_short(start, end) and self.fits(start, span.end):
                 end = span.end

@@ -45,6 +45,8 @@ LINKS: Final = "derived_refs"
 """The step that looks at the links between planes."""
 SEALS: Final = "seals"
 PLACES, TERMS, TURN_SEALS, TRANSCRIPTS = "event_places", "index_terms", "turn_seals", "transcripts"
+GENUINE = (SEALS, TURN_SEALS, TRANSCRIPTS)
+"""The steps of `not_genuine`."""
 WAITED_LONG_US = 60_000_000
 """What the daemon does by itself is done within a minute."""
 TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
@@ -101,6 +103,20 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     findings.extend(_transcripts(invocation, tx))
     findings.extend(_waiting(invocation, tx))
     return checked, findings
+
+
+def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:
+    """What in a copy of this very store its runtime has not written, as far as its identity can tell: the steps
+    `GENUINE`. What follows from other records, and can be made anew, is left out."""
+    findings = _signed(invocation, tx)[1]
+    for plane in table.PLANES:
+        if plane.verified is not None:
+            for check in plane.verified.checks.values():
+                findings.extend(check(tx))
+    findings.extend(columns.damaged(tx))
+    findings.extend(_seals(invocation, tx))
+    findings.extend(_transcripts(invocation, tx))
+    return findings
 
 
 def _index_rows(invocation: Invocation, tx: Reading) -> Iterator[IndexRow]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError
 from beetle.store import chunks
+from beetle.store.chunks import ChunkRow
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Writing
 
@@ -49,11 +50,12 @@ class ChunkAccesses:
         if due:
             self._store.post(self.write)
 
-    def of(self, chunk: int) -> Accesses | None:
-        """What is noted of a chunk."""
+    def added_to(self, row: ChunkRow) -> tuple[int, int | None]:
+        """How often a chunk was accessed, and when last (microseconds): as its row says, and what is noted since."""
         with self._guard:
             self._follow()
-            return self._noted.get(chunk)
+            noted = self._noted.get(row.chunk)
+        return (row.accesses, row.last_accessed) if noted is None else (row.accesses + noted.times, noted.last_at)
 
     def write(self, tx: Writing) -> None:
         """Write down what is noted, within a write of chunks."""

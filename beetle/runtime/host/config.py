@@ -111,7 +111,8 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     JetStream (`nats://H/B`), and holds no password: that is in `secret_file` or $BEETLE_REPLICA_SECRET, a private key
     or NATS credentials in `key_file`. `snapshot_interval_h` and `retention_h` are hours. `local_bytes` is how much
     may wait on this disk while the target does not take it, or as much as the store itself has. `command` is another
-    litestream than the one that comes with beetle.
+    litestream than the one that comes with beetle. `restore_on_first_boot` restores the store where none is: if
+    a replica is there, or a daemon that finds none does not start.
     """
 
     url: ReplicaUrl
@@ -128,6 +129,7 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     endpoint: Annotated[str, Meta(pattern=r"^https?://[^\s/@?#]+/?\Z", max_length=2000)] | None = None
     region: ShortText | None = None
     ca_file: AbsolutePath | None = None
+    restore_on_first_boot: Literal["never", "if_there", "required"] = "never"
 
     @property
     def settings(self) -> ReplicaSettings:
@@ -138,7 +140,9 @@ class Replica(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         from beetle.replication.target import ReplicaSettings, check_settings, parse_target
 
-        given = {name: getattr(self, name) for name in self.__struct_fields__ if name != "url"}
+        given = {
+            name: getattr(self, name) for name in self.__struct_fields__ if name not in ("url", "restore_on_first_boot")
+        }
         found = ReplicaSettings(parse_target(self.url), **given)
         check_settings(found)
         return found

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.runtime.host.config import Model
+from beetle.runtime.host.replica import Source
 
 
 def clock() -> int:
@@ -25,7 +26,8 @@ class Dependencies(NamedTuple):
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
     None for this machine's, which `zone_variable`, $TZ, may name. `keep_snapshots` is how many of the scheduled ones
-    are kept. `replicated` is whether the configuration names a replica.
+    are kept. `replicated` is whether the configuration names a replica, and `replica` opens that of
+    a store to be restored from.
     """
 
     clock: Callable[[], int] = clock
@@ -39,6 +41,7 @@ class Dependencies(NamedTuple):
     zone_variable: str = ""
     keep_snapshots: int = 7
     replicated: bool = False
+    replica: Callable[[str], Source] | None = None
 
 
 SYSTEM_DEPENDENCIES = Dependencies()

@@ -227,6 +227,15 @@ def open_identity(store: Store, credentials: str | None) -> Identity:
     return Identity(place, None if secret is None else check_value(secret), recorded=secret is None)
 
 
+def identity_beside(store: str, check: str | None, credentials: str | None) -> Identity:
+    """The identity by which a store at that path would be known, that has recorded `check`; nothing is made.
+
+    Args:
+        credentials: as of `open_identity`.
+    """
+    return Identity(_place(store, credentials), check)
+
+
 def _place(store: str, credentials: str | None) -> KeyFile:
     if credentials:
         given = os.path.join(credentials, CREDENTIAL)

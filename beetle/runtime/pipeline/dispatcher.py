@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, assert_never, cast
 
 from beetle.contracts import codec
@@ -133,7 +134,10 @@ class Dispatcher:
             verified_chains=VerifiedChains(),
             mirrors=ChainMirrors(store),
             chunk_accesses=ChunkAccesses(store),
-            replica=ReplicaBoard(configured=dependencies.replicated),
+            replica=ReplicaBoard(
+                configured=dependencies.replicated,
+                source=None if dependencies.replica is None else partial(dependencies.replica, store.settings.path),
+            ),
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import apsw
 
@@ -10,12 +11,14 @@ from beetle.contracts.errors import BeetleError
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection, open_checkpointer
 from beetle.store.engine.failures import translate
 from beetle.store.engine.follower import Follower
-from beetle.store.engine.scrub import lend
+from beetle.store.engine.scrub import lend, scrub_file
 from beetle.store.engine.store_files import StoreFiles
 
 log = logging.getLogger("beetle.store")
 
 BUSY_MS = 20
+LOOK_BYTES = 4 * 2**20
+"""Some milliseconds of work, for which a write waits."""
 PASSIVE, TRUNCATE = apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_TRUNCATE
 
 
@@ -24,7 +27,7 @@ class Checkpoints:
 
     def __init__(self, settings: StoreSettings, connection: apsw.Connection, files: StoreFiles) -> None:
         self._settings = settings
-        self._follower = files.follower or Follower(settings.wal_bytes)
+        self.follower = files.follower or Follower(settings.wal_bytes)
         self._files = files
         self._wal_pages = 0
         self._saved = False
@@ -43,7 +46,7 @@ class Checkpoints:
         Where it is followed, or will be again, it is never folded and left to begin anew in place: see `follower`.
         """
         used = self._wal_pages * PAGE_SIZE
-        if self._follower.attached:
+        if self.follower.attached:
             self._give_way(used)
         elif used > self._settings.wal_bytes:
             self.attempt(TRUNCATE)
@@ -52,9 +55,9 @@ class Checkpoints:
 
     def _give_way(self, used: int) -> None:
         """Wait for the follower where the log is long; it folds it."""
-        if pause := self._follower.pause(used):
+        if pause := self.follower.pause(used):
             mark = self._mark()
-            if self._follower.wait(pause, lambda: self._mark() != mark) and self._follower.attached:
+            if self.follower.wait(pause, lambda: self._mark() != mark) and self.follower.attached:
                 self._wal_pages = 0  # the next commit says how long it is now
 
     def _mark(self) -> bytes:
@@ -83,11 +86,11 @@ class Checkpoints:
             BeetleError: the typed error of what SQLite answered.
         """
         self._files.check()
-        return not self._follower.attached and self._fold(TRUNCATE)
+        return not self.follower.attached and self._fold(TRUNCATE)
 
     def attempt(self, mode: int) -> bool:
         """Run a checkpoint; whether it did all that its mode asks. A log that is followed stays as it is."""
-        if self._follower.attached:
+        if self.follower.attached:
             self._give_way(self._wal_pages * PAGE_SIZE)
             return False
         try:
@@ -111,10 +114,24 @@ class Checkpoints:
             self._wal_pages = 0
         return True
 
+    def file_bytes(self) -> int:
+        """Bytes of the database file."""
+        return 0 if self._files.descriptor is None else os.fstat(self._files.descriptor).st_size
+
+    def look_through(self, start: int) -> int | None:
+        """Scrub the next pages of the file, where others have written it; where to go on, None behind the last.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if self._connection is None or self._files.descriptor is None:
+            return None
+        return scrub_file(self._files.descriptor, self._connection.pragma("page_size"), start, LOOK_BYTES)
+
     def finish(self, *, erased: bool) -> None:
         """Fold all that is left, before the connections are closed. A follower ends first; one that was in step goes on
         in the same log later, so that stays where it is, folded; but not where it may hold what was erased."""
-        stays = self._follower.end() and not erased
+        stays = self.follower.end() and not erased
         if self._files.lost is None:
             if stays and self._connection is not None:
                 # The last connection that closes would remove the log.

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 STAGING_SUFFIX = "-litestream"
 LONGEST = 64 * 2**20
@@ -38,6 +39,10 @@ class Follower:
     is closed then leaves its log as it is, and the follower goes on there. `waits` and `waited_s` count what the writer
     waited for it. `on_overrun` is called when the log has reached its limit. `on_end` is called by the writer's thread
     before the connections are closed, and returns when the follower is detached; `on_begin` when they are open again.
+
+    What needs the log empty asks it to step aside until all who did have it back: `on_ask` is called when that begins
+    (True) and ends (False), on any thread, and is quick; `is_gone` is whether no process follows any more. `kept_until`
+    says until when the replica holds what is erased now, both in microseconds; None where no replica is kept.
     """
 
     def __init__(self, wal_bytes: int) -> None:
@@ -51,9 +56,42 @@ class Follower:
         self.on_begin: Callable[[], None] | None = None
         self.on_overrun: Callable[[], None] | None = None
         self.on_end: Callable[[], None] | None = None
+        self.on_ask: Callable[[bool], None] | None = None
+        self.is_gone: Callable[[], bool] = lambda: not self.attached
+        self.kept_until: Callable[[int], int] | None = None
+        self._asked: set[str] = set()
+        self._asking = threading.Lock()
         self._overrun = False
         self._excused_until = 0.0
         self._ending = threading.Event()
+
+    def away(self, who: str) -> bool:
+        """Ask it to step aside for `who`; whether it has. Asked again until then."""
+        with self._asking:
+            is_first = not self._asked
+            self._asked.add(who)
+            if is_first and self.on_ask is not None:
+                self.on_ask(True)
+        return self.is_gone()
+
+    def back(self, who: str) -> None:
+        """`who` does not need it away any more."""
+        with self._asking:
+            if who in self._asked:
+                self._asked.discard(who)
+                if not self._asked and self.on_ask is not None:
+                    self.on_ask(False)
+
+    @contextmanager
+    def aside(self, who: str, wait: float) -> Generator[bool]:
+        """It is away for the length of the block; whether it is, after at most `wait` seconds."""
+        end = time.monotonic() + wait
+        try:
+            while not (away := self.away(who)) and time.monotonic() < end:
+                time.sleep(STEP_S)
+            yield away
+        finally:
+            self.back(who)
 
     def excuse(self, seconds: float) -> None:
         """Have the writer not wait for so long: the log is not held by the follower."""

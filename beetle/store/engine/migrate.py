@@ -14,6 +14,8 @@ from beetle.store.engine.schema import Difference, SchemaRow
 from beetle.store.engine.transaction import transaction
 
 FOLDER = Path(__file__).parents[1] / "migrations"
+NEW_STORE = "schema.sql"
+"""What all migrations make of a new store, in one script: written by packaging/gen_reference.py."""
 
 LEDGER_SQL = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -121,6 +123,15 @@ def migrate(
 ) -> list[str]:
     """Apply what is pending, each migration and its ledger row in one transaction. Returns the names applied."""
     return apply(connection, pending(connection, path, available() if known is None else known), now, version)
+
+
+def create(connection: apsw.Connection, known: list[Migration], now: int, version: str) -> list[str]:
+    """Make the schema of a new store, as `apply` does with all migrations of this build, but in one transaction."""
+    with transaction(connection):
+        for _ in connection.execute(LEDGER_SQL + ";" + (FOLDER / NEW_STORE).read_text()):
+            pass
+        connection.executemany(RECORD_SQL, [(m.number, m.name, m.sha256, now, version) for m in known])
+    return [m.name for m in known]
 
 
 def apply(connection: apsw.Connection, todo: list[Migration], now: int, version: str) -> list[str]:

@@ -42,17 +42,48 @@ def lend(path: str, descriptor: int | None) -> None:
         _lent[os.path.realpath(path)] = descriptor
 
 
-def scrubbed(page: bytes, offset: int) -> bytes:
-    """One page as it goes to the file, the gap between its cell pointers and its cells zeroed."""
+def gap_of(page: bytes, offset: int) -> tuple[int, int] | None:
+    """Where the gap between a page's cell pointers and its cells begins and ends, if anything is left in it."""
     start = FILE_HEADER if offset == 0 else 0
     if len(page) < 512 or page[start] not in (*LEAVES, *INTERIORS):
-        return page
+        return None
     cells = int.from_bytes(page[start + 3 : start + 5], "big")
     gap = start + (8 if page[start] in LEAVES else 12) + 2 * cells
     content = int.from_bytes(page[start + 5 : start + 7], "big") or 65_536
     if not gap < content <= len(page) or not page[gap:content].strip(b"\x00"):
-        return page
-    return page[:gap] + bytes(content - gap) + page[content:]
+        return None
+    return gap, content
+
+
+def scrubbed(page: bytes, offset: int) -> bytes:
+    """One page as it goes to the file, the gap between its cell pointers and its cells zeroed."""
+    found = gap_of(page, offset)
+    return page if found is None else page[: found[0]] + bytes(found[1] - found[0]) + page[found[1] :]
+
+
+def scrub_file(descriptor: int, page_size: int, start: int, size: int) -> int | None:
+    """Zero the gaps of the pages from `start` on, in place: they mean nothing to SQLite, so readers may go on.
+
+    Nobody may write to the file meanwhile.
+
+    Args:
+        start: an offset that a page begins at.
+        size: how many bytes to look at, of whole pages.
+
+    Returns:
+        The offset behind, or None when that was the end of the file.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    data = os.pread(descriptor, size, start)
+    for at in range(0, len(data), page_size):
+        if (found := gap_of(data[at : at + page_size], start + at)) is not None:
+            os.pwrite(descriptor, bytes(found[1] - found[0]), start + at + found[0])
+    if len(data) == size:
+        return start + size
+    os.fsync(descriptor)
+    return None
 
 
 class ScrubbingVFS(apsw.VFS):

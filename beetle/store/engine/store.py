@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import apsw
 
 from beetle.contracts.codec import replace
-from beetle.contracts.errors import StoreClosed, StoreCorrupt, StoreReadOnly
+from beetle.contracts.errors import Overloaded, StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
 from beetle.store.engine import exchange, migrate
@@ -23,6 +23,7 @@ from beetle.store.engine.connection import (
     prepare_writer,
     store_bytes,
 )
+from beetle.store.engine.erasing import PENDING_SQL
 from beetle.store.engine.failures import translate
 from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
@@ -33,7 +34,7 @@ from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
-from beetle.store.engine.writer import PENDING_ERASURES_SQL, Writer
+from beetle.store.engine.writer import Writer
 from beetle.store.event_log import ChainHash, Head, Logged
 from beetle.store.seals import Sealer
 
@@ -116,7 +117,7 @@ class Store:
             if reseal is not None:
                 self._sealing = reseal()
             self.schema = migrate.schema_number(connection)
-            pending = connection.execute(PENDING_ERASURES_SQL).get
+            pending = connection.execute(PENDING_SQL).get
             self.open_report = self._report(connection, created, applied, pending, settled)
             self.writer: Writer | RefusingWriter
             if settings.immutable:
@@ -261,6 +262,18 @@ class Store:
         with self._turnstile.passing("write", None):
             return self.writer.cut_log(wait)
 
+    @contextmanager
+    def unfollowed(self, who: str) -> Generator[None]:
+        """No other process follows the log for the length of the block.
+
+        Raises:
+            Overloaded: it did not let go of the store's files.
+        """
+        with self.follower.aside(who, EXCHANGE_WAIT_S) as away:
+            if not away:
+                raise Overloaded(what="the replica's sidecar is busy", maximum="none meanwhile", retry_after_ms=1000)
+            yield
+
     @property
     def findings(self) -> tuple[str, ...]:
         """What its opening found, and what has become of its files since."""
@@ -331,7 +344,8 @@ class Store:
         """Refuse a schema that is not ours to change, then set the pragmas and migrate."""
         todo = migrate.pending(connection, self.settings.path, migrate.available())
         prepare_writer(connection, self.settings)
-        applied = migrate.apply(connection, todo, now, version)
+        make = migrate.create if todo and todo[0].number == 1 else migrate.apply
+        applied = make(connection, todo, now, version)
         with transaction(connection):
             recall_index.tune(Writing(connection), lean=self.settings.backend == "embedded")
         return applied

@@ -118,7 +118,7 @@ def files_of(store: str, follower: Follower, *, walled: bool) -> StoreFiles:
 
 def _opened(store: str) -> int:
     try:
-        return os.open(store, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(store, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise StoreReadOnly(path=store, reason=f"it cannot be opened ({error.strerror})") from error
 

@@ -24,8 +24,9 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreClosed,
 )
-from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
+from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
+from beetle.store.engine.erasing import PENDING_SQL, Erasing
 from beetle.store.engine.failures import frames, translate
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
@@ -37,13 +38,10 @@ from beetle.store.seals import Changes, shapes
 log = logging.getLogger("beetle.store")
 
 ERASURE_RETRY_S = 0.5
-HELD_LOOK_S = 0.05
 LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
 TIGHT_BYTES = 64 * 2**20
 """So near to its ceiling a store looks after each write whether it went over; no single write is as large."""
-PENDING_ERASURES_SQL = "SELECT count(*) FROM pending_erasure"
-CLEAR_ERASURES_SQL = "DELETE FROM pending_erasure"
 
 
 class Writer:
@@ -81,14 +79,11 @@ class Writer:
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
         self._tight = True
-        self._erasures = pending_erasures
-        self._erased = threading.Condition()
-        # When the log could not be cut since: a reader holds it, or the disk refuses. None while nothing is in the way.
-        self._held_since: float | None = None
         self.erased = 0
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
         self._checkpoints = Checkpoints(settings, connection, files)
+        self._erasing = Erasing(connection, self._checkpoints, pending_erasures, self._commit_alone, clock)
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
 
@@ -177,7 +172,7 @@ class Writer:
     @property
     def erasures(self) -> int:
         """Erasures whose bytes may still stand in the write-ahead log."""
-        return self._erasures
+        return self._erasing.count
 
     def finish_erasures(self, wait: float) -> bool:
         """Wait until no erased byte is left in the write-ahead log; whether that was reached.
@@ -185,16 +180,9 @@ class Writer:
         A log that is large, or a writer that is busy, is waited for as long as it takes; a reader that holds the log,
         or a disk that refuses, for at most `wait` seconds.
         """
-        begun = time.monotonic()
         with self._wake:
             self._wake.notify()
-        with self._erased:
-            while self._erasures and not self._stopped:
-                held = self._held_since
-                if held is not None and time.monotonic() > max(held, begun) + wait:
-                    break
-                self._erased.wait(HELD_LOOK_S)
-        return not self._erasures
+        return self._erasing.finish(wait, lambda: self._stopped)
 
     def cut_log(self, wait: float) -> bool:
         """Fold the write-ahead log into the file and empty it, waiting at most `wait` seconds for readers that hold
@@ -244,16 +232,15 @@ class Writer:
             self._stopped = True
             left = self._queue.drain()
         settle(left, RuntimeError("the writer thread has ended"))
-        with self._erased:
-            self._erased.notify_all()
-        self._checkpoints.finish(erased=self._erasures > 0)
+        self._checkpoints.finish(erased=self._erasing.count > 0)
         close_connection(self._connection)
         self._checkpoints.close()
+        self._erasing.end()
 
     def _loop(self) -> None:
         while True:
             with self._wake:
-                while not self._queue and not self._closing and not self._erasures:
+                while not self._queue and not self._closing and not self._erasing.count:
                     if not self._wake.wait(self._look_s):
                         break
                 first = self._queue.first()
@@ -263,15 +250,16 @@ class Writer:
                 self._run_apart(first)
             elif first is not None:
                 self._run_group([first])
+            goes_on = False
             if self._files.lost is not None:
                 self._checkpoints.watch()
-            elif self._erasures:
-                self._try_erasures()
+            elif self._erasing.count:
+                goes_on = self._erasing.go_on()
             else:
                 self._checkpoints.keep_small()
             if self._closing and not self._queue:
                 break
-            if self._erasures and first is None:
+            if self._erasing.count and first is None and not goes_on:
                 with self._wake:
                     if not self._queue and not self._closing:
                         self._wake.wait(ERASURE_RETRY_S)
@@ -399,7 +387,7 @@ class Writer:
                 raise
         self._sealed = sealing
         self._head = tx.head
-        self._erasures += tx.erasures
+        self._erasing.count += tx.erasures
         self.erased += tx.erasures
         self._tell(tx.logged)
         return None
@@ -425,7 +413,7 @@ class Writer:
         """Read the head and the erasures from the store: what failed before may be there all the same."""
         tx = Writing(self._connection)
         self._head = read_head(tx)
-        self._erasures = tx.value(PENDING_ERASURES_SQL)
+        self._erasing.count = tx.value(PENDING_SQL)
         self._doubtful = False
 
     def _roll_back(self) -> None:
@@ -475,24 +463,8 @@ class Writer:
             return StoreBudgetExceeded(maximum=self._settings.store_bytes)
         return typed
 
-    def _hold(self) -> None:
-        if self._held_since is None:
-            self._held_since = time.monotonic()
-
-    def _try_erasures(self) -> None:
-        """Cut the write-ahead log; then, and only then, no erasure is pending any more."""
-        if not self._checkpoints.attempt(TRUNCATE):
-            self._hold()
-            return
-        # The pages that are cached still have in their gaps what the file has no longer, and would bring it back.
-        self._connection.pragma("shrink_memory")
-        clear = QueuedWrite(lambda tx: tx.run(CLEAR_ERASURES_SQL), None, grows=False)
-        lost = self._attempt([clear])
-        if lost is not None or clear.error is not None:
-            log.warning("an erasure is done but could not be recorded: %s", type(lost or clear.error).__name__)
-            self._hold()
-            return
-        self._held_since = None
-        with self._erased:
-            self._erasures = 0
-            self._erased.notify_all()
+    def _commit_alone(self, run: Callable[[Writing], None]) -> BaseException | None:
+        """A write of the thread's own, in a commit of its own; its error, or None."""
+        job = QueuedWrite(run, None, grows=False)
+        lost = self._attempt([job])
+        return lost or job.error

@@ -293,6 +293,8 @@ def deleted_lines(done: ChunkDeleteReport) -> list[str]:
         lines.append("Erasure is pending: a reader still holds the old content.")
     if done.replica_horizon is not None:
         lines.append(f"Copies of the store up to {moment(done.replica_horizon)} may hold it still.")
+    if done.replicated_until is not None:
+        lines.append(f"The replica holds it until {moment(done.replicated_until)}.")
     if done.receipt is not None:
         lines += ["", "Receipt (beetle verify --receipt checks it):", done.receipt]
     return lines

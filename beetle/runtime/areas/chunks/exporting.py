@@ -10,8 +10,9 @@ from typing import Any
 
 from beetle.chunk_tree import indexes
 from beetle.chunk_tree.archive import Packing
-from beetle.chunk_tree.document import LINK_KINDS, place_of, written
+from beetle.chunk_tree.document import place_of, written
 from beetle.contracts.chunk_trees import ChunkExportTreeReport, ChunkExportTreeRequest
+from beetle.contracts.chunks import LINK_KINDS
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.runtime.areas.chunks.tree_rows import document_of
 from beetle.runtime.pipeline.handlers import Handler, Read

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from beetle.contracts.chunks import LINK_KINDS
 from beetle.contracts.codec import from_us
 from beetle.domain.chunks.linking import (
     CONTEXT_STRENGTH,
@@ -171,7 +172,7 @@ def _joined(made: Sequence[LinkRow], given: Sequence[LinkRow]) -> tuple[LinkRow,
     found: dict[tuple[str, str], LinkRow] = {}
     for each in (*made, *given):
         found.setdefault((each.kind, each.name), each)
-    return tuple(sorted(found.values(), key=lambda each: chunk_links.KINDS.index(each.kind)))
+    return tuple(sorted(found.values(), key=lambda each: LINK_KINDS.index(each.kind)))
 
 
 def _rounded(strength: float) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from heapq import merge
 from itertools import islice
+from operator import itemgetter
 
 from beetle.contracts.chunks import (
     ChunkGetReport,
@@ -102,13 +104,10 @@ def _changed(
 
 
 def _changes(tx: Reading, wanted: Wanted, since: int, most: int) -> Iterator[Change]:
-    removed = chunks.removed(tx, wanted.space, since, most)
-    for row in islice(chunks.changed(tx, wanted, since), most):
-        while removed and removed[0][1] < row.revision:
-            gone, revision = removed.pop(0)
-            yield revision, gone
-        yield row.revision, row
-    yield from ((revision, gone) for gone, revision in removed)
+    """What was changed and what was removed, in the order of the revisions."""
+    removed: Iterator[Change] = ((revision, gone) for gone, revision in chunks.removed(tx, wanted.space, since, most))
+    changed: Iterator[Change] = ((row.revision, row) for row in islice(chunks.changed(tx, wanted, since), most))
+    return merge(changed, removed, key=itemgetter(0))
 
 
 def stats(invocation: Invocation, request: ChunkStatsRequest, tx: Reading) -> ChunkStatsReport:

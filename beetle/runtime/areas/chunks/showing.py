@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from beetle.contracts.chunks import Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
+from beetle.contracts.chunks import LINK_KINDS, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
 from beetle.contracts.codec import format_us
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import is_sound, ref_of
 from beetle.store import chunk_links
-from beetle.store.chunk_links import KINDS, Backlink
+from beetle.store.chunk_links import Backlink
 from beetle.store.chunks import ChunkRow
 from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading
@@ -29,7 +29,7 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
         tokens=row.tokens,
         type=cast(Any, row.type),
         metadata=_metadata(invocation, row),
-        links=ChunkLinks(**{kind: tuple(each.target for each in links if each.kind == kind) for kind in KINDS}),
+        links=ChunkLinks(**{kind: tuple(each.target for each in links if each.kind == kind) for kind in LINK_KINDS}),
         tags=None if body is None else row.tags,
         archived=not row.is_live,
         ref=ref_of(row.chunk_id),
@@ -41,20 +41,19 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
 
 def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
     """The newest links of other chunks that lead to one."""
-    found = [each for kind in KINDS for each in _backlinks(tx, row, kind)]
+    found = [each for kind in LINK_KINDS for each in _backlinks(tx, row, kind)]
     newest = sorted(found, key=lambda each: each.chunk, reverse=True)[:BACKLINKS]
     return tuple(ChunkLink(kind=cast(Any, each.kind), target=each.chunk_id, strength=each.strength) for each in newest)
 
 
 def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
-    noted = invocation.shared.chunk_accesses.of(row.chunk)
-    last = row.last_accessed if noted is None else noted.last_at
+    accesses, last = invocation.shared.chunk_accesses.added_to(row)
     return ChunkMetadata(
         created=format_us(row.created_at),
         conversation_id=row.conversation_id,
         source=cast(Any, row.source),
         confidence=row.confidence,
-        access_count=row.accesses + (0 if noted is None else noted.times),
+        access_count=accesses,
         last_accessed=None if last is None else format_us(last),
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from beetle.chunk_tree.document import LINK_KINDS, ChunkDocument
-from beetle.domain.chunks.linking import CONTEXT_STRENGTH, GIVEN_STRENGTH
+from beetle.chunk_tree.document import ChunkDocument
+from beetle.contracts.chunks import LINK_KINDS
+from beetle.domain.chunks.linking import given_strength
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation
@@ -78,7 +79,7 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
     links["related_to"].extend(related)
     extra = {} if row.body.extra is None else mapping(row.body.extra)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
-    accesses, last = _accesses(invocation, row)
+    accesses, last = invocation.shared.chunk_accesses.added_to(row)
     return ChunkDocument(
         id=row.chunk_id,
         content=row.body.content,
@@ -96,12 +97,6 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
         extra_metadata=theirs,
         extra_links=between,
     )
-
-
-def _accesses(invocation: Invocation, row: ChunkRow) -> tuple[int, int | None]:
-    """How often a chunk was read, and when last, with what is noted and not yet written."""
-    noted = invocation.shared.chunk_accesses.of(row.chunk)
-    return (row.accesses, row.last_accessed) if noted is None else (row.accesses + noted.times, noted.last_at)
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:
@@ -134,7 +129,7 @@ def _wanted(invocation: Invocation, tx: Reading, row: ChunkRow, document: ChunkD
     back = chunk_trees.related_back(tx, row.chunk, row.space, row.chunk_id)
     given = _given(document, strengths, back)
     same = {(each.kind, each.target) for each in given} == strengths.keys()
-    more = document.access_count - _accesses(invocation, row)[0]
+    more = document.access_count - invocation.shared.chunk_accesses.added_to(row)[0]
     return _Wanted(now, None if same else given, max(0, more))
 
 
@@ -150,7 +145,6 @@ def _given(document: ChunkDocument, strengths: dict[tuple[str, str], float], bac
             strength = strengths.get((kind, target))
             if target == document.id or (kind == "related_to" and target in there and strength is None):
                 continue
-            if strength is None:
-                strength = CONTEXT_STRENGTH if kind == "context_of" else GIVEN_STRENGTH
+            strength = given_strength(kind) if strength is None else strength
             found.setdefault((kind, target), Given(kind, target, strength))
     return tuple(found.values())

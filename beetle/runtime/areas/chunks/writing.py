@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from beetle.contracts.chunk_reasoning import ChunkRememberReport, ChunkRememberRequest
 from beetle.contracts.chunks import (
+    LINK_KINDS,
     ChunkCreateRequest,
     ChunkLinkRequest,
     ChunkLinksInput,
@@ -14,7 +15,7 @@ from beetle.contracts.chunks import (
 )
 from beetle.contracts.errors import InvalidRequest, NotFound
 from beetle.domain.chunks.kinds import detect_type
-from beetle.domain.chunks.linking import CONTEXT_STRENGTH, GIVEN_STRENGTH
+from beetle.domain.chunks.linking import given_strength
 from beetle.domain.chunks.splitting import split
 from beetle.domain.chunks.tokens import count_tokens
 from beetle.runtime.areas import secrets
@@ -23,7 +24,6 @@ from beetle.runtime.areas.chunks.showing import shown
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import chunks, evidence
-from beetle.store.chunk_links import KINDS
 from beetle.store.chunks import ChunkRow
 from beetle.store.columns import mapping
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -105,7 +105,7 @@ def update(invocation: Invocation, request: ChunkUpdateRequest) -> Apply:
         row = existing(invocation, tx, request.id)
         invocation.shared.chunk_accesses.write(tx)
         now = change(invocation, tx, row, _updated(request, row, counted))
-        replaced = {kind for kind in KINDS if getattr(request.links, kind) is not None}
+        replaced = {kind for kind in LINK_KINDS if getattr(request.links, kind) is not None}
         if replaced:
             kept = tuple(each for each in given_of(now.links) if each.kind not in replaced)
             now = relink(invocation, tx, now, _with_strengths(now, (*kept, *given)))
@@ -135,7 +135,7 @@ def _with_strengths(row: ChunkRow, links: tuple[Given, ...]) -> tuple[Given, ...
 
 def link(invocation: Invocation, request: ChunkLinkRequest) -> Apply:
     """One link of a chunk."""
-    strength = default_strength(request.kind) if request.strength is None else float(request.strength)
+    strength = given_strength(request.kind) if request.strength is None else float(request.strength)
 
     def apply(tx: WriteTransaction) -> ChunkReport:
         row = existing(invocation, tx, request.id)
@@ -192,15 +192,10 @@ def existing(invocation: Invocation, tx: WriteTransaction, chunk_id: str, path: 
     return found
 
 
-def default_strength(kind: str) -> float:
-    """The strength of a link that was given without one."""
-    return CONTEXT_STRENGTH if kind == "context_of" else GIVEN_STRENGTH
-
-
 def _given(links: ChunkLinksInput) -> Iterator[Given]:
-    for kind in KINDS:
+    for kind in LINK_KINDS:
         for target in getattr(links, kind) or ():
-            yield Given(kind, target, default_strength(kind))
+            yield Given(kind, target, given_strength(kind))
 
 
 def _now(tx: WriteTransaction, row: ChunkRow) -> ChunkRow:

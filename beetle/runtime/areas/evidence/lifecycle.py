@@ -10,7 +10,7 @@ from typing import TypeVar
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.common import Report
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
-from beetle.runtime.areas import receipts
+from beetle.runtime.areas import copies, receipts
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Impact, index_row, new_impact
 from beetle.runtime.areas.snapshots import store_snapshots
@@ -185,7 +185,8 @@ def settle(invocation: Invocation, report: E) -> E:
         invocation.progress.step("cut_log")
     done = invocation.shared.store.writer.finish_erasures(max(0.0, left))
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
-    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon)
+    until = copies.replicated_until(invocation.shared.store, invocation.now)
+    return replace(report, erasure="done" if done else "pending", replica_horizon=horizon, replicated_until=until)
 
 
 def _look(

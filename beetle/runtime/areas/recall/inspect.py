@@ -16,7 +16,7 @@ from beetle.contracts.memory import (
     RuntimeState,
     StoreState,
 )
-from beetle.runtime.areas import event_log, tools
+from beetle.runtime.areas import copies, event_log, tools
 from beetle.runtime.areas.evidence.alias import Current, current_conversation
 from beetle.runtime.areas.governance.report import deferred
 from beetle.runtime.areas.recall.recall import projected
@@ -56,6 +56,7 @@ def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Readin
             mode=lifecycle.mode_for(request),
             task=lifecycle.task,
             replica_horizon=store_snapshots.horizon(invocation.shared.store, invocation.now),
+            replicated_until=copies.replicated_until(invocation.shared.store, invocation.now),
         ),
         store=_store_state(invocation, tx),
         counts=table.counts(invocation, tx, space),

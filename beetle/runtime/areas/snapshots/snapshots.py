@@ -41,7 +41,7 @@ from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
 from beetle.store import devices, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
-from beetle.store.engine import exchange
+from beetle.store.engine import erasing, exchange
 from beetle.store.engine.store import Store
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.snapshot_file import CheckContinue
@@ -49,6 +49,8 @@ from beetle.store.transports import TransportRow
 
 CHECKING = ("unpack", "pages", "event_log")
 """The steps of looking a snapshot through."""
+PUTTING_BACK = ("erase_again", "exchange")
+"""The steps of putting it in the store's place."""
 REFS_SHOWN = 1000
 SCHEDULED = "scheduled"
 """The label of snapshots that the job `snapshot` makes, and may remove."""
@@ -58,7 +60,7 @@ ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device
 
 def create(invocation: Invocation, request: SnapshotCreateRequest) -> SnapshotCreateReport:
     """A copy of one moment, compressed, under a name of its own once it is whole."""
-    _on_disk(invocation)
+    on_disk(invocation)
     shared = invocation.shared
     begun = time.monotonic()
     invocation.progress.plan(("copy", "compress"))
@@ -77,7 +79,7 @@ def create(invocation: Invocation, request: SnapshotCreateRequest) -> SnapshotCr
 
 def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> SnapshotListReport:
     """The last one made first; a page continues behind the place of its last one."""
-    _on_disk(invocation)
+    on_disk(invocation)
     store = invocation.shared.store
     bound = invocation.bound()
     found = store_snapshots.snapshot_files(store)
@@ -122,7 +124,7 @@ def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
             )
 
 
-class _Unpacked(NamedTuple):
+class Unpacked(NamedTuple):
     """An unpacked snapshot, or why there is none to trust."""
 
     found: SnapshotFile
@@ -133,9 +135,9 @@ class _Unpacked(NamedTuple):
 
 
 @contextmanager
-def _unpacked(invocation: Invocation, snapshot_id: str) -> Generator[_Unpacked]:
+def _unpacked(invocation: Invocation, snapshot_id: str) -> Generator[Unpacked]:
     """A snapshot as a file beside the store, checked; taken away afterwards unless it has another name by then."""
-    _on_disk(invocation)
+    on_disk(invocation)
     store = invocation.shared.store
     found = store_snapshots.find(store, snapshot_id)
     copy = exchange.named(store.settings.path, exchange.UNPACKING, invocation.new_id("u"))
@@ -146,23 +148,23 @@ def _unpacked(invocation: Invocation, snapshot_id: str) -> Generator[_Unpacked]:
         store_snapshots.remove(store, copy)
 
 
-def _look_through(invocation: Invocation, found: SnapshotFile, copy: str) -> _Unpacked:
+def _look_through(invocation: Invocation, found: SnapshotFile, copy: str) -> Unpacked:
     """Unpack a snapshot and look at all of it; whose signature does not hold is not even unpacked."""
     header = found.header
     if header is None:
-        return _Unpacked(found, copy, [found.fault or "header_broken"], {})
+        return Unpacked(found, copy, [found.fault or "header_broken"], {})
     signer = store_snapshots.signer_of(invocation, header)
     fault: SnapshotFault | None = "wrong_signature" if signer.fault == "wrong_signature" else None
     fault = fault or store_snapshots.unpack(found, copy, _check_continue(invocation))
     if fault is not None:
-        return _Unpacked(found, copy, [fault], {})
-    device, stopped = invocation.shared.identity.check, partial(_must_end, invocation)
+        return Unpacked(found, copy, [fault], {})
+    device, stopped = invocation.shared.identity.check, partial(must_end, invocation)
     faults, checked = store_snapshots.examine(
         invocation.shared.store, device, header, copy, stopped, invocation.progress
     )
     if signer.fault is not None and signer.fault not in faults:
         faults.append(signer.fault)
-    return _Unpacked(found, copy, faults, checked, signer.device)
+    return Unpacked(found, copy, faults, checked, signer.device)
 
 
 def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVerifyReport:
@@ -212,50 +214,67 @@ def _exchange(shared: Facilities, copy: str, snapshot_id: str, keep: str) -> Non
 
 def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
     """Check it, set the store aside, put the snapshot in its place, and go on with that."""
-    shared = invocation.shared
-    invocation.progress.plan(CHECKING if request.dry_run else (*CHECKING, "erase_again", "exchange"))
-    alone = shared.lifecycle.alone(invocation.operation.name)
+    invocation.progress.plan(CHECKING if request.dry_run else (*CHECKING, *PUTTING_BACK))
+    alone = invocation.shared.lifecycle.alone(invocation.operation.name)
     with alone, invocation.heavy_turn(), _unpacked(invocation, request.snapshot_id) as unpacked:
-        header = _trusted(invocation, unpacked, request)
-        store = shared.store
-        info = store_snapshots.info(store, header, unpacked.found.bytes)
+        return put_back(invocation, request, unpacked)
+
+
+def put_back(
+    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: Unpacked, what: str = "snapshot"
+) -> SnapshotRestoreReport:
+    """Put an unpacked copy in the store's place: the steps `erase_again` and `exchange`.
+
+    Args:
+        what: what the copy is of, for errors.
+
+    Raises:
+        IntegrityViolation: it is not whole.
+        Conflict: it is another store's or device's, and that was not allowed; an earlier restore is in the way.
+    """
+    shared = invocation.shared
+    header = trusted(invocation, unpacked, request, what)
+    store = shared.store
+    info = store_snapshots.info(store, header, unpacked.found.bytes)
+    behind = max(0, store.head.seq - header.event_log_rows)
+    keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
+    _check_is_free(keep)
+    active = snapshot_file.active_devices(unpacked.copy)
+    prepared = erase_again(invocation, request, unpacked)
+    if request.dry_run:
+        return SnapshotRestoreReport(
+            snapshot=info,
+            dry_run=True,
+            changed=False,
+            events_behind=behind,
+            identity=shared.identity.state,
+            devices_suspended=_suspended(_rights(store), active),
+            **prepared.told,
+        )
+    invocation.progress.step("exchange")
+    shared.heads.sign()
+    kept_until = _kept_until(store)
+    with store.held():
         behind = max(0, store.head.seq - header.event_log_rows)
-        keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
-        _check_is_free(keep)
-        active = snapshot_file.active_devices(unpacked.copy)
-        prepared = _erase_again(invocation, request, unpacked)
-        if request.dry_run:
-            return SnapshotRestoreReport(
-                snapshot=info,
-                dry_run=True,
-                changed=False,
-                events_behind=behind,
-                identity=shared.identity.state,
-                devices_suspended=_suspended(_rights(store), active),
-                **prepared.told,
-            )
-        invocation.progress.step("exchange")
-        shared.heads.sign()
-        with store.held():
-            behind = max(0, store.head.seq - header.event_log_rows)
-            rights = _rights(store)
-            closed = tuple(each for each in rights.transports if not each.enabled)
-            _erase_again(invocation, request, unpacked, last=True)
-            snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
-            _exchange(shared, unpacked.copy, header.snapshot_id, keep)
-        told = {
-            "snapshot_id": header.snapshot_id,
-            "events_behind": behind,
-            "event_log_rows": header.event_log_rows,
-            "erased_again": sum(prepared.counts.values()),
-        }
-        restored = invocation.own_event("lifecycle", RESTORED, **told)
+        rights = _rights(store)
+        closed = tuple(each for each in rights.transports if not each.enabled)
+        erase_again(invocation, request, unpacked, last=True)
+        snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
+        _exchange(shared, unpacked.copy, header.snapshot_id, keep)
+    told = {
+        "snapshot_id": header.snapshot_id,
+        "events_behind": behind,
+        "event_log_rows": header.event_log_rows,
+        "erased_again": sum(prepared.counts.values()),
+    }
+    restored = invocation.own_event("lifecycle", RESTORED, **told)
 
-        def carry(tx: WriteTransaction) -> None:
-            _carry(tx, rights, invocation.caller.name)
-            restores.told(tx, header.event_log_rows)
+    def carry(tx: WriteTransaction) -> None:
+        _carry(tx, rights, invocation.caller.name)
+        restores.told(tx, header.event_log_rows)
+        erasing.keep_until(tx, kept_until)
 
-        lifecycle = log_apart(invocation, restored, carry)
+    lifecycle = log_apart(invocation, restored, carry)
     return SnapshotRestoreReport(
         snapshot=info,
         dry_run=False,
@@ -271,7 +290,12 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
     )
 
 
-class _Prepared(NamedTuple):
+def _kept_until(store: Store) -> int | None:
+    with store.read() as tx:
+        return erasing.kept_until(tx)
+
+
+class Prepared(NamedTuple):
     """What was erased again in an unpacked snapshot, or would be; and the migrations that it took."""
 
     counts: dict[str, int]
@@ -285,9 +309,9 @@ class _Prepared(NamedTuple):
         return {"erased": self.counts, "erased_refs": self.refs, "profile_budget_applied": self.cut}
 
 
-def _erase_again(
-    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: _Unpacked, *, last: bool = False
-) -> _Prepared:
+def erase_again(
+    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: Unpacked, *, last: bool = False
+) -> Prepared:
     """Erase in an unpacked snapshot what was erased from the store since; in a dry run only look for it.
 
     `last`: nobody writes any more, and the event log is carried over too.
@@ -296,7 +320,7 @@ def _erase_again(
     if header is None or header.store_id != invocation.shared.store.store_id:
         if not request.dry_run and not last:
             invocation.progress.step("erase_again")
-        return _Prepared({})
+        return Prepared({})
     with again.opened(invocation, unpacked.copy, header.event_log_rows, bytes.fromhex(header.event_log_head)) as copy:
         found = copy.look()
         if not request.dry_run and not request.keep_erased:
@@ -306,11 +330,13 @@ def _erase_again(
         if last:
             copy.carry_events()
         refs = found.refs
-        return _Prepared(found.counts, tuple(refs[:REFS_SHOWN]), copy.applied, len(refs) > REFS_SHOWN)
+        return Prepared(found.counts, tuple(refs[:REFS_SHOWN]), copy.applied, len(refs) > REFS_SHOWN)
 
 
-def _trusted(invocation: Invocation, unpacked: _Unpacked, request: SnapshotRestoreRequest) -> Header:
-    """The header of a snapshot that may take the store's place.
+def trusted(
+    invocation: Invocation, unpacked: Unpacked, request: SnapshotRestoreRequest, what: str = "snapshot"
+) -> Header:
+    """The header of a copy that may take the store's place.
 
     Raises:
         IntegrityViolation: it is not whole.
@@ -318,10 +344,13 @@ def _trusted(invocation: Invocation, unpacked: _Unpacked, request: SnapshotResto
     """
     wrong = [each for each in unpacked.faults if each not in ELSEWHERE]
     header = unpacked.found.header
+    named = f"the {what} {request.snapshot_id}" if what == "snapshot" else f"the {what}"
     if wrong or header is None:
         raise IntegrityViolation(
-            reason=f"the snapshot {request.snapshot_id} is not whole: {', '.join(wrong)}; nothing was changed",
-            hint="`beetle snapshot verify` says more; restore another one",
+            reason=f"{named} is not whole: {', '.join(wrong)}; nothing was changed",
+            hint="`beetle snapshot verify` says more; restore another one"
+            if what == "snapshot"
+            else "restore an earlier time with --at, or a snapshot",
             faults=wrong,
         )
     if unpacked.faults and not request.other_store:
@@ -332,7 +361,7 @@ def _trusted(invocation: Invocation, unpacked: _Unpacked, request: SnapshotResto
             "other_device": f"it is of the device {unpacked.signer or 'that made it'}, this one is {own}",
         }
         raise Conflict(
-            reason=f"the snapshot {request.snapshot_id}: {'; '.join(told[each] for each in unpacked.faults)}",
+            reason=f"{named}: {'; '.join(told[each] for each in unpacked.faults)}",
             hint="give other_store if you trust its source; its private plane opens with its own key file alone",
             faults=unpacked.faults,
             device=unpacked.signer,
@@ -378,7 +407,7 @@ def _carry(tx: WriteTransaction, rights: _Rights, principal: str) -> None:
 
 def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPruneReport:
     """The last ones made stay; what is broken goes with the others."""
-    _on_disk(invocation)
+    on_disk(invocation)
     store = invocation.shared.store
     with invocation.shared.lifecycle.alone(invocation.operation.name):
         invocation.check("the snapshots were removed")
@@ -424,7 +453,8 @@ def _is_scheduled(store: Store, each: SnapshotFile) -> bool:
     return header is not None and header.label == SCHEDULED and header.store_id == store.store_id
 
 
-def _on_disk(invocation: Invocation) -> None:
+def on_disk(invocation: Invocation) -> None:
+    """Raises InvalidRequest for a store in memory."""
     if invocation.shared.store.settings.backend == "in-memory":
         raise InvalidRequest(
             reason="a store in memory has no files to copy",
@@ -432,7 +462,8 @@ def _on_disk(invocation: Invocation) -> None:
         )
 
 
-def _must_end(invocation: Invocation) -> bool:
+def must_end(invocation: Invocation) -> bool:
+    """Whether long work is to end: the caller waits no more, or the runtime closes."""
     return invocation.must_end or invocation.shared.lifecycle.stopping
 
 
@@ -442,7 +473,7 @@ def _check_continue(invocation: Invocation) -> CheckContinue:
     def look(done: int, of: int) -> None:
         invocation.progress.at(done, of)
         invocation.shared.lifecycle.check()
-        if _must_end(invocation):
+        if must_end(invocation):
             raise DeadlineExceeded.before("the copy was made")
 
     return look
