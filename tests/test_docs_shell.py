@@ -20,7 +20,6 @@ RUN_BY = {
     "device.md: ./beetle-0.1.0-linux-x86_64 install": "packaging/tests/device.sh",
     "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle remember": "packaging/tests/device.sh",
     "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle verify": "packaging/tests/device.sh",
-    "device.md: beetle --config /etc/beetle/beetle.toml replica restore": "packaging/tests/device.sh",
     "first-agent.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "look-after-a-device.md: sudo ./beetle-0.1.0-linux-x86_64 install": "tests/one_file/test_one_file.py",
     "release.md: openssl pkeyutl": "packaging/tests/packages.sh",
