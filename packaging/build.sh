@@ -2,18 +2,20 @@
 # Builds what a device gets: the one file (dist/beetle-VERSION-linux-PROCESSOR), dist/tree/ (the same, unpacked) and
 # dist/SHA256SUMS, whose first line names the one file. With --stock also the same name with -stock, PyInstaller's own
 # one-file format, from the same build.spec: the fallback. With --gateway it builds the file of a server instead, which
-# serves gRPC too, and puts all of it into dist/gateway/.
+# serves gRPC too, and puts all of it into dist/gateway/. With --draft it packs fast, for tests: a tenth larger, and no release.
+# $BEETLE_RELEASE_KEY names the private key of a release, which signs the list of the tree's files.
 # $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
 
-stock="" kind="" out=dist
+stock="" kind="" out=dist draft=""
 for word in "$@"; do
     case $word in
     --stock) stock=yes ;;
+    --draft) draft=--draft ;;
     --gateway) kind=--gateway out=dist/gateway ;;
-    *) echo "usage: sh packaging/build.sh [--stock] [--gateway]" >&2 && exit 2 ;;
+    *) echo "usage: sh packaging/build.sh [--draft] [--stock] [--gateway]" >&2 && exit 2 ;;
     esac
 done
 
@@ -81,12 +83,15 @@ mkdir -p "$out"
 sources=$(build/venv/bin/python packaging/tree.py --sources)
 # The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
 PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec -- $kind
+sh packaging/starter/build.sh build/starter.bin
+build/venv/bin/python packaging/complete.py "$out/tree" build/starter.bin
 build/venv/bin/python packaging/notices.py "$out/tree"
 name=$(build/venv/bin/python packaging/tree.py "$out/tree")
-libc=$(build/venv/bin/python packaging/weight.py --libc "$out/tree")
 file=$(build/venv/bin/python packaging/tree.py --file $kind)
+# A release's: what is signed is the list of the tree's files, which everybody's build of this commit has.
+[ -z "${BEETLE_RELEASE_KEY:-}" ] || build/venv/bin/python packaging/sign.py --key "$BEETLE_RELEASE_KEY" "$out/tree/MANIFEST"
 sh packaging/launcher/build.sh build/launcher.bin
-build/venv/bin/python packaging/onefile.py "$out/tree" build/launcher.bin "$out/$file" "$libc"
+build/venv/bin/python packaging/onefile.py $draft "$out/tree" build/launcher.bin "$out/$file"
 if [ -n "$stock" ]; then
     freeze stock build.spec -- --stock $kind
     mv "$out/beetle-stock" "$out/$file-stock"
@@ -94,4 +99,4 @@ fi
 # Of which state of the checkout this is: a file changed while the build ran makes it of none.
 [ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >"$out/SOURCES"
 (cd "$out" && sha256sum "$file" tree/MANIFEST >SHA256SUMS)
-echo "$out/$file: $name, $(wc -c <"$out/$file") bytes; needs glibc $libc or newer" >&2
+echo "$out/$file: $name, $(wc -c <"$out/$file") bytes${draft:+ as a draft}" >&2

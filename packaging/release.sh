@@ -1,11 +1,17 @@
 #!/bin/sh
-# What a release is checked by beside .ci/run: the build with its fallback, the same bytes from a second build, the tests
-# at full size, the two measurements that have limits, the adapters with the real frameworks, and the README's five
+# Makes a release, signed with the key that $BEETLE_RELEASE_KEY names, in dist/release/ (docs/release.md), and checks it
+# beyond .ci/run: the build with its fallback, the same bytes from a second build, the packages where they are used, the
+# tests at full size, the two measurements that have limits, the adapters with the real frameworks, and the README's five
 # minutes; the last two need the package index. Run it as root on a machine with nothing else to do.
 set -eu
 cd "$(dirname "$0")/.."
 sh packaging/build.sh --stock
+build/venv/bin/python packaging/weight.py --check dist/tree
+sh packaging/packages.sh
 sh packaging/tests/reproducible.sh
+sh packaging/tests/packages.sh
+sh packaging/tests/bare_root.sh
+sh packaging/tests/device.sh
 "dist/$(sed -n '1s/.*  //p' dist/SHA256SUMS)-stock" --version
 # A server's build, by itself: it has what a device's has, and gRPC.
 sh packaging/build.sh --gateway

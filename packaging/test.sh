@@ -1,6 +1,6 @@
 #!/bin/sh
 # Passes the tests on a fresh machine: makes .venv with what they need, checks style and types, runs the tests.
-# With --build first, it builds meanwhile, and the tests of the build have to pass too.
+# With --build first, it builds a draft meanwhile, and the tests of the build have to pass too.
 # Other arguments go to pytest, e.g.  sh packaging/test.sh -m slow
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ build=""
 if [ "${1:-}" = --build ]; then
     shift
     mkdir -p build
-    sh packaging/build.sh >build/build.log 2>&1 &
+    sh packaging/build.sh --draft >build/build.log 2>&1 &
     build=$!
     export BEETLE_REQUIRE_BUILD=1
 fi

@@ -1,4 +1,5 @@
-"""Finishes the frozen tree: modes, the file `in-use`, and MANIFEST, which names the tree after what is in it.
+"""Finishes the frozen tree: modes, the file `in-use`, and MANIFEST, which names the tree after what is in it, and is
+what packaging/sign.py signs.
 
     python packaging/tree.py dist/tree      writes them, prints the tree's name
     python packaging/tree.py --file         prints the name of the one file: version, system and processor; with
@@ -20,13 +21,13 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OWN = ("MANIFEST", "in-use")
+OWN = ("MANIFEST", "MANIFEST.sig", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
     "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
     "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
-    "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
+    "packaging/starter/*", "packaging/complete.py", "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""
 

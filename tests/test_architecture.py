@@ -74,6 +74,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.deploy": ("deploy contracts", ""),  # what profile and configuration say is handed in
     "beetle.deploy.selftest": (ANYTHING, "msgpack beetle_tui"),
     "beetle.deploy.frozen": ("", ""),
+    "beetle.deploy.release": ("deploy contracts", "cryptography"),  # a release's signature
     # It asks temporary stores as several callers, at a clock of its own, beside a plain query of SQLite.
     "beetle.harness": (
         "harness open contracts runtime.host.caller runtime.host.dependencies runtime.pipeline.invocation "

@@ -8,8 +8,13 @@ RUN_BY = {
     "README.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "README.md: sh packaging/try.sh": "packaging/release.sh",
     "build.md: sh packaging/build.sh": "packaging/release.sh",
+    "device.md: ./beetle-0.1.0-linux-x86_64 install": "packaging/tests/device.sh",
+    "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle remember": "packaging/tests/device.sh",
+    "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle verify": "packaging/tests/device.sh",
     "first-agent.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "look-after-a-device.md: sudo ./beetle-0.1.0-linux-x86_64 install": "tests/one_file/test_one_file.py",
+    "release.md: openssl pkeyutl": "packaging/tests/packages.sh",
+    "release.md: sh packaging/build.sh": "packaging/tests/reproducible.sh",
 }
 """A page and how its block begins: what runs it."""
 NOT_RUN = {
@@ -21,6 +26,8 @@ NOT_RUN = {
     "install.md: sudo beetle install --rollback": "changes the machine; tests/cli/test_install.py does it below a root",
     "install.md: /usr/local/bin/beetle": "the path is the system's; tests/running.py starts daemons by --config",
     "install.md: sudo beetle uninstall": "changes the machine; tests/deploy/test_built.py does it below a root",
+    "release.md: export BEETLE_RELEASE_KEY": "the key is the release's; packaging/tests/packages.sh checks signatures",
+    "install.md: sudo apt install": "changes the machine; packaging/tests/packages.sh does it in a root",
     "toc.md: beetle query root": "the nodes are the reader's; tests/cli/test_query.py types each of these",
 }
 """The same, and why it is not run; a test that runs something near it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import SUPPRESS, Namespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, fill_nothing, typed_option
 from beetle.cli.serve import Plan, fill_serve, plan, read_configuration, run_serve
@@ -29,6 +29,7 @@ from beetle.contracts.errors import (
 if TYPE_CHECKING:
     import socket
 
+    from beetle.cli.process import Process
     from beetle.client import Client
     from beetle.find import Target
 
@@ -182,23 +183,26 @@ def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
     import select
     import time
 
+    from beetle.cli.process import LOOK_SECONDS, has_ended, hold
+
     end = time.monotonic() + START_SECONDS
-    process = os.pidfd_open(pid)
+    process = hold(pid)
     try:
         poller = select.poll()
         poller.register(ready, select.POLLIN)
-        poller.register(process, select.POLLIN)
+        if process.tells:
+            poller.register(process.descriptor, select.POLLIN)
         while (left := end - time.monotonic()) > 0:
-            happened = {descriptor for descriptor, _ in poller.poll(left * 1000)}
+            happened = {each for each, _ in poller.poll((left if process.tells else LOOK_SECONDS) * 1000)}
             if ready.fileno() in happened:
                 if b"READY=1" in ready.recv(4096).split(b"\n"):
                     return None
                 # It restores its store first, and says so.
                 end = time.monotonic() + START_SECONDS
-            elif process in happened:
+            elif has_ended(process):
                 return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:
-        os.close(process)
+        os.close(process.descriptor)
     raise _StillStarting(pid=pid)
 
 
@@ -261,13 +265,6 @@ def run_reload(typed: Namespace) -> int:
     return 0
 
 
-class Process(NamedTuple):
-    """A process held by a descriptor, so that its number cannot come to mean another one."""
-
-    pid: int
-    descriptor: int
-
-
 def _find_process(target: Target) -> Process | None:
     """The daemon that a data command would have spoken to, or the one in the store's lock file.
 
@@ -310,14 +307,16 @@ def _listener(path: str) -> Process | None:
     pid = _listening_pid(path)
     if pid is None:
         return None
+    from beetle.cli.process import hold
+
     try:
-        descriptor = os.pidfd_open(pid)
+        process = hold(pid)
     except OSError:
         return None
     # It listens still: so the descriptor is of the listener, and its number was nobody else's meanwhile.
     if _listening_pid(path) == pid:
-        return Process(pid, descriptor)
-    os.close(descriptor)
+        return process
+    os.close(process.descriptor)
     return None
 
 
@@ -341,12 +340,13 @@ def _listening_pid(path: str) -> int | None:
 
 def _lock_holder(store: str, pid: int | None) -> Process | None:
     """The process of the lock file, if it is one of this machine and has that file open."""
+    from beetle.cli.process import hold
     from beetle.store.engine.lock import lock_path
 
     if pid is None:
         return None
     try:
-        descriptor = os.pidfd_open(pid)
+        process = hold(pid)
     except OSError:
         return None
     lock = os.stat(lock_path(store))
@@ -355,8 +355,8 @@ def _lock_holder(store: str, pid: int | None) -> Process | None:
     except OSError:
         opened = []
     if any((each.st_dev, each.st_ino) == (lock.st_dev, lock.st_ino) for each in opened):
-        return Process(pid, descriptor)
-    os.close(descriptor)
+        return process
+    os.close(process.descriptor)
     raise Forbidden(
         reason=f"process {pid} of the lock file is not to be seen from here",
         hint="stop the daemon as its own user, in its own container",
@@ -364,23 +364,22 @@ def _lock_holder(store: str, pid: int | None) -> Process | None:
 
 
 def _end(process: Process) -> None:
-    import select
     import signal
+
+    from beetle.cli.process import wait_for_end
 
     if not _send(process, signal.SIGTERM):
         return
-    poller = select.poll()
-    poller.register(process.descriptor, select.POLLIN)
-    if not poller.poll(STOP_SECONDS * 1000):
+    if not wait_for_end(process, STOP_SECONDS):
         raise _StillEnding(pid=process.pid)
 
 
 def _send(process: Process, number: int) -> bool:
     """False where it has ended already."""
-    import signal
+    from beetle.cli.process import send_signal
 
     try:
-        signal.pidfd_send_signal(process.descriptor, number)
+        send_signal(process, number)
     except ProcessLookupError:
         return False
     except PermissionError:

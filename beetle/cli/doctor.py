@@ -43,6 +43,10 @@ def fill_doctor(parser: Parser) -> None:
         "--self-test", action="store_true", default=SUPPRESS,
         help="run this build's own checks instead, in a folder of their own; exit code 0 when all of them passed",
     )  # fmt: skip
+    parser.add_argument(
+        "--release-key", metavar="FILE", default=SUPPRESS,
+        help="the release's public key (PEM, Ed25519), to check the signature of this program's files with",
+    )  # fmt: skip
 
 
 def run_doctor(typed: Namespace) -> int:
@@ -116,7 +120,10 @@ def _print_outcomes(outcomes: list[Outcome], failed: list[str], expected: int) -
 
 def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Finding]:
     """Every finding, in the order of the checks; a check that fails outright is a finding too."""
+    from beetle.cli.doctor_tree import check_tree
+
     yield from _guarded("install", _check_install)
+    yield from _guarded("tree", lambda: check_tree(typed_option(typed, "release_key")))
     yield from _guarded("build", _check_build)
     yield from _guarded("clock", _check_clock)
     try:

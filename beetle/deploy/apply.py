@@ -15,7 +15,7 @@ from beetle.deploy import in_use
 from beetle.deploy.install_tree import check, manifest_of
 from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, Layout, Limits, Settings
 from beetle.deploy.machine import Machine, Service, entry, make_user, user_commands
-from beetle.deploy.manifest import MANIFEST, Manifest
+from beetle.deploy.manifest import MANIFEST, SIGNATURE, Manifest
 from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Prefix
 from beetle.deploy.steps import (
     NotOurs,
@@ -212,7 +212,9 @@ def _put(layout: Layout, prefix: Prefix, source: Path, manifest: Manifest, steps
         steps.do("tree", files, lambda: prefix.put(source, manifest))
         return
     wrong = prefix.wrong(manifest)
-    if wrong or content(tree / MANIFEST) != content(source / MANIFEST):
+    signature = content(source / SIGNATURE)
+    newly_signed = signature is not None and signature != content(tree / SIGNATURE)
+    if wrong or newly_signed or content(tree / MANIFEST) != content(source / MANIFEST):
         text = f"{place}: {len(wrong)} of {len(manifest.entries)} files were damaged, and are copied again"
         steps.do("tree", text, lambda: prefix.mend(source, manifest, wrong))
     else:

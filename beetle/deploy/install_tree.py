@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 
 from beetle.deploy.frozen import IN_USE
-from beetle.deploy.manifest import MANIFEST, Entry, Manifest, differences, read_manifest
+from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, Manifest, differences, read_manifest
 from beetle.deploy.steps import Damaged, make_folder, sync_folder
 
 PROGRAM = "beetle"
@@ -33,7 +33,7 @@ def manifest_of(tree: Path) -> Manifest:
     links = {each.path for each in manifest.entries if each.target is not None}
     for each in manifest.entries:
         parents = (each.path[:at] for at, letter in enumerate(each.path) if letter == "/")
-        if any(parent in links for parent in parents) or _leads_out(each) or each.path in (MANIFEST, IN_USE):
+        if any(parent in links for parent in parents) or _leads_out(each) or each.path in (MANIFEST, SIGNATURE, IN_USE):
             raise Damaged(path=file, reason=f"{each.path[:80]!r} leads out of the tree")
     if PROGRAM not in {each.path for each in manifest.entries}:
         raise Damaged(path=file, reason="the program is not in it")
@@ -59,7 +59,7 @@ def check(tree: Path, manifest: Manifest, *, modes: bool) -> None:
 
 
 def copy_entries(source: Path, target: Path, manifest: Manifest, entries: Iterable[Entry]) -> None:
-    """Copy these entries, MANIFEST and `in-use`, each put in place whole; all is on the disk when this returns.
+    """Copy these entries, MANIFEST, its signature and `in-use`, each put in place whole; all is on the disk afterwards.
 
     Never a hard link: whoever cleans or changes the source must not reach the copy.
 
@@ -81,6 +81,8 @@ def copy_entries(source: Path, target: Path, manifest: Manifest, entries: Iterab
         os.replace(part, place)
     # In place, not by a new file: whoever holds the lock on `in-use` holds it on that very file.
     _write(target / IN_USE, b"")
+    if (source / SIGNATURE).is_file():
+        _write(target / SIGNATURE, (source / SIGNATURE).read_bytes())
     _write(target / MANIFEST, (source / MANIFEST).read_bytes())
     if manifest_of(target) != manifest:
         raise Damaged(path=str(source / MANIFEST), reason="it changed while it was copied")

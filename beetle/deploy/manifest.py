@@ -13,6 +13,8 @@ from beetle.contracts.errors import IntegrityViolation
 from beetle.deploy.frozen import IN_USE
 
 MANIFEST = "MANIFEST"
+SIGNATURE = "MANIFEST.sig"
+"""The release's Ed25519 signature of MANIFEST, 64 bytes; a build that is no release has none."""
 KIND = "beetle-tree"
 FORMAT = "1"
 NAME_BYTES = 63
@@ -35,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A tree's name (`VERSION-HASH`) and everything in it but MANIFEST and `in-use`, sorted by path."""
+    """A tree's name (`VERSION-HASH`) and everything in it, sorted by path, but MANIFEST, its signature and `in-use`."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -109,7 +111,7 @@ def verify_tree(tree: str) -> list[str]:
     """
     manifest = read_manifest(os.path.join(tree, MANIFEST))
     found = [problem for entry in manifest.entries for problem in differences(tree, entry)]
-    known = {each.path for each in manifest.entries} | {MANIFEST, IN_USE}
+    known = {each.path for each in manifest.entries} | {MANIFEST, SIGNATURE, IN_USE}
     if not os.path.lexists(os.path.join(tree, IN_USE)):
         found.append(f"{IN_USE} is missing")
     return found + [f"{path} does not belong there" for path in sorted(_paths(tree, "")) if path not in known]

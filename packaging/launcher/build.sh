@@ -30,4 +30,4 @@ else
 fi
 # The names are given, not globbed: their order is the order in the program.
 exec ${CC:-gcc} "$@" -o "$output" \
-    launcher.c self.c libc.c places.c unpack.c verify.c tar.c prune.c folders.c stop.c problem.c blake2b.c -lzstd
+    launcher.c self.c places.c unpack.c verify.c tar.c prune.c folders.c stop.c problem.c blake2b.c -lzstd

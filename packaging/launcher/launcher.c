@@ -6,9 +6,8 @@
  *     (places.c): $BEETLE_CACHE alone if that is set, else the prefixes of an installed beetle, the user's cache,
  *     /var/cache. A folder has its name only once it is complete, so nothing in it is looked at. A folder or place that
  *     another user could have changed is not used;
- *  2. if there is none, looks whether the system's C library is new enough (libc.c), and unpacks the tree into the first
- *     place that will do (unpack.c): under the place's lock, so that of many first starts one unpacks and the others wait;
- *     after removing versions that nobody runs, but for the one that was unpacked last, so that two versions used in turn
+ *  2. if there is none, unpacks the tree into the first place that will do (unpack.c): under the place's lock, so that
+ *     of many first starts one unpacks and the others wait; after removing versions that nobody runs, but for the one that was unpacked last, so that two versions used in turn
  *     keep each other's tree (prune.c); into a folder with another name; checking every entry (tar.c);
  *     hashing this whole file beside it in a child process (verify.c, blake2b.c); and only when the hash fits and all is
  *     on the disk, renames the folder;
@@ -27,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libc.h"
 #include "places.h"
 #include "problem.h"
 #include "self.h"
@@ -75,13 +73,8 @@ static bool explain(struct place *place, const struct tree *tree, const char *pr
         place_refuse(place, CODE_CANNOT_EXECUTE, "%s", noexec ? "mounted noexec" : "running a program there is denied");
         return true;
     }
-    if (error == ENOENT && faccessat(tree->folder, "beetle", F_OK, 0) == 0) {
-        problem_note(problem, CODE_CANNOT_EXECUTE, "cannot execute %s: its program loader is not on this system", program);
-        problem_hint(problem, "this build needs a system with glibc; musl, as in Alpine, does not do");
-    } else {
-        problem_note(problem, CODE_CANNOT_EXECUTE, "cannot execute %s: %s", program, strerror(error));
-        problem_hint(problem, "remove its folder, and the next start unpacks it again");
-    }
+    problem_note(problem, CODE_CANNOT_EXECUTE, "cannot execute %s: %s", program, strerror(error));
+    problem_hint(problem, "remove its folder, and the next start unpacks it again");
     return false;
 }
 
@@ -129,8 +122,6 @@ static void start(const struct self *self, struct place *places, int count, char
         for (int i = 0; i < count; i++)
             if (!run(self, &places[i], argv, problem))
                 return;
-        if (!libc_will_do(self, problem))
-            return;
         switch (unpack_somewhere(self, places, count, argv, problem)) {
         case UNPACKED: /* and removed since */
             break;

@@ -15,9 +15,7 @@ enum {
     AT_PAYLOAD_SIZE = 88,
     AT_UNPACKED_BYTES = 96,
     AT_ENTRIES = 104,
-    AT_LIBC_MAJOR = 112,
-    AT_LIBC_MINOR = 116,
-    AT_RESERVED = 120,
+    AT_RESERVED = 112,
     AT_DIGEST = 128,
     TRAILER_SIZE = 192,
     CHUNK = 256 * 1024
@@ -25,19 +23,11 @@ enum {
 
 static const uint8_t MAGIC[MAGIC_SIZE] = "beetle-one-file";
 
-static uint64_t little(const uint8_t *bytes, int size) {
+static uint64_t little64(const uint8_t *bytes) {
     uint64_t value = 0;
-    for (int i = size - 1; i >= 0; i--)
+    for (int i = 7; i >= 0; i--)
         value = value << 8 | bytes[i];
     return value;
-}
-
-static uint64_t little64(const uint8_t *bytes) {
-    return little(bytes, 8);
-}
-
-static uint32_t little32(const uint8_t *bytes) {
-    return (uint32_t)little(bytes, 4);
 }
 
 static bool all_zero(const uint8_t *bytes, size_t size) {
@@ -75,8 +65,6 @@ static bool read_trailer(struct self *self, const uint8_t *trailer, struct probl
     self->payload_size = little64(trailer + AT_PAYLOAD_SIZE);
     self->unpacked_bytes = little64(trailer + AT_UNPACKED_BYTES);
     self->entries = little64(trailer + AT_ENTRIES);
-    self->libc_major = little32(trailer + AT_LIBC_MAJOR);
-    self->libc_minor = little32(trailer + AT_LIBC_MINOR);
     memcpy(self->digest, trailer + AT_DIGEST, BLAKE2B_DIGEST);
 
     const uint64_t before = self->file_size - TRAILER_SIZE;

@@ -19,7 +19,6 @@ struct self {
     uint64_t payload_size;   /* bytes */
     uint64_t unpacked_bytes; /* what the payload's regular files hold together */
     uint64_t entries;        /* folders, files and links in the payload */
-    uint32_t libc_major, libc_minor; /* the GNU C library that the program needs at least; 0.0: none */
     uint8_t digest[BLAKE2B_DIGEST];
 };
 

@@ -17,7 +17,7 @@
 #include "verify.h"
 
 enum {
-    WINDOW_LOG_MAX = 21, /* 2 MiB, the most that packaging/onefile.py uses: it is most of the memory that this needs */
+    WINDOW_LOG_MAX = 22, /* 4 MiB, the most that packaging/onefile.py uses: it is most of the memory that this needs */
     CHUNK = 256 * 1024,
     TRIES = 100
 };

@@ -63,11 +63,11 @@ class Maker:
         self._tree.write_manifest(tree, version)
         return tree
 
-    def pack(self, name: str = "one", libc: tuple[int, int] = (0, 0), **of_tree: Any) -> Packed:
-        """A one file as the packer makes it; `libc` is the version that it says it needs."""
+    def pack(self, name: str = "one", **of_tree: Any) -> Packed:
+        """A one file as the packer makes it."""
         tree = self.tree(name, **of_tree)
         file = self.folder / name
-        return Packed(file, self.onefile.pack(tree, self.launcher, file, libc), tree)
+        return Packed(file, self.onefile.pack(tree, self.launcher, file), tree)
 
     def by_hand(self, file: str, tar: bytes, *, size: int, entries: int, **other: Any) -> Path:
         """A one file with a right digest around any bytes at all. `payload` replaces the compressed tar."""

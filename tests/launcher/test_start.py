@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.packed import Maker, Packed, assert_failed, assert_same, left, said, start
+from tests.launcher.packed import Packed, assert_failed, assert_same, left, said, start
 
 
 def test_the_program_has_the_launchers_process_id_and_arguments(one: Packed, env: dict[str, str], place: Path) -> None:
@@ -139,15 +139,6 @@ def test_an_installed_tree_that_others_may_write_to_is_not_run(one: Packed, tmp_
     tree.chmod(0o775)
     found = said(start(one.file, env={"HOME": str(tmp_path)}).stdout)
     assert found.exe == str(tmp_path / ".cache/beetle" / one.name / "beetle")
-
-
-def test_a_program_for_another_loader_says_that_glibc_is_missing(maker: Maker, env: dict[str, str]) -> None:
-    source, program = maker.folder / "p.c", maker.folder / "p"
-    source.write_text("int main(void) { return 0; }\n")
-    loader = "-Wl,--dynamic-linker=/nowhere/ld.so"
-    subprocess.run([os.environ.get("CC", "gcc"), loader, "-o", program, source], check=True)
-    made = maker.pack(program=program.read_bytes())
-    assert_failed(start(made.file, env=env), 126, "its program loader is not on this system")
 
 
 def test_a_tree_whose_program_is_gone_says_so(one: Packed, env: dict[str, str], place: Path) -> None:

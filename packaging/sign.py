@@ -1,0 +1,116 @@
+"""Signs the files of a release with its Ed25519 key, and checks such signatures.
+
+    python packaging/sign.py --new-key FILE             makes a key: the private half in FILE (mode 600), the public
+                                                        half in FILE.pub; prints the line for beetle/deploy/release.py
+    python packaging/sign.py --key FILE PATH...         writes PATH.sig, 64 bytes, for each
+    python packaging/sign.py --check FILE.pub PATH...   ends with 1 unless each PATH.sig is this key's
+
+FILE is PEM (PKCS #8), as `openssl genpkey -algorithm ed25519` writes it; the passphrase of an encrypted one is asked
+for. The private half never lies in a checkout. The same file and key give the same signature.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import stat
+import sys
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class CannotSign(Exception):
+    """The key is none, or is kept where others can read it."""
+
+
+def new_key(path: Path) -> str:
+    """Write a new key beside nothing that is there; the public half in hex."""
+    if path.resolve().is_relative_to(ROOT):
+        raise CannotSign(f"{path} is in the checkout: keep the private key elsewhere")
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(pem)
+    public = key.public_key()
+    path.with_name(f"{path.name}.pub").write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return public.public_bytes_raw().hex()
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise CannotSign(f"others may read {path}: chmod 600 {path}")
+    pem = path.read_bytes()
+    phrase = getpass.getpass(f"passphrase of {path}: ").encode() if b"ENCRYPTED" in pem else None
+    try:
+        key = load_pem_private_key(pem, phrase)
+    except ValueError as error:
+        raise CannotSign(f"{path} is not a private key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise CannotSign(f"{path} is not a key of the kind Ed25519")
+    return key
+
+
+def public_key(path: Path) -> Ed25519PublicKey:
+    try:
+        key = load_pem_public_key(path.read_bytes())
+    except ValueError as error:
+        raise CannotSign(f"{path} is not a public key: {error}") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise CannotSign(f"{path} is not a key of the kind Ed25519")
+    return key
+
+
+def signature_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sig")
+
+
+def check(key: Ed25519PublicKey, paths: list[Path]) -> int:
+    """How many of these files have no signature by the key; each is told."""
+    wrong = 0
+    for each in paths:
+        try:
+            key.verify(signature_of(each).read_bytes(), each.read_bytes())
+            print(f"{each}: signed by this key")
+        except (InvalidSignature, FileNotFoundError):
+            print(f"{each}: NOT signed by this key", file=sys.stderr)
+            wrong += 1
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for name in ("--new-key", "--key", "--check"):
+        what.add_argument(name, type=Path, metavar="FILE")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH")
+    options = parser.parse_args()
+    try:
+        if options.new_key is not None:
+            print(f'"{new_key(options.new_key)}",')
+        elif options.key is not None:
+            key = private_key(options.key)
+            for each in options.paths:
+                signature_of(each).write_bytes(key.sign(each.read_bytes()))
+        else:
+            return 1 if check(public_key(options.check), options.paths) else 0
+    except (CannotSign, OSError) as error:
+        print(f"cannot sign: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
