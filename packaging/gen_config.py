@@ -53,6 +53,11 @@ SAMPLES: dict[str, Any] = {
     "metrics.token_file": "/etc/beetle/metrics.token",
     "scheduler.time_zone": "Europe/Vienna",
     "scheduler.jobs": {"snapshot": "0 0 2 * * *"},
+    "snapshots.folder": "/mnt/backup/beetle",
+    "snapshots.keep_newest": 2,
+    "snapshots.keep_hourly": 6,
+    "snapshots.keep_daily": 7,
+    "snapshots.keep_weekly": 4,
     "console.theme": "beetle-dark",
     "console.keys": {"refresh": "f5,R"},
     "principals.NAME.uid": 1101,
@@ -84,7 +89,8 @@ def _kind(section: str) -> type[Struct]:
     by_name: dict[str, type[Struct]] = {
         "daemon": config.Daemon, "agent_skills": config.AgentSkills, "skill_registry": config.SkillRegistry,
         "model": config.Model, "replica": config.Replica, "grpc": config.Grpc, "metrics": config.Metrics,
-        "principals": config.Principal, "scheduler": config.Scheduler, "console": config.Console,
+        "principals": config.Principal, "scheduler": config.Scheduler,
+        "snapshots": config.Snapshots, "console": config.Console,
     }  # fmt: skip
     return by_name[section]
 

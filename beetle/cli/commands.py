@@ -152,7 +152,7 @@ OWN: tuple[Command, ...] = (
            "the profile or the default. No secret is read for it."),
     _named("config set", CONFIG, "change one key of the configuration file", "KEY [VALUE] [OPTION]…",
            examples=("beetle config set daemon.log /var/log/beetle/beetle.log",
-                     "beetle config set scheduler.keep_snapshots 14", "beetle config set metrics.listen --unset"),
+                     "beetle config set snapshots.keep_daily 14", "beetle config set metrics.listen --unset"),
            description="Change one key of the configuration file, and nothing else of it: comments stay. What\n"
            "`config check` would refuse is not written. It says whether `beetle reload` suffices."),
     _named("tui", DAEMON, "open the console: the daemon and its memory in the terminal",
