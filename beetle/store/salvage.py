@@ -163,7 +163,7 @@ def salvage_closed(path: str, now: int, version: str, *, dry_run: bool) -> tuple
     kinds = (exchange.UNPACKING, exchange.READY, exchange.BEFORE)
     making, ready, kept = (exchange.named(path, kind, file_id) for kind in kinds)
     try:
-        exchange.settle(path)
+        exchange.settle(path, StoreSettings(path).snapshot_folder)
         need_room(path)
         done = salvage(path, making, now, version)
         if dry_run:
