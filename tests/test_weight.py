@@ -75,27 +75,27 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 6),
     Case("version", FIRST, 6),
-    Case("--help", HELP, 105),
-    Case("memory recall --help", HELP, 116),
-    Case("tui --help", HELP, 116),
-    Case("completion bash", f"{LEAN} {TALKS}", 152),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 141),
-    Case("--socket {none} status", LEAN, 168, 3),
-    Case("--socket {socket} status", LEAN, 168),
-    Case("--socket {socket} memory recall key", LEAN, 167),
-    Case("--socket {socket} --json memory recall key", LEAN, 167),
+    Case("--help", HELP, 106),
+    Case("memory recall --help", HELP, 117),
+    Case("tui --help", HELP, 117),
+    Case("completion bash", f"{LEAN} {TALKS}", 156),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 142),
+    Case("--socket {none} status", LEAN, 169, 3),
+    Case("--socket {socket} status", LEAN, 169),
+    Case("--socket {socket} memory recall key", LEAN, 168),
+    Case("--socket {socket} --json memory recall key", LEAN, 168),
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 94),
-    Case("--socket {socket} call hello", CLIENT, 173),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 136),
-    Case("--socket {socket} doctor", HEAVY, 476),
+    Case("--socket {socket} call hello", CLIENT, 174),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 137),
+    Case("--socket {socket} doctor", HEAVY, 483),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 160)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 136)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 162)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 138)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '')} tempfile subprocess shutil dataclasses inspect ast dis secrets random "
     "difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest",
-    407,
+    413,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -103,10 +103,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 4),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 133),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 134),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 105),
-    Case("import beetle.open", IN_PROCESS, 358),
-    Case("import beetle.daemon", IN_PROCESS, 380),
+    Case("import beetle.open", IN_PROCESS, 362),
+    Case("import beetle.daemon", IN_PROCESS, 386),
 )
 
 

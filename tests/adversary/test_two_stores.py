@@ -35,10 +35,10 @@ OPAQUE = frozenset({"next_cursor", "appKeyFingerprint"})
 OPERATORS = frozenset({
     "bytes", "wal_bytes", "pages", "path", "folder", "storage_location", "cpu_s", "up_s", "load", "process_rss_bytes",
     "disk_free_bytes", "memory_available_bytes", "p50_ms", "p90_ms", "p99_ms", "max_ms",
-    "receipt",
+    "receipt", "samples",
 })  # fmt: skip
 """What an operator alone is told: figures of the machine, sizes of the file and where it is; and the hash of a row of
-the whole log, in a receipt."""
+the whole log, in a receipt; and the figures of `admin.metrics`."""
 ENDS = frozenset({"memory.close", "harness.run"})
 """They end the runtime, or run for seconds in stores of their own."""
 PAGES = 12

@@ -94,7 +94,7 @@ def test_each_value_says_where_it_comes_from(beetle: CommandLine, file: Path, mo
     assert values["daemon.profile"] == ("compact", f"file {file}")
     assert values["daemon.group"] == (None, "default")
     assert values["principals.voice.uid"] == (1102, f"file {file}")
-    assert values["scheduler.keep_snapshots"] == (7, "default")
+    assert values["snapshots.keep_daily"] == (None, "default")
     assert values["budgets.readers"] == (2, "profile profile-linux-device-compact-memory")
     text = beetle.run("config", "show").out
     assert f'agent_skills.dirs = ["/a", "/b"]  # file {file}' in text and "budgets." not in text
@@ -124,7 +124,7 @@ def test_no_secret_is_shown(beetle: CommandLine, file: Path) -> None:
         (("agent_skills.dirs", '["/c"]'), 'dirs = [\n  "/a",  # the first\n  "/b",\n]', 'dirs = ["/c"]'),
         (("principals.voice.uid", "7"), "uid = 1102 # the voice", "uid = 7 # the voice"),
         (("principals.voice.owner_id", "7"), '["recall"]\n', '["recall"]\nowner_id = "7"\n'),
-        (("scheduler.keep_snapshots", "3"), '["recall"]\n', '["recall"]\n\n[scheduler]\nkeep_snapshots = 3\n'),
+        (("snapshots.keep_daily", "3"), '["recall"]\n', '["recall"]\n\n[snapshots]\nkeep_daily = 3\n'),
     ],
 )
 def test_one_key_is_changed_and_nothing_else(
@@ -139,7 +139,8 @@ def test_one_key_is_changed_and_nothing_else(
 
 
 def test_it_says_whether_a_reload_suffices(beetle: CommandLine, file: Path) -> None:
-    assert "`beetle reload` takes it over" in beetle.run("config", "set", "scheduler.keep_snapshots", "3").out
+    assert "`beetle reload` takes it over" in beetle.run("config", "set", "snapshots.keep_daily", "3").out
+    assert "next start" in beetle.run("config", "set", "snapshots.folder", "/b").out
     assert "next start of the daemon" in beetle.run("config", "set", "daemon.log", "/b.log").out
     assert "next start of the console" in beetle.run("config", "set", "console.theme", "ansi").out
     assert "says so already" in beetle.run("config", "set", "console.theme", "ansi").out

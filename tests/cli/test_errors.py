@@ -148,7 +148,7 @@ def test_an_error_is_json_where_json_is_asked_for(beetle: CommandLine) -> None:
 def test_a_command_without_its_group_is_found(beetle: CommandLine) -> None:
     assert beetle.run("replay").error[2] == "did you mean `beetle memory replay` or `beetle transcript replay`?"
     assert beetle.run("memory", "recal").error[2] == "did you mean recall?"
-    assert beetle.run("recal").error[2] == "did you mean recall or call?"
+    assert beetle.run("recal").error[2] == "did you mean recall or replica?"
     assert "`beetle agent-skill list`" in beetle.run("list").error[2]
 
 

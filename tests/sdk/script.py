@@ -31,6 +31,7 @@ NOT_IN_THE_SCRIPT: dict[str, str] = {
     "snapshot.verify": "likewise",
     "snapshot.restore": "likewise",
     "snapshot.prune": "likewise",
+    "store.repair": "a store in memory has no file to repair: tests/faults/test_bit_flips.py",
     "transfer.begin": "a handle of one caller in the daemon's memory, which no backend holds: "
     "tests/transports/test_transfers.py",
     "transfer.put": "likewise",

@@ -16,7 +16,11 @@ from tests.sdk.recorded import Request
 from tests.sdk.reopened import ReopenedStore, ReopenedStores, comparable
 from tests.sdk.script import NOT_IN_THE_SCRIPT, TALK, cases, mount_skills, said, steps
 
-NEVER_ANSWERED = {"memory.maintain": "no model is configured here"}
+NEVER_ANSWERED = {
+    "memory.maintain": "no model is configured here",
+    "replication.restore": "no replica is: tests/runtime/test_replica_restore.py",
+    "replication.forget": "likewise: tests/runtime/test_replica_erasure.py",
+}
 OF_THEIR_OWN = ("chain.", "chunk.", "skill_registry.", "turn.", "host.", "host_key.", "event.")
 """How the operations begin whose rules stand in suites of their own."""
 NOT_IN_THE_MACHINE: dict[str, str] = {
@@ -32,6 +36,7 @@ NOT_IN_THE_MACHINE: dict[str, str] = {
     "tests/governance/test_remember.py",
     "admin.stats": "figures of the file, of which the model has none; in the script",
     "admin.compact": "likewise",
+    "store.repair": NOT_IN_THE_SCRIPT["store.repair"],
     "admin.health": NOT_IN_THE_SCRIPT["admin.health"],
     "admin.metrics": "likewise",
     **dict.fromkeys(

@@ -151,17 +151,15 @@ def test_a_writer_thread_that_dies_leaves_no_caller_waiting(path: str) -> None:
     crowd = Crowd(store)
     crowd.add("queued", put("queued"))
 
-    class Broken:
-        def __bool__(self) -> bool:
-            raise RuntimeError("the loop itself is broken")
+    def broken() -> None:
+        raise RuntimeError("the loop itself is broken")
 
-    store.writer._erasures = Broken()  # type: ignore[assignment]
+    store.writer._checkpoints.keep_small = broken  # type: ignore[method-assign]
     crowd.release()
     store.writer._thread.join(30)
     for _ in range(2):
         with pytest.raises((RuntimeError, BeetleError)):
             store.write(put("later"))
-    store.writer._erasures = 0
     memory.close()
     with open_runtime(path) as again:
         assert_clean(again)

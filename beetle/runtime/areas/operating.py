@@ -27,6 +27,7 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreReadOnly,
 )
+from beetle.contracts.replication import REPLICA_STATES
 from beetle.runtime.host.machine import disk_bytes, process_rss_bytes
 from beetle.runtime.host.modes import RESTING_MODES
 from beetle.runtime.host.supervisor import STUCK_S
@@ -115,7 +116,17 @@ def _jobs(invocation: Invocation) -> HealthCheck:
     return HealthCheck(name="jobs", state="degraded" if failed else "ok", says=says)
 
 
-CHECKS: tuple[Callable[[Invocation], HealthCheck], ...] = (_writes, _reads, _room, _mode, _identity, _erasures, _jobs)
+def _replica(invocation: Invocation) -> HealthCheck:
+    found = invocation.shared.replica.status()
+    if found.state == "off":
+        return HealthCheck(name="replica", state="ok", says="none is configured")
+    says = found.state if found.problem is None else f"{found.state}: {found.problem}"
+    return HealthCheck(name="replica", state="ok" if found.problem is None else "degraded", says=says)
+
+
+CHECKS: tuple[Callable[[Invocation], HealthCheck], ...] = (
+    _writes, _reads, _room, _mode, _identity, _erasures, _jobs, _replica,
+)  # fmt: skip
 
 
 class Measure(NamedTuple):
@@ -205,6 +216,17 @@ def _job_runs(invocation: Invocation) -> Iterator[MetricSample]:
         yield sample(each.skip_count, job=each.job_name, result="skipped")
 
 
+def _replica_states(invocation: Invocation) -> Iterator[MetricSample]:
+    now = invocation.shared.replica.status().state
+    for each in () if now == "off" else REPLICA_STATES:
+        yield sample(float(each == now), state=each)
+
+
+def _of_replica(name: str) -> Callable[[Facilities], float | None]:
+    """A figure of the replica's status."""
+    return lambda shared: getattr(shared.replica.status(), name)
+
+
 def _disk_free(shared: Facilities) -> int | None:
     path = shared.store.open_report.path
     return None if path is None else disk_bytes(os.path.dirname(path))[1]
@@ -243,6 +265,10 @@ METRICS: tuple[Measure, ...] = (
     Measure("beetle_pending_erasures", "gauge", "Erasures not done.", one(lambda all: all.store.writer.erasures)),
     Measure("beetle_event_log_rows_total", "counter", "Rows of the event log.", one(lambda all: all.store.head.seq)),
     Measure("beetle_job_runs_total", "counter", "Times of a background job, by result.", _job_runs),
+    Measure("beetle_replica_state", "gauge", "1 for the state that the replica is in.", _replica_states),
+    Measure("beetle_replica_lag_seconds", "gauge", "How long ago it was whole.", one(_of_replica("lag_s"))),
+    Measure("beetle_replica_lag_bytes", "gauge", "Bytes that it does not have yet.", one(_of_replica("lag_bytes"))),
+    Measure("beetle_replica_restarts_total", "counter", "Starts of its sidecar again.", one(_of_replica("restarts"))),
     Measure("process_resident_memory_bytes", "gauge", "Resident memory.", one(lambda all: process_rss_bytes())),
     Measure("process_open_fds", "gauge", "Open file descriptors.", one(_open_files)),
     Measure("process_cpu_seconds_total", "counter", "CPU time.", one(lambda all: time.process_time())),

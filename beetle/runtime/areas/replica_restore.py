@@ -58,8 +58,8 @@ class Fetched(NamedTuple):
 
 def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> ReplicationRestoreReport:
     """Fetch it, check it, and put it in the store's place or in the file that was named."""
-    snapshots.on_disk(invocation)
     source = invocation.shared.replica.source()
+    snapshots.on_disk(invocation)
     steps = (*FETCHING, *verification.GENUINE)
     invocation.progress.plan(steps if request.dry_run else (*steps, *snapshots.PUTTING_BACK))
     with invocation.shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():

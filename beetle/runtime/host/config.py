@@ -419,7 +419,9 @@ def _metrics(table: object, file: Path) -> Metrics:
     at, hint = "$.metrics.listen", "give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
     if (port := re.fullmatch(r"(?:127(?:\.[0-9]{1,3}){3}|\[::1\]|localhost):([0-9]{1,5})", found.listen)) is None:
         _refuse(file, at, f"{at}: {found.listen[:80]!r} is no port of the loopback interface", hint)
-    if int(port[1]) > 65535 or any(int(each) > 255 for each in re.findall(r"[0-9]+(?=[.:])", found.listen)):
+    if int(port[1]) > 65535 or any(
+        each.isdecimal() and int(each) > 255 for each in found.listen.rpartition(":")[0].split(".")
+    ):
         _refuse(file, at, f"{at}: {found.listen!r} has no such address or port", hint)
     if found.token_file is None:
         reason = "$.metrics: token_file is missing, and every user of the machine reaches a loopback port"

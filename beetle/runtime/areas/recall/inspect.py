@@ -56,7 +56,7 @@ def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Readin
             mode=lifecycle.mode_for(request),
             task=lifecycle.task,
             replica_horizon=store_snapshots.horizon(invocation.shared.store, invocation.now),
-            replicated_until=copies.replicated_until(invocation.shared.store, invocation.now),
+            replicated_until=copies.replicated_until(invocation.shared.store, invocation.now, tx),
             copies_until=kept.until(invocation.shared, invocation.now, tx),
         ),
         store=_store_state(invocation, tx),
