@@ -6,7 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -285,8 +285,7 @@ def _name(copy: str, to: str) -> None:
     finally:
         os.close(descriptor)
     try:
-        with suppress(FileNotFoundError):
-            os.link(copy, to)
+        os.link(copy, to)
     except FileExistsError:
         _free(to)
     except OSError as error:
