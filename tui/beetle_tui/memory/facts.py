@@ -137,16 +137,21 @@ class Facts(StateSection[LongTermRecord]):
             if catalog is None:
                 return
             self.view = seen_through(cast(MemoryCapabilityCatalog, catalog))
-        rows, table = self.table.rows, self.table
-        place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
+        table = self.table
+        try:
+            if table.rows is not None:
+                # While the list is read again, none of its rows is current.
+                await table.rows.load(table.index, table.index)
+            rows = table.rows
+            place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
+            if place is None:
+                await self._whole(ref)
+        except BeetleError as error:
+            self.area.show_notice(error)
+            return
         if place is not None:
             table.choose(place)
         else:
-            try:
-                await self._whole(ref)
-            except BeetleError as error:
-                self.area.show_notice(error)
-                return
             self._only = ref
             await self.list_anew()
         self.detail.focus()
