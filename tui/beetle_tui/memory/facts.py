@@ -139,10 +139,9 @@ class Facts(StateSection[LongTermRecord]):
             self.view = seen_through(cast(MemoryCapabilityCatalog, catalog))
         table = self.table
         try:
-            if table.rows is not None:
-                # While the list is read again, none of its rows is current.
-                await table.rows.load(table.index, table.index)
-            rows = table.rows
+            while (rows := table.rows) is not None and rows.missing(table.index, table.index):
+                # None of its rows is current while it is read again, and that may begin anew meanwhile.
+                await rows.load(table.index, table.index)
             place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
             if place is None:
                 await self._whole(ref)
