@@ -132,10 +132,10 @@ def at(daemon: Daemon, **options: Any) -> DaemonSource:
     return DaemonSource(Client(daemon.socket, **options))
 
 
-def opened(path: str, profile: str = PROFILE) -> StoreSource:
+def opened(path: str, profile: str = PROFILE, backend: str | None = None) -> StoreSource:
     """A source on a store of this process."""
     embedded = open_embedded(
-        store=path, profile=profile, backend=None, identity=MemoryIdentity(), scope=MemoryScope(), transport="cli"
+        store=path, profile=profile, backend=backend, identity=MemoryIdentity(), scope=MemoryScope(), transport="cli"
     )
     return StoreSource(embedded)
 

@@ -95,13 +95,16 @@ class Replicated(Steady):
 
     def call(self, operation: str, arguments: Any = None, on_progress: OnProgress | None = None) -> Report:
         """See Source."""
+        report = super().call(operation, arguments, on_progress)
+        if isinstance(report, MemoryInspectionReport):
+            return replace(report, runtime=replace(report.runtime, replicated_until="2026-03-16T14:05:36.000000Z"))
         if operation != "replication.status":
-            return super().call(operation, arguments, on_progress)
+            return report
         return ReplicationStatusReport(
             state="replicating", since=f"{NOW:%Y-%m-%dT%H:%M:%S.%fZ}", target_kind="sftp",
             target="sftp://backup@nas/beetle", lag_s=0.04, lag_bytes=8_272, lag_transactions=1, txid=412,
             replicated_txid=411, last_synced_at=f"{NOW:%Y-%m-%dT%H:%M:%S.%fZ}", wal_bytes=86_520, staged_bytes=4_116,
-            pid=PID, retention_h=168,
+            restarts=0, writer_waits=3, writer_waited_s=0.02, pid=PID, retention_h=168,
         )  # fmt: skip
 
 

@@ -6,11 +6,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from beetle.client import Client
 from beetle.contracts.common import Report
+from beetle.contracts.memory import MemoryInspectionReport
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.replication import ReplicationStatusReport
+from beetle_tui.app import CHECK_PROFILE
 from beetle_tui.dialogs import Ask, Confirm
 from beetle_tui.screens.backup import Backup
 from beetle_tui.source import DaemonSource
@@ -133,7 +136,7 @@ def test_a_broken_one_and_one_of_another_store_say_so(daemon: Daemon, client: Cl
 
 
 class Replicated(DaemonSource):
-    """A daemon that has a replica."""
+    """A daemon that has a replica, which holds something that was erased."""
 
     status = ReplicationStatusReport(
         state="behind", problem="target", detail="connection refused", hint="see whether the target is up",
@@ -144,7 +147,16 @@ class Replicated(DaemonSource):
     def call(self, operation: str, arguments: object = None, on_progress: OnProgress | None = None) -> Report:
         if operation == "replication.status":
             return self.status
-        return super().call(operation, arguments, on_progress)
+        report = super().call(operation, arguments, on_progress)
+        if isinstance(report, MemoryInspectionReport):
+            return replace(report, runtime=replace(report.runtime, replicated_until="2026-03-16T14:05:36.000000Z"))
+        return report
+
+
+class NotAnOperator(Replicated):
+    """Nor is it told the figures."""
+
+    status = ReplicationStatusReport(state="behind", problem="target", target_kind="sftp", retention_h=168)
 
 
 def test_the_replica_says_how_far_it_is_and_until_when_it_holds_what_was_erased(daemon: Daemon, client: Client) -> None:
@@ -154,9 +166,17 @@ def test_the_replica_says_how_far_it_is_and_until_when_it_holds_what_was_erased(
         await go(shown, "backup")
         await shown.press("right")
         await shown.until_shown("1 of 1 replica", "BEHIND", "7.25 s", "connection refused", "6 of 9")
-        await shown.until_shown("120.0 kB in 3 transactions", "for 168 hours")
+        await shown.until_shown("120.0 kB in 3 transactions", "earlier states for 168 hours", "Restarts     1")
+        await shown.until_shown("In replica   until 2026-03-16 14:05:36Z", "`beetle replica forget`")
 
-    show(Replicated(daemon.client()), look, size=(100, 40))
+    show(Replicated(daemon.client()), look, size=(100, 50))
+
+    async def without_figures(shown: Shown) -> None:
+        await go(shown, "backup")
+        await shown.press("right")
+        await shown.until_shown("1 of 1 replica", "(for operators alone)", "Restarts     -", "Held writes  -")
+
+    show(NotAnOperator(daemon.client()), without_figures, size=(100, 50))
 
 
 def test_without_a_replica_and_without_leave_the_area_says_so(daemon: Daemon, client: Client, tmp_path) -> None:
@@ -183,3 +203,17 @@ def test_without_a_replica_and_without_leave_the_area_says_so(daemon: Daemon, cl
         await shown.until_shown("No replica is configured")
 
     show(opened(str(tmp_path / "own.db"), PROFILE), own)
+
+
+def test_a_store_in_memory_has_no_snapshots_and_says_so() -> None:
+    async def look(shown: Shown) -> None:
+        await go(shown, "backup")
+        await shown.until_shown("A store in memory has no snapshots", "`memory.export_space`")
+        await shown.press("a", "v", "d", "u")
+        await shown.until_shown("no copy is chosen")
+        await shown.press("a")
+        await shown.until(lambda: shown.text.count("A store in memory has no snapshots") == 2)
+        await shown.press("right")
+        await shown.until_shown("No replica is configured")
+
+    show(opened("in-memory", CHECK_PROFILE, "in-memory"), look)

@@ -199,7 +199,8 @@ def test_the_configuration_names_theme_and_keys(tmp_path: Path) -> None:
     "keys",
     [
         {"refresh": "d", "skill-delete": "D", "device-remove": "D", "fact-delete": "D", "policy-lift": "D",
-         "waiting-reject": "D", "chunk-delete": "D", "registry-delete": "D", "transcripts-date": "D", "time-date": "D"},
+         "waiting-reject": "D", "chunk-delete": "D", "registry-delete": "D", "transcripts-date": "D", "time-date": "D",
+         "snapshot-prune": "D"},
         {"row-up": "up,f7", "line-up": "up,f7", "json-up": "f7"},
         {"transcripts-mask": "m,M"},
         {"skills": "7", "log": "2"},

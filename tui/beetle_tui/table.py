@@ -353,6 +353,11 @@ class Listing(Vertical, Generic[T]):
         self._note = text
         self.on_table_shown()
 
+    def say_empty(self, text: str) -> None:
+        """What is said where there is no row, from now on; as `hinted` takes it."""
+        self._empty = text
+        self.on_table_shown()
+
     def tell_of(self, noun: tuple[str, str], note: str) -> None:
         """Rows of another sort are shown from now on; and see `note`."""
         self._noun = noun

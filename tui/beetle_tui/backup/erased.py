@@ -12,13 +12,13 @@ from beetle_tui.split import remark, value
 from beetle_tui.text import moment
 
 
-async def copies(link: Link) -> RuntimeState:
-    """What the store says of the copies beside it.
+async def inspected(link: Link) -> MemoryInspectionReport:
+    """What the store says of itself, and in its runtime state of the copies of it.
 
     Raises:
         BeetleError: it is refused, or cannot be read.
     """
-    return cast(MemoryInspectionReport, await link.call("memory.inspect")).runtime
+    return cast(MemoryInspectionReport, await link.call("memory.inspect"))
 
 
 def erased_blocks(state: RuntimeState | None) -> Iterator[Block]:
@@ -28,7 +28,10 @@ def erased_blocks(state: RuntimeState | None) -> Iterator[Block]:
     yield from section("What was erased")
     if state.replica_horizon is None:
         yield from remark("No snapshot and no replaced store holds any of it.")
-        return
-    yield value("May be in", f"copies made up to {moment(state.replica_horizon)}")
-    gone = "until they are pruned" if state.copies_until is None else f"{moment(state.copies_until)}, by the schedule"
-    yield value("Until", gone)
+    else:
+        yield value("May be in", f"copies made up to {moment(state.replica_horizon)}")
+        until = state.copies_until
+        yield value("Until", "until they are pruned" if until is None else f"{moment(until)}, by the schedule")
+    if state.replicated_until is not None:
+        yield value("In replica", f"until {moment(state.replicated_until)}")
+        yield from remark("`beetle replica forget` removes it from the replica now.")

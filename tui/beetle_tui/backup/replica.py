@@ -10,11 +10,11 @@ from textual.binding import BindingType
 from beetle.contracts.memory import MemoryCapabilityCatalog, RuntimeState
 from beetle.contracts.replication import ReplicationStatusReport
 from beetle_tui.area import AreaScreen
-from beetle_tui.backup.erased import copies, erased_blocks
+from beetle_tui.backup.erased import erased_blocks, inspected
 from beetle_tui.loaded_rows import LoadedRows
 from beetle_tui.memory.section import Section
 from beetle_tui.prose import Block, section
-from beetle_tui.split import remark, value
+from beetle_tui.split import value
 from beetle_tui.table import Column
 from beetle_tui.text import count, moment, size
 
@@ -75,7 +75,7 @@ class ReplicaPart(Section[ReplicationStatusReport]):
     async def load(self, catalog: MemoryCapabilityCatalog) -> None:
         """See Section."""
         self._status = cast(ReplicationStatusReport, await self.area.link.call("replication.status"))
-        self._state = await copies(self.area.link)
+        self._state = (await inspected(self.area.link)).runtime
         if self.table.rows is not None:
             self.table.renew(await self.rows())
         await super().load(catalog)
@@ -89,7 +89,6 @@ class ReplicaPart(Section[ReplicationStatusReport]):
         return self.TITLE, [
             *replica_blocks(row),
             *erased_blocks(self._state),
-            *_held(row),
             *sidecar_blocks(row),
         ]
 
@@ -112,20 +111,17 @@ def replica_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
     yield value("At target", "-" if row.replicated_txid is None else f"{row.replicated_txid:,} of {row.txid or 0:,}")
     yield value("Staged", size(row.staged_bytes))
     yield value("Log", size(row.wal_bytes))
+    if row.retention_h is not None:
+        yield value("Keeps", f"earlier states for {count(row.retention_h, 'hour')}")
 
 
 def sidecar_blocks(row: ReplicationStatusReport) -> Iterator[Block]:
     """The process that keeps a replica."""
     yield from section("The sidecar")
     yield value("Process", "-" if row.pid is None else str(row.pid))
-    yield value("Restarts", f"{row.restarts:,}")
-    yield value("Held writes", f"{row.writer_waits:,}, {row.writer_waited_s:,.2f} s in all")
-
-
-def _held(row: ReplicationStatusReport) -> Iterator[Block]:
-    if row.retention_h is not None:
-        yield value("Replica", f"keeps what was erased for {count(row.retention_h, 'hour')}")
-        yield from remark("`beetle help replication` says how to have it forget them at once.")
+    yield value("Restarts", "-" if row.restarts is None else f"{row.restarts:,}")
+    waited = "" if row.writer_waited_s is None else f", {row.writer_waited_s:,.2f} s in all"
+    yield value("Held writes", "-" if row.writer_waits is None else f"{row.writer_waits:,}{waited}")
 
 
 def seconds(lag: float | None) -> str:

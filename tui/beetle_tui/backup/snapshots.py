@@ -21,7 +21,7 @@ from beetle.contracts.snapshots import (
     SnapshotVerifyReport,
 )
 from beetle_tui.area import AreaScreen
-from beetle_tui.backup.erased import copies, erased_blocks
+from beetle_tui.backup.erased import erased_blocks, inspected
 from beetle_tui.dialogs import Ask, Faults, told_lines
 from beetle_tui.keys import hinted, key_for
 from beetle_tui.link import Cancelled
@@ -37,6 +37,8 @@ Row = SnapshotInfo | BrokenSnapshot | ReplacedStore
 SHOWN = 6
 """Snapshots that a question names one by one."""
 MOST_KEPT = 100_000
+NO_FILES = "A store in memory has no snapshots"
+HOW_WITHOUT_FILES = "There are no files of it to copy. `memory.export_space` exports a space of it."
 KEPT: Mapping[str, str] = {
     "newest": "one of the last ones made",
     "hourly": "the newest of its hour",
@@ -70,6 +72,8 @@ class Snapshots(Section[Row]):
         super().__init__(area)
         self._rows: tuple[Row, ...] = ()
         self._state: RuntimeState | None = None
+        self._in_memory = False
+        """Whether the store has no files, and so no snapshots."""
         self._verdicts: dict[str, str] = {}
         """What looking a snapshot through came to, by its id."""
 
@@ -82,6 +86,10 @@ class Snapshots(Section[Row]):
             Column("Events", _events, 9, right=True, narrow=90),
             Column("Label", _label),
         )
+
+    def nothing_chosen(self) -> Iterable[Block]:
+        """See Section."""
+        return remark(HOW_WITHOUT_FILES) if self._in_memory else super().nothing_chosen()
 
     def key(self, row: Row) -> object:
         """See Section."""
@@ -97,9 +105,12 @@ class Snapshots(Section[Row]):
 
     async def load(self, catalog: MemoryCapabilityCatalog) -> None:
         """See Section."""
-        found = await self._read()
-        self._state = await copies(self.area.link)
+        told = await inspected(self.area.link)
+        self._in_memory = told.store.backend == "in-memory"
+        found = () if self._in_memory else await self._read()
+        self._state = told.runtime
         self._rows = found
+        self.listing.say_empty(NO_FILES if self._in_memory else self.EMPTY)
         if self.table.rows is not None:
             self.table.renew(LoadedRows(found))
         await super().load(catalog)
@@ -148,7 +159,10 @@ class Snapshots(Section[Row]):
 
     def action_create(self) -> None:
         """Make one."""
-        self.begin(self._create)
+        if self._in_memory:
+            self.area.show_notice(NO_FILES)
+        else:
+            self.begin(self._create)
 
     async def _create(self) -> None:
         async def run(label: str) -> Faults:
@@ -223,9 +237,9 @@ class Snapshots(Section[Row]):
 
     def action_prune(self) -> None:
         """Remove older ones."""
-        self.with_chosen(self._prune)
+        self.with_chosen(self._prune_older)
 
-    async def _prune(self, row: Row) -> None:
+    async def _prune_older(self, row: Row) -> None:
         if isinstance(row, ReplacedStore):
             wrong = await self._prune_shown({"keep": MOST_KEPT, "replaced": True})
             if wrong is not None:

@@ -137,16 +137,20 @@ class Facts(StateSection[LongTermRecord]):
             if catalog is None:
                 return
             self.view = seen_through(cast(MemoryCapabilityCatalog, catalog))
-        rows, table = self.table.rows, self.table
-        place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
+        table = self.table
+        try:
+            while (rows := table.rows) is not None and rows.missing(table.index, table.index):
+                # None of its rows is current while it is read again, and that may begin anew meanwhile.
+                await rows.load(table.index, table.index)
+            place = None if rows is None else rows.place_of(lambda row: row.ref == ref, table.index)
+            if place is None:
+                await self._whole(ref)
+        except BeetleError as error:
+            self.area.show_notice(error)
+            return
         if place is not None:
             table.choose(place)
         else:
-            try:
-                await self._whole(ref)
-            except BeetleError as error:
-                self.area.show_notice(error)
-                return
             self._only = ref
             await self.list_anew()
         self.detail.focus()
