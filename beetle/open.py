@@ -21,7 +21,6 @@ from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
-from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, read_config, store_path
@@ -86,7 +85,10 @@ def open_store(
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
     dispatcher = Dispatcher(store, profile, identity, dependencies, HANDLERS, jobs, version=__version__)
-    store.add_findings(store_snapshots.folder_findings(store))
+    if store.settings.snapshots:
+        from beetle.runtime.areas.snapshots import store_snapshots
+
+        store.add_findings(store_snapshots.folder_findings(store))
     if not store.settings.immutable:
         store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
         if kept_imports.are_left(store.settings):
