@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from beetle.contracts.admin import (
@@ -27,7 +28,7 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreReadOnly,
 )
-from beetle.contracts.replication import REPLICA_STATES
+from beetle.contracts.replication import REPLICA_STATES, ReplicationStatusReport
 from beetle.runtime.host.machine import disk_bytes, process_rss_bytes
 from beetle.runtime.host.modes import RESTING_MODES
 from beetle.runtime.host.supervisor import STUCK_S
@@ -129,19 +130,33 @@ CHECKS: tuple[Callable[[Invocation], HealthCheck], ...] = (
 )  # fmt: skip
 
 
+class Scrape:
+    """One reading of every metric: what several of them are figures of is asked for once."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.shared = invocation.shared
+
+    @cached_property
+    def replica(self) -> ReplicationStatusReport:
+        """How far the replica is, which its sidecar is asked."""
+        return self.shared.replica.status()
+
+
 class Measure(NamedTuple):
     """A metric of the table: what it is called, and where its samples come from."""
 
     name: str
     kind: MetricKind
     help: str
-    samples: Callable[[Invocation], Iterable[MetricSample]]
+    samples: Callable[[Scrape], Iterable[MetricSample]]
 
 
 def metrics(invocation: Invocation, request: AdminMetricsRequest) -> AdminMetricsReport:
     """Every metric of the table that has samples now."""
     del request
-    found = [(each, tuple(each.samples(invocation))) for each in METRICS]
+    scrape = Scrape(invocation)
+    found = [(each, tuple(each.samples(scrape))) for each in METRICS]
     return AdminMetricsReport(
         metrics=tuple(Metric(name=each.name, kind=each.kind, help=each.help, samples=has) for each, has in found if has)
     )
@@ -153,18 +168,26 @@ def sample(value: float, suffix: str = "", **labels: str) -> MetricSample:
     return MetricSample(value=value, labels=shown, suffix=suffix)
 
 
-def one(read: Callable[[Facilities], float | None]) -> Callable[[Invocation], Iterator[MetricSample]]:
+def one(read: Callable[[Facilities], float | None]) -> Callable[[Scrape], Iterator[MetricSample]]:
     """The samples of a metric without labels; none where it is not known."""
+    return _single(lambda scrape: read(scrape.shared))
 
-    def samples(invocation: Invocation) -> Iterator[MetricSample]:
-        if (value := read(invocation.shared)) is not None:
+
+def of_replica(name: str) -> Callable[[Scrape], Iterator[MetricSample]]:
+    """The samples of a figure of `replication.status`; none where it is not known."""
+    return _single(lambda scrape: getattr(scrape.replica, name))
+
+
+def _single(read: Callable[[Scrape], float | None]) -> Callable[[Scrape], Iterator[MetricSample]]:
+    def samples(scrape: Scrape) -> Iterator[MetricSample]:
+        if (value := read(scrape)) is not None:
             yield sample(value)
 
     return samples
 
 
-def _info(invocation: Invocation) -> Iterator[MetricSample]:
-    shared = invocation.shared
+def _info(scrape: Scrape) -> Iterator[MetricSample]:
+    shared = scrape.shared
     settings = shared.store.settings
     yield sample(
         1,
@@ -175,25 +198,25 @@ def _info(invocation: Invocation) -> Iterator[MetricSample]:
     )
 
 
-def _health(invocation: Invocation) -> Iterator[MetricSample]:
+def _health(scrape: Scrape) -> Iterator[MetricSample]:
     for each in CHECKS:
-        found = each(invocation)
+        found = each(scrape.invocation)
         yield sample(len(WORST) - 1 - WORST.index(found.state), check=found.name)
 
 
-def _requests(invocation: Invocation) -> Iterator[MetricSample]:
-    for each in invocation.shared.metrics.measured():
+def _requests(scrape: Scrape) -> Iterator[MetricSample]:
+    for each in scrape.shared.metrics.measured():
         yield sample(each.calls, operation=each.operation)
 
 
-def _errors(invocation: Invocation) -> Iterator[MetricSample]:
-    for each in invocation.shared.metrics.measured():
+def _errors(scrape: Scrape) -> Iterator[MetricSample]:
+    for each in scrape.shared.metrics.measured():
         for key, count in sorted(each.errors.items()):
             yield sample(count, operation=each.operation, error=key)
 
 
-def _seconds(invocation: Invocation) -> Iterator[MetricSample]:
-    for each in invocation.shared.metrics.measured():
+def _seconds(scrape: Scrape) -> Iterator[MetricSample]:
+    for each in scrape.shared.metrics.measured():
         for edge, count in each.within:
             yield sample(count, "_bucket", operation=each.operation, le=repr(edge))
         yield sample(each.calls, "_bucket", operation=each.operation, le="+Inf")
@@ -201,30 +224,25 @@ def _seconds(invocation: Invocation) -> Iterator[MetricSample]:
         yield sample(each.calls, "_count", operation=each.operation)
 
 
-def _connections(invocation: Invocation) -> Iterator[MetricSample]:
+def _connections(scrape: Scrape) -> Iterator[MetricSample]:
     counted: dict[str, int] = {}
-    for (_, transport), count in invocation.shared.sessions.connections.connected().items():
+    for (_, transport), count in scrape.shared.sessions.connections.connected().items():
         counted[transport] = counted.get(transport, 0) + count
     for transport, count in sorted(counted.items()):
         yield sample(count, transport=transport)
 
 
-def _job_runs(invocation: Invocation) -> Iterator[MetricSample]:
-    for each in invocation.shared.scheduler.known():
+def _job_runs(scrape: Scrape) -> Iterator[MetricSample]:
+    for each in scrape.shared.scheduler.known():
         yield sample(each.run_count, job=each.job_name, result="success")
         yield sample(each.error_count, job=each.job_name, result="failed")
         yield sample(each.skip_count, job=each.job_name, result="skipped")
 
 
-def _replica_states(invocation: Invocation) -> Iterator[MetricSample]:
-    now = invocation.shared.replica.status().state
+def _replica_states(scrape: Scrape) -> Iterator[MetricSample]:
+    now = scrape.replica.state
     for each in () if now == "off" else REPLICA_STATES:
         yield sample(float(each == now), state=each)
-
-
-def _of_replica(name: str) -> Callable[[Facilities], float | None]:
-    """A figure of the replica's status."""
-    return lambda shared: getattr(shared.replica.status(), name)
 
 
 def _disk_free(shared: Facilities) -> int | None:
@@ -266,9 +284,9 @@ METRICS: tuple[Measure, ...] = (
     Measure("beetle_event_log_rows_total", "counter", "Rows of the event log.", one(lambda all: all.store.head.seq)),
     Measure("beetle_job_runs_total", "counter", "Times of a background job, by result.", _job_runs),
     Measure("beetle_replica_state", "gauge", "1 for the state that the replica is in.", _replica_states),
-    Measure("beetle_replica_lag_seconds", "gauge", "How long ago it was whole.", one(_of_replica("lag_s"))),
-    Measure("beetle_replica_lag_bytes", "gauge", "Bytes that it does not have yet.", one(_of_replica("lag_bytes"))),
-    Measure("beetle_replica_restarts_total", "counter", "Starts of its sidecar again.", one(_of_replica("restarts"))),
+    Measure("beetle_replica_lag_seconds", "gauge", "How long ago it was whole.", of_replica("lag_s")),
+    Measure("beetle_replica_lag_bytes", "gauge", "Bytes that it does not have yet.", of_replica("lag_bytes")),
+    Measure("beetle_replica_restarts_total", "counter", "Starts of its sidecar again.", of_replica("restarts")),
     Measure("process_resident_memory_bytes", "gauge", "Resident memory.", one(lambda all: process_rss_bytes())),
     Measure("process_open_fds", "gauge", "Open file descriptors.", one(_open_files)),
     Measure("process_cpu_seconds_total", "counter", "CPU time.", one(lambda all: time.process_time())),
