@@ -184,11 +184,7 @@ def _checked(copy: str, path: str, credentials: str | None, alive: Callable[[str
 
 def _put_in_place(copy: str, path: str) -> None:
     """Give it the store's name, unless another process has made one meanwhile."""
-    descriptor = os.open(copy, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    exchange.sync_file(copy)
     lock = StoreLock.acquire(path)
     try:
         if not os.path.lexists(path):

@@ -5,7 +5,6 @@ The keys and defaults are the structs', the meanings those of docs/configuration
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo
 from msgspec.structs import fields as struct_fields
 
+from beetle.cli.config_edit import toml
 from beetle.runtime.host import config
 
 FILE = Path(__file__).resolve().parents[1] / "profiles" / "beetle.toml.example"
@@ -80,7 +80,7 @@ def example() -> str:
         lines.append(f"# [{prefix}]" if required else f"[{prefix}]")
         for field in struct_fields(kind):
             key = f"{prefix}.{field.name}"
-            lines += [*_wrapped(f"{meanings[key]}."), f"# {field.name} = {_toml(_value(key, field))}"]
+            lines += [*_wrapped(f"{meanings[key]}."), f"# {field.name} = {toml(_value(key, field))}"]
         lines.append("")
     return "\n".join(lines)
 
@@ -127,11 +127,3 @@ def _value(key: str, field: FieldInfo) -> Any:
     if found is NODEFAULT or found is None:
         raise KeyError(f"{key} has no default: give SAMPLES in packaging/gen_config.py a value to show")
     return found
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(each) for each in value)}]"
-    return json.dumps(value, ensure_ascii=False)

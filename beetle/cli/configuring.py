@@ -299,6 +299,8 @@ def _with(text: str, key: tuple[str, ...], values: list[Any], place: Path) -> st
 
 def _put(place: Path, text: str) -> None:
     """Write the whole file or nothing of it, with the mode and the owner that it had."""
+    from beetle.deploy.steps import sync_folder
+
     part = place.with_name(f".{place.name}.new")
     try:
         place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -313,11 +315,7 @@ def _put(place: Path, text: str) -> None:
             stream.flush()
             os.fsync(descriptor)
         os.replace(part, place)
-        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(place.parent)
     except OSError as error:
         part.unlink(missing_ok=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

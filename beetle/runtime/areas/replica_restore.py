@@ -279,11 +279,7 @@ def _put_aside(
 
 def _name(copy: str, to: str) -> None:
     """Put a file on disk, and give it its name, where nothing is."""
-    descriptor = os.open(copy, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    exchange.sync_file(copy)
     try:
         os.link(copy, to)
     except FileExistsError:

@@ -148,11 +148,7 @@ def make_ready(copy: str, ready: str) -> None:
     Raises:
         OSError: it could not be.
     """
-    descriptor = os.open(copy, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_file(copy)
     os.rename(copy, ready)
     sync_folder(ready)
 
@@ -221,6 +217,15 @@ def unwritable(path: str, error: OSError) -> BeetleError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(path=path)
     return StoreReadOnly(path=path, reason=error.strerror or "the system refused it")
+
+
+def sync_file(path: str) -> None:
+    """Put what a file holds on disk; its name is its folder's."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: str) -> None:
