@@ -197,6 +197,10 @@ class ConsoleMachine(RuleBasedStateMachine):
                 between(self)
                 stored = kind.stored(self.client)
             await self._agree()
+        elif wanted not in stored and (now := self._chosen()) is not None:
+            # Another client had deleted the record: the console heard of that before it heard the key, which was for
+            # the next one.
+            wanted = kind.named(now)
         changed = {
             name
             for name, state in kind.stored(self.client).items() | stored.items()
