@@ -19,6 +19,7 @@ from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.hook import Link, drain
+from beetle.mapped_pages import MappedPages
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host import logs
@@ -51,6 +52,8 @@ THREADS_SECONDS = 1.0
 ALIVE_US = 900_000_000
 """Until then the service manager waits for a start that restores, from each word of it."""
 SPOOL_SECONDS = 30.0
+SETTLED_S = 1.0
+"""From the start of the wait for signals to the first quiet look at what the start has left."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -257,11 +260,14 @@ def _wait(
     """Until a signal that ends the daemon."""
     shared = opened.dispatcher.shared
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
+    pages, look_in = MappedPages(), SETTLED_S
     while True:
-        found = signal.sigtimedwait(SIGNALS, EVERY_S)
+        found = signal.sigtimedwait(SIGNALS, look_in)
         # After SIGSTOP and SIGCONT Python returns what no signal was, if the time has run out meanwhile.
         if found is None or found.si_signo not in SIGNALS:
             garbage.look()
+            pages.look()
+            look_in = EVERY_S
             continue
         received = found.si_signo
         if received != signal.SIGHUP:

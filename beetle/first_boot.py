@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from beetle.store.snapshot_file import Facts
 
 log = logging.getLogger("beetle.replication")
 
+PULSE_S = 10.0
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 """Before each further try to reach the replica."""
 SPARE_BYTES = 16 * 2**20
@@ -86,9 +88,10 @@ def restore(
     copy = exchange.named(path, exchange.UNPACKING, f"u-{os.urandom(8).hex()}")
     try:
         room = max(0, free_bytes(os.path.dirname(path)) - SPARE_BYTES)
-        txid = stream.write_state(copy, None, room, FETCH_S)
-        alive("checking the restored store")
-        facts = _checked(copy, path, credentials, alive)
+        with _Pulse(alive, _growth(copy)):
+            txid = stream.write_state(copy, None, room, FETCH_S)
+        with _Pulse(alive, lambda: "checking the restored store"):
+            facts = _checked(copy, path, credentials, alive)
         _put_in_place(copy, path)
     except OSError as error:
         raise exchange.unwritable(path, error) from error
@@ -98,6 +101,44 @@ def restore(
                 os.unlink(copy + rest)
     log.info("restored the store from its replica: transaction %d, %d rows of the event log", txid, facts.head.seq)
     return Restored(txid, facts.head.seq)
+
+
+def _growth(path: str) -> Callable[[], str | None]:
+    """Tells how large the file is that litestream writes for that path; None where it has not grown."""
+    before = 0
+
+    def words() -> str | None:
+        nonlocal before
+        try:
+            size = os.path.getsize(path + ONLY[0])
+        except OSError:
+            return None
+        grown, before = size > before, size
+        return f"restoring the store from its replica: {size >> 20} MiB" if grown else None
+
+    return words
+
+
+class _Pulse:
+    """Tells every few seconds what is done, so that a service manager does not take a long restore for a dead start."""
+
+    def __init__(self, alive: Callable[[str], None], words: Callable[[], str | None]) -> None:
+        """`words` are None where nothing has moved."""
+        self._alive, self._words = alive, words
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="beetle-restore", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _tell(self) -> None:
+        while not self._end.wait(PULSE_S):
+            if (said := self._words()) is not None:
+                self._alive(said)
 
 
 def _check_is_new(path: str) -> None:
@@ -165,7 +206,8 @@ def _checked(copy: str, path: str, credentials: str | None, alive: Callable[[str
     identity = identity_beside(path, facts.identity, credentials)
     if identity.look().secret is None:
         log.warning(
-            "the device identity is not here: that the replica holds what this store's runtime wrote cannot be checked"
+            "the device identity is not here: that the replica holds what this store's runtime wrote cannot be "
+            "checked; put its key file back, or, where it is lost: beetle identity renew"
         )
         return facts
     # An older schema becomes today's, which the checks know.

@@ -310,7 +310,10 @@ def drain(
             continue
         if not sockets.intersection(record["sockets"]):
             continue
-        taken = link.deliver(record)
+        try:
+            taken = link.deliver(record)
+        except (ValueError, RecursionError):
+            taken = False  # a frame cannot hold it: those behind it are not held up
         if taken is None:
             break
         if taken:
@@ -332,7 +335,10 @@ def _read(place: str) -> dict[str, Any] | None:
             found = json.loads(file.read(SPOOL_FILE_BYTES + 1))
     except (OSError, ValueError, RecursionError):
         return None
-    shaped = isinstance(found, dict) and isinstance(found.get("args"), dict) and isinstance(found.get("sockets"), list)
+    if not isinstance(found, dict) or not isinstance(found.get("args"), dict):
+        return None
+    sockets = found.get("sockets")
+    shaped = isinstance(sockets, list) and all(isinstance(each, str) for each in sockets)
     return found if shaped and found.get("op") in ("event.ingest", "turn.capture") else None
 
 

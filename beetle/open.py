@@ -6,37 +6,38 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from beetle import __version__
 from beetle.contracts.codec import convert_request, replace
 from beetle.contracts.common import MemoryIdentity, MemoryScope, WireScope
 from beetle.contracts.errors import BeetleError, InvalidRequest
-from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
-from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
 from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
 from beetle.domain.chain import chain_hash
-from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, read_config, store_path
 from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
 from beetle.runtime.host.identity import Identity, open_identity
-from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
 from beetle.runtime.host.replica import Source
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
+from beetle.store import erasures
 from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
 from beetle.store.engine.turns import IsAbandoned
+
+if TYPE_CHECKING:
+    from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
+    from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
 
 IN_MEMORY = ":memory:"
 """Instead of a path: a store that is gone when it is closed. SQLite's own word for it."""
@@ -75,7 +76,7 @@ def open_store(
     profile, reasons = pick_profile(profile_name, path)
     store = Store(
         store_settings(path, profile, _backend(backend, profile))._replace(
-            vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replicated
+            vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replica_url is not None
         ),
         clock=dependencies.clock,
         chain_hash=chain_hash,
@@ -90,12 +91,21 @@ def open_store(
 
         store.add_findings(store_snapshots.folder_findings(store))
     if not store.settings.immutable:
-        store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
+        # What is left of work in slices is finished by the code of all planes, which recall and writes load later.
+        if _erasures_are_left(store):
+            from beetle.runtime.areas.erasure import slices
+
+            store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
         if kept_imports.are_left(store.settings):
             from beetle.runtime.areas.chunks.importing import finish_all
 
             store.add_findings(finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
+
+
+def _erasures_are_left(store: Store) -> bool:
+    with store.read() as tx:
+        return erasures.count(tx) > 0
 
 
 def check_configured(config: Config) -> None:
@@ -124,7 +134,7 @@ def configured_dependencies(config: Config, env: Mapping[str, str]) -> Dependenc
         time_zone=config.scheduler.time_zone,
         zone_variable=env.get("TZ", ""),
         snapshots=config.snapshots,
-        replicated=config.replica is not None,
+        replica_url=None if config.replica is None else config.replica.url,
         replica=None if config.replica is None else partial(_replica, config.replica, env),
     )
 
@@ -195,6 +205,7 @@ def store_settings(path: str, profile: Profile, backend: BackendName) -> StoreSe
         path=path,
         backend=backend,
         page_cache_kib=cache,
+        index_cache_kib=budgets.index_cache_kib,
         mmap_bytes=budgets.mmap_bytes,
         wal_bytes=budgets.wal_bytes,
         store_bytes=budgets.store_bytes,
@@ -230,8 +241,7 @@ class _Jobs:
 
     def maintain(self, caller: Caller, scope: WireScope, request: MemoryMaintainRequest) -> MemoryMaintainReport:
         report = self._dispatcher.dispatch(Call("memory.maintain", request, caller, scope)).report
-        assert isinstance(report, MemoryMaintainReport)
-        return report
+        return cast("MemoryMaintainReport", report)
 
 
 def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, only: str | None = None) -> None:
@@ -243,6 +253,8 @@ def start_jobs(opened: Opened, caller_of: Callable[[str], Caller | None], *, onl
     """
     dispatcher, model = opened.dispatcher, opened.dispatcher.model
     if model is not None:
+        from beetle.runtime.host.jobs import EMBEDDED, DeferredJobs, JobLimits, exactly
+
         terms = JobLimits(
             caller_of=caller_of,
             whose="*" if only is None else exactly(only),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Mapping
 
+from beetle.contracts.errors import BeetleError
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.open import Opened
 from beetle.replication.forgetting import Result
+from beetle.replication.program import Litestream
 from beetle.replication.supervisor import Followed, Supervisor
 from beetle.runtime.host.config import Replica
 from beetle.store import replica_marks
+from beetle.store.engine import erasing
 from beetle.store.engine.connection import store_bytes
 from beetle.store.engine.store import Store, free_bytes
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -56,8 +60,39 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
         if replica_marks.is_begun(tx):
             log.info("the replica was being made to forget: it goes on")
             found.forget_soon()
+    found.on_synced = lambda stream, txid: _look_for_erased(store, stream, txid)
+    store.post(lambda tx: replica_marks.send_to(tx, settings.target.url, settings.kept_until(time.time_ns() // 1000)))
     found.start()
     return found
+
+
+def _look_for_erased(store: Store, stream: Litestream, txid: int) -> None:
+    """See to it that what was erased leaves the replica when it is to, and note when it is seen to have left."""
+    with store.read() as tx:
+        known = replica_marks.erased(tx)
+    if known is None:
+        return
+    if known.txid is None:
+        # All that is erased had gone by the first transaction that this sidecar told of.
+        store.post(lambda tx: replica_marks.note_erased(tx, known.until, txid))
+        return
+    if known.until <= time.time_ns() // 1000 and _is_gone(stream, known.txid):
+        store.post(lambda tx: erasing.forgotten(tx, known.until))
+        return
+    # Litestream makes no snapshot, and removes none, of a store that nobody has written to.
+    _touch(store)
+
+
+def _is_gone(stream: Litestream, txid: int) -> bool:
+    try:
+        files = stream.files()
+    except BeetleError as error:
+        log.info("what the replica holds could not be seen: %s", error.message)
+        return False
+    left = sum(each.max_txid < txid for each in files)
+    if left:
+        log.warning("the replica still has %d files from before an erasure that were to be gone by now", left)
+    return bool(files) and not left
 
 
 def _touch(store: Store) -> None:

@@ -3,19 +3,21 @@
 # dist/SHA256SUMS, whose first line names the one file. With --stock also the same name with -stock, PyInstaller's own
 # one-file format, from the same build.spec: the fallback. With --gateway it builds the file of a server instead, which
 # serves gRPC too, and puts all of it into dist/gateway/. With --draft it packs fast, for tests: a tenth larger, and no release.
+# With --tree it ends before it packs, for packaging/build_aarch64.sh: dist/tree/ and build/launcher.bin are what is packed.
 # $BEETLE_RELEASE_KEY names the private key of a release, which signs the list of the tree's files.
 # $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
 
-stock="" kind="" out=dist draft=""
+stock="" kind="" out=dist draft="" packs=yes
 for word in "$@"; do
     case $word in
     --stock) stock=yes ;;
     --draft) draft=--draft ;;
+    --tree) packs="" ;;
     --gateway) kind=--gateway out=dist/gateway ;;
-    *) echo "usage: sh packaging/build.sh [--draft] [--stock] [--gateway]" >&2 && exit 2 ;;
+    *) echo "usage: sh packaging/build.sh [--draft | --tree] [--stock] [--gateway]" >&2 && exit 2 ;;
     esac
 done
 
@@ -64,6 +66,9 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
     echo "$want" >"$stamp"
 fi
 
+# A release that cannot be signed is not built.
+[ -z "${BEETLE_RELEASE_KEY:-}" ] || build/venv/bin/python packaging/sign.py --key "$BEETLE_RELEASE_KEY"
+
 # The same commit gives the same bytes: no time, no order of a hash table, nothing of this user's settings.
 export SOURCE_DATE_EPOCH=315532800 PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1 TZ=UTC LC_ALL=C.UTF-8
 export PYINSTALLER_CONFIG_DIR="$PWD/build/pyinstaller"
@@ -91,12 +96,13 @@ file=$(build/venv/bin/python packaging/tree.py --file $kind)
 # A release's: what is signed is the list of the tree's files, which everybody's build of this commit has.
 [ -z "${BEETLE_RELEASE_KEY:-}" ] || build/venv/bin/python packaging/sign.py --key "$BEETLE_RELEASE_KEY" "$out/tree/MANIFEST"
 sh packaging/launcher/build.sh build/launcher.bin
-build/venv/bin/python packaging/onefile.py $draft "$out/tree" build/launcher.bin "$out/$file"
+[ -z "$packs" ] || build/venv/bin/python packaging/onefile.py $draft "$out/tree" build/launcher.bin "$out/$file"
 if [ -n "$stock" ]; then
     freeze stock build.spec -- --stock $kind
     mv "$out/beetle-stock" "$out/$file-stock"
 fi
 # Of which state of the checkout this is: a file changed while the build ran makes it of none.
 [ "$sources" = "$(build/venv/bin/python packaging/tree.py --sources)" ] && echo "$sources" >"$out/SOURCES"
+[ -n "$packs" ] || exit 0
 (cd "$out" && sha256sum "$file" tree/MANIFEST >SHA256SUMS)
 echo "$out/$file: $name, $(wc -c <"$out/$file") bytes${draft:+ as a draft}" >&2

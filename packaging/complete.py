@@ -31,13 +31,30 @@ LIBC = "_internal/libc"
 SEARCHED = f"$ORIGIN/{LIBC}:$ORIGIN/_internal"
 """DT_RPATH of the bootloader, which holds for all that it loads, and before anything that the environment says."""
 
+LARGEST_PAGE = {"x86_64": 12, "aarch64": 16}
+"""The largest pages that a kernel for this processor may have, as a power of two: 64 KiB on some aarch64."""
+
+
+def headers_of(file: Path) -> str:
+    return subprocess.run(["objdump", "-p", file], capture_output=True, text=True, check=True).stdout
+
 
 def needed(files: Iterable[Path]) -> set[str]:
     """Names of the libraries that these files are linked with."""
-    told = (
-        subprocess.run(["objdump", "-p", file], capture_output=True, text=True, check=True).stdout for file in files
-    )
-    return {name for text in told for name in re.findall(r"^  NEEDED +(\S+)$", text, re.MULTILINE)}
+    return {name for file in files for name in re.findall(r"^  NEEDED +(\S+)$", headers_of(file), re.MULTILINE)}
+
+
+def check_pages(tree: Path) -> None:
+    """Refuse a program or library that a kernel with the largest pages could not map.
+
+    Raises:
+        SystemExit: there is one.
+    """
+    least = LARGEST_PAGE[platform.machine()]
+    for file in (tree / PROGRAM, tree / BOOTLOADER, tree / "litestream", *tree.rglob("*.so*")):
+        loaded = re.findall(r"^ +LOAD off .* align 2\*\*(\d+)$", headers_of(file), re.MULTILINE)
+        if not loaded or min(map(int, loaded)) < least:
+            raise SystemExit(f"{file} is laid out for pages of {', '.join(loaded)} bits; kernels have up to {least}")
 
 
 def libc_folder() -> Path:
@@ -90,6 +107,7 @@ def main(tree: Path, starter: Path) -> None:
     put_starter(tree, starter)
     names = add_libc(tree)
     put_litestream(tree)
+    check_pages(tree)
     print(f"{tree}: with {', '.join(names)}, and litestream")
 
 

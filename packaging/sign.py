@@ -1,19 +1,23 @@
 """Signs the files of a release with its Ed25519 key, and checks such signatures.
 
     python packaging/sign.py --new-key FILE             makes a key: the private half in FILE (mode 600), the public
-                                                        half in FILE.pub; prints the line for beetle/deploy/release.py
-    python packaging/sign.py --key FILE PATH...         writes PATH.sig, 64 bytes, for each
+                                                        half in FILE.pub; lists it in beetle/deploy/release.py
+    python packaging/sign.py --key FILE PATH...         writes PATH.sig, 64 bytes, for each; without a PATH it tells
+                                                        whether the key may sign
     python packaging/sign.py --check FILE.pub PATH...   ends with 1 unless each PATH.sig is this key's
 
 FILE is PEM (PKCS #8), as `openssl genpkey -algorithm ed25519` writes it; the passphrase of an encrypted one is asked
-for. The private half never lies in a checkout. The same file and key give the same signature.
+for. The private half never lies in a checkout. Nothing is signed with a key that `RELEASE_KEYS` does not list: what is
+installed could not check it. The same file and key give the same signature.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import getpass
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -32,20 +36,42 @@ from cryptography.hazmat.primitives.serialization import (
 ROOT = Path(__file__).resolve().parents[1]
 
 
+LISTED = ROOT / "beetle/deploy/release.py"
+KEYS = re.compile(r"^RELEASE_KEYS: tuple\[str, \.\.\.\] = (\(.*?\))$", re.MULTILINE | re.DOTALL)
+"""The statement that lists the public keys of releases, in hex, the newest first."""
+
+
 class CannotSign(Exception):
-    """The key is none, or is kept where others can read it."""
+    """The key is none, is not listed, or is kept where others can read it."""
+
+
+def listed_keys() -> tuple[str, ...]:
+    """The public keys that beetle/deploy/release.py of this checkout lists, in hex."""
+    found = KEYS.search(LISTED.read_text())
+    if found is None:
+        raise CannotSign(f"{LISTED} has no RELEASE_KEYS")
+    return tuple(ast.literal_eval(found[1]))
+
+
+def list_key(public: str) -> None:
+    """Put a public key before the others that are listed."""
+    lines = "".join(f'    "{each}",\n' for each in (public, *listed_keys()))
+    text = KEYS.sub(lambda _: f"RELEASE_KEYS: tuple[str, ...] = (\n{lines})", LISTED.read_text())
+    LISTED.write_text(text)
 
 
 def new_key(path: Path) -> str:
-    """Write a new key beside nothing that is there; the public half in hex."""
+    """Write a new key beside nothing that is there, and list it; the public half in hex."""
     if path.resolve().is_relative_to(ROOT):
         raise CannotSign(f"{path} is in the checkout: keep the private key elsewhere")
+    listed_keys()
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(pem)
     public = key.public_key()
     path.with_name(f"{path.name}.pub").write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    list_key(public.public_bytes_raw().hex())
     return public.public_bytes_raw().hex()
 
 
@@ -60,6 +86,9 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         raise CannotSign(f"{path} is not a private key: {error}") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise CannotSign(f"{path} is not a key of the kind Ed25519")
+    public = key.public_key().public_bytes_raw().hex()
+    if public not in listed_keys():
+        raise CannotSign(f"the public key of {path}, {public}, is not in RELEASE_KEYS of {LISTED.relative_to(ROOT)}")
     return key
 
 
@@ -99,7 +128,9 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.new_key is not None:
-            print(f'"{new_key(options.new_key)}",')
+            public, key = new_key(options.new_key), options.new_key
+            print(f"{public} is the newest of RELEASE_KEYS in {LISTED.relative_to(ROOT)}: commit that.")
+            print(f"Publish {key}.pub at a place that is not the downloads'. Keep {key} off every machine.")
         elif options.key is not None:
             key = private_key(options.key)
             for each in options.paths:

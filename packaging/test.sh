@@ -1,15 +1,20 @@
 #!/bin/sh
 # Passes the tests on a fresh machine: makes .venv with what they need, checks style and types, runs the tests.
-# With --build first, it builds a draft meanwhile, and the tests of the build have to pass too.
+# With --build first, it builds a draft meanwhile, and the tests of the build have to pass too; --beside SCRIPT after it runs
+# a script on the build beside the tests, which has to pass as well.
 # Other arguments go to pytest, e.g.  sh packaging/test.sh -m slow
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/environment.sh
 . packaging/temporary.sh
 
-build=""
+build="" script=""
 if [ "${1:-}" = --build ]; then
     shift
+    if [ "${1:-}" = --beside ]; then
+        script=$2
+        shift 2
+    fi
     mkdir -p build
     sh packaging/build.sh --draft >build/build.log 2>&1 &
     build=$!
@@ -38,4 +43,14 @@ make_temporary 2048
 # More workers than cores: a test of the console waits for its terminal most of the time.
 workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 # A short folder: the path of a socket has 107 bytes at most.
-.venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@"
+if [ -z "$script" ]; then
+    .venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@"
+    exit
+fi
+sh "$script" >build/beside.log 2>&1 &
+beside=$!
+failed=0
+.venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@" || failed=$?
+wait "$beside" || { echo "$script failed:" && failed=1; }
+cat build/beside.log
+exit "$failed"

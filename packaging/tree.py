@@ -27,7 +27,8 @@ SOURCES = (
     "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
     "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
-    "packaging/starter/*", "packaging/complete.py", "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
+    "packaging/starter/*", "packaging/licences/*", "packaging/complete.py", "packaging/notices.py",
+    "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""
 
@@ -65,7 +66,8 @@ def _line(path: Path, inside: str) -> str:
     if path.is_symlink():
         return f"link - - {inside} -> {os.readlink(path)}"
     data = path.read_bytes()
-    runs = data[:4] == b"\x7fELF" or data[:2] == b"#!"
+    # A library is mapped, not executed.
+    runs = (data[:4] == b"\x7fELF" and ".so" not in path.name) or data[:2] == b"#!"
     path.chmod(0o755 if runs else 0o644)
     return f"{hashlib.sha256(data).hexdigest()} {'755' if runs else '644'} {len(data)} {inside}"
 

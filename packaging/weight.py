@@ -20,11 +20,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 LEVEL = 9
 """Of a draft, as packaging/onefile.py has it. What a part weighs beside the others shows at any level."""
+OTHER = "aarch64"
+"""The processor that has budgets of its own."""
 INTERPRETER = ("libpython", "base_library", "python3.")
 
 
@@ -96,9 +98,21 @@ def weigh(tree: Path) -> list[Part]:
     return sorted(parts, key=lambda part: (-part.packed, part.name))
 
 
+def budgets_for(processor: str) -> dict[str, Any]:
+    """The budgets; those of a section named after the processor stand before those that hold for all."""
+    budgets = tomllib.loads((HERE / "budgets.toml").read_text())
+    own = budgets.get(processor, {})
+    return {
+        name: {**value, **own.get(name, {})} if isinstance(value, dict) else own.get(name, value)
+        for name, value in budgets.items()
+        if name != OTHER
+    }
+
+
 def passed_budgets(tree: Path, parts: list[Part], whole: str) -> list[str]:
     """A line for each budget that does not hold; `whole` names that of the one file."""
-    budgets = tomllib.loads((HERE / "budgets.toml").read_text())
+    one_file = tree.parent / (tree.parent / "SHA256SUMS").read_text().split()[1]
+    budgets = budgets_for(one_file.name.rpartition("-")[2])
     weights = {part.name: part.packed for part in parts}
     named = sum(weights[name] for name in budgets["packed"] if name in weights)
     weights["everything else"] = sum(weights.values()) - named
@@ -107,7 +121,6 @@ def passed_budgets(tree: Path, parts: list[Part], whole: str) -> list[str]:
         for name, limit in budgets["packed"].items()
         if weights.get(name, 0) > limit
     ]
-    one_file = tree.parent / (tree.parent / "SHA256SUMS").read_text().split()[1]
     wholes = {"tree": sum(part.size for part in parts), whole: one_file.stat().st_size}
     lines += [
         f"{name}: {size:,} bytes, budget {budgets[name]:,}" for name, size in wholes.items() if size > budgets[name]
@@ -118,17 +131,23 @@ def passed_budgets(tree: Path, parts: list[Part], whole: str) -> list[str]:
 
 def passed_artefacts(folder: Path) -> list[str]:
     """A line for each file of a release that is larger than its budget, has none, or is missing; prints their sizes."""
-    budgets = tomllib.loads((HERE / "budgets.toml").read_text())["artefacts"]
+    table = tomllib.loads((HERE / "budgets.toml").read_text())
+    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    budgets, other = dict(table["artefacts"]), table[OTHER]["artefacts"]
+    # A release without the other processor's files is one; with some of them it is not.
+    if any(OTHER in name for name in files):
+        budgets |= {f"{OTHER} {kind}": limit for kind, limit in other.items()}
     left, lines = dict(budgets), []
-    for path in sorted(folder.iterdir()):
-        kind = next((each for each in budgets if path.name.endswith(each)), None)
-        kind = "one_file" if kind is None and "-linux-" in path.name else kind
-        size = path.stat().st_size
-        print(f"{path.name:<48} {size:>12,}")
+    for name, size in files.items():
+        kind = next((each for each in table["artefacts"] if name.endswith(each)), None)
+        kind = "one_file" if kind is None and "-linux-" in name else kind
+        if kind in other and (OTHER in name or name.endswith("_arm64.deb")):
+            kind = f"{OTHER} {kind}"
+        print(f"{name:<48} {size:>12,}")
         if kind is None:
-            lines.append(f"{path.name}: no budget")
-        elif size > budgets[kind]:
-            lines.append(f"{path.name}: {size:,} bytes, budget {budgets[kind]:,}")
+            lines.append(f"{name}: no budget")
+        elif size > budgets.get(kind, 0):
+            lines.append(f"{name}: {size:,} bytes, budget {budgets.get(kind, 0):,}")
         left.pop(kind or "", None)
     left.pop("SHA256SUMS.sig", None)
     return lines + [f"{each}: a budget, and no such file" for each in left]

@@ -634,6 +634,9 @@ CASES: tuple[Case, ...] = (
          quiet=(Asked({"snapshot_id": NO_SNAPSHOT}, "not_found"),)),
     Case("snapshot.prune", {"keep": 0}, ("snapshot",), changes=True, who="operator",
          stranger=(Asked({"keep": 100_000}),), quiet=(Asked({"keep": 0}),)),
+    # It is not lost, so that it is only looked at: tests/governance/test_renew.py loses it.
+    Case("identity.renew", {"dry_run": True}, who="operator",
+         wrong=(({"dry_run": 1}, "dry_run"), ({"dry_run": True, "token": "t"}, ""))),
     # Nothing is damaged, so nothing is gone: tests/faults/test_bit_flips.py damages things.
     Case("store.repair", changes=True, who="operator", stranger=(Asked({"dry_run": True}),),
          quiet=(Asked({"dry_run": True}),), wrong=(({"dry_run": 1}, "dry_run"),)),

@@ -16,9 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from beetle.runtime.host import passphrase
+from beetle.store.engine import migrate
 
 HERE = Path(__file__).parent
 SLOWEST = 10
+YOUNG = 50_000
+"""Objects that are made before a collection of garbage looks at them. A console lives for half a second and is 30,000
+objects in cycles: at CPython's 700, looking at them again and again was a sixth of the work of tests/tui."""
 PATIENCE = 15.0
 """Seconds that a test may take beside three times its work, before it counts as one that waits."""
 
@@ -98,10 +102,11 @@ class Costs:
                 lines.append(f"{suite} took {work_of(costs):.1f} s of work; its budget is {budgets[suite]} s. Slowest:")
                 slowest = sorted(costs, key=lambda each: -each.work)[:SLOWEST]
                 lines += [f"  {each.work:6.1f} s  {each.test}" for each in slowest]
+        crowding = self.crowding()
         lines += [
             f"{each.test} waits: {each.clock:.0f} s by the clock for {each.work:.1f} s of work"
             for each in self.all
-            if each.clock / self.crowding() > PATIENCE + 3 * each.work
+            if each.clock / crowding > PATIENCE + 3 * each.work
         ]
         return lines
 
@@ -133,6 +138,19 @@ def keys_at_once() -> Generator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def migrations_read_once() -> Generator[None]:
+    """A process opens one store and reads the migrations for it. This one opens thousands."""
+    read, known = migrate.available, migrate.available()
+
+    def available(folder: Path = migrate.FOLDER) -> list[migrate.Migration]:
+        return [*known] if folder == migrate.FOLDER else read(folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "available", available)
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--budgets", action="store_true", help="fail when a suite takes longer than tests/budgets.toml allows"
@@ -159,3 +177,4 @@ def pytest_collection_finish() -> None:
     """What was collected stays to the end: no collection of garbage has to look at a million objects of it again."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(YOUNG, 5, 5)

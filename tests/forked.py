@@ -30,6 +30,8 @@ from tests import running
 SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER: whose children the orphans among a process's descendants become."""
 MOST = 1 << 20
+NOTHING = b"\x80"
+"""A map of no fields, in MessagePack."""
 
 
 class Forked:
@@ -207,24 +209,63 @@ def become(arguments: list[str], environment: dict[str, str], folder: str, strea
 
 
 def load() -> None:
-    """What a daemon loads before it serves, and the commands."""
+    """What a daemon loads, and the commands."""
     import gc
     import tomllib  # noqa: F401
     from importlib import import_module
-    from pkgutil import iter_modules
+    from pkgutil import iter_modules, walk_packages
 
     from beetle.__main__ import _import_msgspec
 
     _import_msgspec()
+    import cronsim  # noqa: F401
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: F401
+
     import beetle.cli
     import beetle.client
     import beetle.daemon
+    import beetle.runtime.areas
+    from beetle.runtime.host.profile import load_profile, profile_names
 
     for each in iter_modules(beetle.cli.__path__, "beetle.cli."):
         import_module(each.name)
+    # What a daemon loads when it is first asked for.
+    for each in walk_packages(beetle.runtime.areas.__path__, "beetle.runtime.areas."):
+        import_module(each.name)
+    for name in profile_names():
+        load_profile(name)
+    warm()
 
     gc.collect()
     gc.freeze()
+
+
+def warm() -> None:
+    """What a process works out from types and patterns when it first needs it, and then keeps."""
+    from msgspec import Struct
+
+    from beetle.contracts.codec import decode_request
+    from beetle.contracts.errors import InvalidRequest
+    from beetle.contracts.operations import OPERATIONS
+    from beetle.domain.lexical import parse_query
+    from beetle.domain.time_words import anchor_of, window_of
+    from beetle.runtime.pipeline.budgets import bounds
+    from beetle.runtime.pipeline.views import field_rules
+
+    for row in OPERATIONS:
+        for kind in row.kinds:
+            bounds(kind)
+        with contextlib.suppress(InvalidRequest):
+            decode_request(NOTHING, row.request)
+    structs = [Struct]
+    for each in structs:
+        structs += each.__subclasses__()
+        # What is no part of a report has no markers.
+        with contextlib.suppress(TypeError):
+            field_rules(each)
+    parse_query("pump")
+    window_of("pump", 0)
+    anchor_of("pump")
 
 
 if __name__ == "__main__":

@@ -59,11 +59,13 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.transports.grpc": ("transports contracts rpc runtime", "grpc google"),
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
-        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing "
+        "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing bench "
         "runtime.host.config runtime.host.profile runtime.host.toml_file runtime.host.capability_snapshot "
         "store.engine.lock",
         "msgspec beetle_tui",
     ),
+    # A daemon of its own as a client sees it, beside a plain loop of SQLite.
+    "beetle.bench": ("bench client contracts store.raw_floor", "msgspec"),
     "beetle.replication": ("replication contracts runtime.host.trusted_file", ""),
     "beetle.open": (ANYTHING, ""),
     "beetle.repairing": ("contracts open runtime.areas.repairing store.salvage", ""),
@@ -105,9 +107,9 @@ DEFERRED = (ast.FunctionDef, ast.ClassDef, ast.If)
 TOPS = (ROOT, ROOT / "tui")
 PACKAGES = ("beetle", "beetle_tui")
 FILES = sorted(path for top, part in zip(TOPS, PACKAGES, strict=True) for path in (top / part).rglob("*.py"))
-IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py", "beetle/runtime/areas/table.py")
-"""The self-test imports every module of a list that the build wrote, to prove that the build has them all. The table
-imports an area when it is asked for; build.spec names every module."""
+IMPORTS_BY_NAME = ("beetle/deploy/selftest/contents.py", "beetle/contracts/loading.py")
+"""The self-test imports every module of a list that the build wrote, to prove that the build has them all. An area is
+imported when it is asked for; build.spec names every module."""
 ADAPTER_LINES = 120
 """An adapter stays small enough to be read beside its framework's page."""
 READS_ENVIRONMENT = ("beetle/open.py", "beetle/daemon.py", "beetle/find.py", "beetle/cli/", "beetle/hook.py")

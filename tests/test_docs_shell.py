@@ -7,7 +7,8 @@ from tests.test_docs import DOCS, README, ROOT, Block, blocks
 RUN_BY = {
     "README.md: python3 -m venv env && . env/bin/activate": "packaging/tests/five_minutes.py",
     "README.md: sh packaging/try.sh": "packaging/release.sh",
-    "build.md: sh packaging/build.sh": "packaging/release.sh",
+    "build.md: sh packaging/build.sh            # the one": "packaging/release.sh",
+    "build.md: sh packaging/build.sh            # first": "packaging/release.sh",
     "device.md: ./beetle-0.1.0-linux-x86_64 install": "packaging/tests/device.sh",
     "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle remember": "packaging/tests/device.sh",
     "device.md: beetle --config /etc/beetle/beetle.toml start\nbeetle verify": "packaging/tests/device.sh",
@@ -18,6 +19,11 @@ RUN_BY = {
 }
 """A page and how its block begins: what runs it."""
 NOT_RUN = {
+    "backup.md: beetle identity renew": "it asks on a terminal: tests/cli/test_doctor.py does it",
+    "performance.md: python -m tests.bench.writes": "it takes minutes: tests/store/test_write_pages.py holds the pages",
+    "performance.md: python -m tests.bench.scale": "it takes minutes: tests/test_benches.py runs a small one",
+    "performance.md: python3 -m venv ENVIRONMENT": "it takes minutes: tests/test_benches.py runs the floor alone",
+    "bench.md: beetle bench": "it takes minutes: tests/cli/test_bench.py runs a small one",
     "README.md: pip install .": "the environment is the reader's; tests/test_wheel.py has one of its own",
     "capture.md: beetle host-key enroll": "the key is the reader's; tests/capture/test_turns.py enrolls some",
     "capture.md: beetle capture --host": "the files are the reader's; tests/capture/test_command.py reads the samples",

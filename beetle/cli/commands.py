@@ -42,6 +42,8 @@ def _own(name: str) -> Code:
         from beetle.cli import importing as found
     elif name == "capture":
         from beetle.cli import capturing as found
+    elif name == "bench":
+        from beetle.cli import benching as found
     elif name == "doctor":
         from beetle.cli import doctor as found
     elif name == "help":
@@ -82,6 +84,8 @@ def _of_operation(row: Operation) -> Code:
         from beetle.cli import forgetting as found
     elif row.name == "store.repair":
         from beetle.cli import repairing as found
+    elif row.name == "identity.renew":
+        from beetle.cli import renewing as found
     elif row.name == "memory.remember":
         from beetle.cli import remembering as found
     else:
@@ -221,6 +225,13 @@ OWN: tuple[Command, ...] = (
     _named("doctor", CARE, "check install, store, machine and build, and suggest remedies", "[--self-test]",
            description="Check install, store, machine and build, and suggest a remedy for each finding.\n"
            "Exit code 0 when all is well, 1 with warnings, else that of the worst problem."),
+    _named("bench", CARE, "measure this device with a temporary store, beside plain SQLite",
+           "[--compare FILE FILE] [OPTION]…",
+           ("beetle bench", "beetle bench --replica --folder /mnt/usb --out usb.json",
+            "beetle bench --compare before.json after.json"),
+           description="Measure this device: start, writing, recall, projection, memory, and the bytes that reach the\n"
+           "disk. It starts a daemon on a temporary store, which is removed; yours is not touched. The floor is\n"
+           "plain SQLite with a full-text index and one sync for each commit, in the same run."),
     _named("help", CARE, "list the pages of the manual, or print one", "[TOPIC]",
            ("beetle help", "beetle help install"),
            "List the pages of the manual, or print one. With the words of a command it prints the\n"

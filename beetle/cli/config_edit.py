@@ -7,6 +7,7 @@ Whatever was done is read again as TOML, and must mean what was meant.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
@@ -14,6 +15,13 @@ from typing import Any, NamedTuple, cast
 from beetle.contracts.errors import InvalidRequest
 
 Path = tuple[str, ...]
+KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^="'])*""")
+"""A key and the blanks behind it, up to its `=`."""
+QUOTES, OPENING, CLOSING = ('"""', "'''"), ("[", "{"), ("]", "}")
+PART = re.compile(r"""["]{3}|'{3}|"(?:[^"\\]|\\.)*"|'[^']*'|#.*|[^"'#\[\]{}]+|.""")
+"""Of a value: the quotes of a string of several lines, a string, a comment, a bracket, or what has no meaning here."""
+STRING_PARTS = {'"""': re.compile(r"""\\.|["]{3,5}|[^"\\]+|."""), "'''": re.compile(r"'{3,5}|[^']+|.")}
+"""Of a string of several lines, by its quotes."""
 
 
 class Place(NamedTuple):
@@ -158,48 +166,39 @@ def _single_path(tables: Any) -> Iterator[str]:
 def _key(lines: list[str], number: int, table: Path) -> Place:
     """The key that begins at a line, with the lines of its value."""
     line = lines[number]
-    at = _equals(line)
+    before = KEY.match(line)
+    assert before is not None, "the text before a key's = may be empty"
+    at = before.end()
     name = tuple(_single_path(tomllib.loads(f"{line[:at]}= 0")))
-    for end in range(number + 1, len(lines) + 1):
-        value = (
-            line[at + 1 :].rstrip("\n") if end == number + 1 else "".join([line[at + 1 :], *lines[number + 1 : end]])
-        )
-        if _is_value(value):
-            break
-    else:
-        end = len(lines)
     begins = line[: at + 1] + " " * (len(line[at + 1 :]) - len(line[at + 1 :].lstrip(" ")))
-    return Place((*table, *name), number, end, begins, _comment(lines[end - 1]))
+    end, comment = _value(lines, number, at + 1)
+    return Place((*table, *name), number, end, begins, comment)
 
 
-def _equals(line: str) -> int:
-    """Where the key ends: the first `=` before which a key stands."""
-    for at in (index for index, each in enumerate(line) if each == "="):
-        try:
-            tomllib.loads(f"{line[:at]}= 0")
-        except tomllib.TOMLDecodeError:
-            continue
-        return at
-    return len(line)
-
-
-def _is_value(text: str) -> bool:
-    try:
-        tomllib.loads(f"x = {text}")
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
-
-
-def _comment(line: str) -> str:
-    """The comment behind a value, with the blanks before it."""
-    text = line.rstrip("\n")
-    for at in (index for index, each in enumerate(text) if each == "#"):
-        before = text[:at]
-        value = before.partition("=")[2] if "=" in before else before
-        if _is_value(value) or before.strip() in ("]", '"""', "'''", "}"):
-            return text[len(before.rstrip()) :]
-    return ""
+def _value(lines: list[str], number: int, at: int) -> tuple[int, str]:
+    """The line behind a value that begins at a place of a line, and the comment behind it with the blanks before
+    that. Each character is looked at once: a list may have as many lines as the file.
+    """
+    depth, closing = 0, ""
+    for end in range(number, len(lines)):
+        text, comment = lines[end].rstrip("\n"), ""
+        while at < len(text):
+            found = (STRING_PARTS[closing] if closing else PART).match(text, at)
+            assert found is not None, "any character is a part"
+            part = found[0]
+            if closing:
+                closing = "" if part.startswith(closing) else closing
+            elif part.startswith("#"):
+                comment = text[len(text[:at].rstrip()) :]
+            elif part in QUOTES:
+                closing = part
+            else:
+                depth += (part in OPENING) - (part in CLOSING)
+            at = found.end()
+        if not depth and not closing:
+            return end + 1, comment
+        at = 0
+    return len(lines), ""
 
 
 def _name(key: str) -> str:

@@ -11,6 +11,7 @@ from beetle.cli.parser import Parser, fill_nothing, typed_option
 from beetle.cli.serve import Plan, fill_serve, plan, read_configuration, run_serve
 from beetle.cli.session import (
     Busy,
+    answered_in_time,
     find_daemon,
     holder_in_view,
     typed_target,
@@ -128,7 +129,7 @@ def _start(wanted: Plan) -> int:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env=_serve_environment(address),
+                env={**environment(), "NOTIFY_SOCKET": address},
             )
             # It outlives this process, and what is waited for below is waited for by its number.
             child.returncode = 0
@@ -149,8 +150,22 @@ def _open_log(path: str) -> tuple[int, int]:
     return log, os.fstat(log).st_size
 
 
+def program() -> list[str]:
+    """What starts beetle again, as this process was started."""
+    return [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "beetle"]
+
+
+def environment() -> dict[str, str]:
+    """This environment, with the allocator's settings and this package on the path."""
+    from pathlib import Path
+
+    home = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", ""))))
+    kept = {name: value for name, value in os.environ.items() if name not in ("WATCHDOG_USEC", "WATCHDOG_PID")}
+    return {**ALLOCATOR, **kept, "PYTHONPATH": path}
+
+
 def _serve_command(wanted: Plan) -> list[str]:
-    program = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "beetle"]
     options = [f"--socket={wanted.socket}", f"--store={wanted.store}", f"--profile={wanted.profile}"]
     if wanted.config_path is not None:
         options.append(f"--config={wanted.config_path}")
@@ -161,17 +176,7 @@ def _serve_command(wanted: Plan) -> list[str]:
         ("--log-level", wanted.log_level),
         ("--log-file", wanted.log),
     )
-    return [*program, *options, "serve", *(f"{name}={value}" for name, value in given if value is not None)]
-
-
-def _serve_environment(address: str) -> dict[str, str]:
-    """This environment, with our readiness socket in place of a service manager's, and this package on the path."""
-    from pathlib import Path
-
-    home = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", ""))))
-    kept = {name: value for name, value in os.environ.items() if name not in ("WATCHDOG_USEC", "WATCHDOG_PID")}
-    return {**ALLOCATOR, **kept, "NOTIFY_SOCKET": address, "PYTHONPATH": path}
+    return [*program(), *options, "serve", *(f"{name}={value}" for name, value in given if value is not None)]
 
 
 def _wait_until_ready(pid: int, ready: socket.socket) -> int | None:
@@ -444,7 +449,7 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
     """What a running daemon says of itself, or that none runs, and why that is known."""
     target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
     try:
-        client = find_daemon(typed, target, STATUS_SECONDS)
+        client = find_daemon(typed, target, STATUS_SECONDS, retry=False)
     except DaemonUnavailable as error:
         return {"running": False}, error.message
     if client is None:
@@ -455,7 +460,7 @@ def _status(typed: Namespace) -> tuple[dict[str, Any], str]:
             if holder is None
             else f"process {holder.pid} holds {target.store}, and it is not a daemon"
         )
-    with client:
+    with answered_in_time(client):
         told = client.hello()
         found: dict[str, Any] = {
             "running": True,

@@ -16,7 +16,7 @@ from beetle import __version__
 from beetle.cli.finding import Finding
 from beetle.cli.parser import Parser, typed_option
 from beetle.cli.serve import read_configuration
-from beetle.cli.session import Busy, find_daemon, holder_in_view, typed_target
+from beetle.cli.session import Busy, NoAnswer, answered_in_time, find_daemon, holder_in_view, typed_target
 from beetle.contracts.errors import STATUS, BeetleError, DaemonUnavailable
 
 if TYPE_CHECKING:
@@ -282,21 +282,25 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
         yield Finding("daemon", "problem", error.message, error.hint, error.key)
         return
     if client is not None:
-        with client:
-            told, seen = client.hello(), client.inspect()
-            shows_jobs = any(each.name == "scheduler.status" and each.visible for each in told.operations)
-            jobs = client.scheduler_status().jobs if shows_jobs else ()
-            shows_replica = any(each.name == "replication.status" and each.visible for each in told.operations)
-            replica = client.replication_status() if shows_replica else None
+        try:
+            with answered_in_time(client):
+                told, seen = client.hello(), client.inspect()
+                shows_jobs = any(each.name == "scheduler.status" and each.visible for each in told.operations)
+                jobs = client.scheduler_status().jobs if shows_jobs else ()
+                shows_replica = any(each.name == "replication.status" and each.visible for each in told.operations)
+                replica = client.replication_status() if shows_replica else None
+        except NoAnswer as error:
+            yield Finding("daemon", "problem", error.message, error.hint, error.key)
+            return
         yield Finding("daemon", "ok", f"running (pid {told.pid}) at {client.path} with {told.profile}")
         if told.version != __version__:
             advice = "restart it: beetle stop, beetle start"
             yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
         yield from _job_findings(jobs)
-        if replica is not None and replica.state != "off":
-            from beetle.cli.doctor_service import replica_finding
+        if replica is not None and (replica.state != "off" or replica.earlier_targets):
+            from beetle.cli.doctor_service import replica_findings
 
-            yield replica_finding(replica)
+            yield from replica_findings(replica)
         yield from _store_findings(seen.store.path, seen.store.schema, seen.operator.findings or ())
         if (told_of := seen.operator.identity) is not None:
             yield _identity_finding(told_of.state, told_of.problem, told_of.advice)

@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import re
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -157,7 +158,17 @@ class Unit(NamedTuple):
         return "sudo beetle install" if self.file.parts[1] == "etc" else "beetle install --user"
 
 
-def replica_finding(found: ReplicationStatusReport) -> Finding:
+def replica_findings(found: ReplicationStatusReport) -> Iterator[Finding]:
+    """The replica that is kept, and those that were."""
+    if found.state != "off":
+        yield _replica_finding(found)
+    for url in found.earlier_targets or ():
+        text = f"{url} still has what was sent there, and what was erased since"
+        advice = f"remove its files there, then: beetle replica forget --earlier-target {shlex.quote(url)}"
+        yield Finding("replica", "warning", text, advice)
+
+
+def _replica_finding(found: ReplicationStatusReport) -> Finding:
     """A replica that is kept, or why it is not."""
     text = f"{found.state}, {found.target_kind}"
     if found.state == "replicating":

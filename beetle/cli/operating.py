@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from beetle.cli.parser import fill_nothing, typed_option
 from beetle.cli.serve import read_configuration
-from beetle.cli.session import find_daemon, typed_target
+from beetle.cli.session import answered_in_time, find_daemon, typed_target
 from beetle.contracts.errors import STATUS, DaemonUnavailable, Forbidden
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run_health(typed: Namespace) -> int:
     from beetle.cli.render import as_json
     from beetle.cli.text import pairs
 
-    with _daemon(typed) as client:
+    with answered_in_time(_daemon(typed)) as client:
         found = client.admin_health()
     if found.state is None or found.checks is None:
         raise Forbidden(reason="only operators see how the daemon is", hint="ask as the daemon's user, or as root")
@@ -54,7 +54,7 @@ def run_metrics(typed: Namespace) -> int:
     from beetle.cli.render import as_json
     from beetle.contracts.exposition import exposition
 
-    with _daemon(typed) as client:
+    with answered_in_time(_daemon(typed)) as client:
         found = client.admin_metrics()
     if found.metrics is None:
         raise Forbidden(reason="only operators see the figures of the daemon", hint="ask as its user, or as root")

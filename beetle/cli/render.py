@@ -43,7 +43,7 @@ from beetle.contracts.memory import (
 )
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
 from beetle.contracts.remembering import MemoryRememberReport
-from beetle.contracts.repairing import StoreRepairReport
+from beetle.contracts.repairing import IdentityRenewReport, StoreRepairReport
 from beetle.contracts.skills import RuntimeSkillDetailReport, RuntimeSkillListReport, RuntimeSkillMutationReport
 from beetle.contracts.transcript import (
     MemoryTranscriptCommitReport,
@@ -380,11 +380,23 @@ def verify(report: StoreVerifyReport, width: Width) -> str:
     lines = [table(rows, ("CHECKED", "COUNT"), width, numbers=(1,)), f"Event-log head: {report.event_log_head}"]
     if report.unsigned_events:
         lines.append(f"{count(report.unsigned_events, 'event')} behind the last signature.")
-    lines.extend(neutral(f"{each.check}: {each.subject}: {each.problem}") for each in report.findings)
-    lines.append("Clean." if report.clean else f"{count(len(report.findings), 'finding')}.")
+    for each in report.findings:
+        since = " (known since the repair)" if each.known else ""
+        lines.append(neutral(f"{each.check}: {each.subject}: {each.problem}{since}"))
+    lines.append(_verdict(report))
     if report.receipt is not None:
         lines.extend(render_private.receipt(report.receipt))
     return "\n".join(lines)
+
+
+def _verdict(report: StoreVerifyReport) -> str:
+    if report.clean:
+        return "Clean."
+    known = sum(each.known for each in report.findings)
+    found = count(len(report.findings), "finding")
+    if not known:
+        return f"{found}."
+    return f"{found}, {f'{len(report.findings) - known:,} of them' if known < len(report.findings) else 'none'} new."
 
 
 def hello(report: HelloReport, width: Width) -> str:
@@ -425,6 +437,7 @@ RENDERERS: Mapping[type[Report], Callable[[Any, Width], str]] = {
     MemoryTranscriptRepairSafeReport: render_repair.repair_safe,
     PrivateListReport: render_private.private_list,
     PrivateGetReport: render_private.private_get,
+    IdentityRenewReport: render_private.renewal,
     StoreVerifyReport: verify,
     StoreRepairReport: render_repair.salvaged,
     HelloReport: hello,

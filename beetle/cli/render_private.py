@@ -8,6 +8,7 @@ from beetle.cli.text import count, neutral, pairs, table, when, wrap
 from beetle.contracts.control import ReceiptCheck
 from beetle.contracts.memory import IdentityState
 from beetle.contracts.private import PrivateGetReport, PrivateListReport
+from beetle.contracts.repairing import IdentityRenewReport
 
 FAULTS = {
     "malformed": "it is not a complete receipt",
@@ -16,6 +17,7 @@ FAULTS = {
     "unsigned": "it is not signed",
     "wrong_signature": "it is not what was signed",
     "other_device": "another device signed it",
+    "former_device": "a former identity of this store signed it",
     "event_missing": "the event log has no such row",
     "event_changed": "the event log has another row in its place",
     "event_differs": "it does not agree with its row of the event log",
@@ -28,7 +30,14 @@ def private_list(report: PrivateListReport, width: int | None) -> str:
     if not report.items:
         return "Nothing private is kept." if not report.total else count(report.total, "private record")
     rows = [
-        (each.record_id, each.plane, each.authority, each.state, f"{each.length:,}", when(each.at))
+        (
+            each.record_id,
+            each.plane,
+            each.authority,
+            "closed" if each.closed else each.state,
+            f"{each.length:,}",
+            when(each.at),
+        )
         for each in report.items
     ]
     head = ("RECORD", "PLANE", "AUTHORITY", "STATE", "LENGTH", "KEPT")
@@ -61,6 +70,38 @@ def receipt(found: ReceiptCheck) -> Iterable[str]:
         yield "The receipt is valid."
     else:
         yield f"The receipt is not valid: {'; '.join(FAULTS.get(each, each) for each in found.reasons)}."
+
+
+def renewal(report: IdentityRenewReport, width: int | None) -> str:
+    """What another identity closes and takes over, or has; or why there is none to be lost."""
+    closed = report.closed or 0
+    lines = [f"Identity: {report.state}"]
+    if report.changed or report.token is not None:
+        former = f" (it signed as {report.former})" if report.former else ""
+        what = "closed for good" if report.changed else "would be closed for good"
+        sealed = count(report.closes or 0, "private record or waiting text", "private records and waiting texts")
+        lines.append(f"What the lost identity sealed{former}: {sealed} {what}.")
+        verb = "were taken over" if report.changed else "would be taken over"
+        lines.append(
+            f"Seals: {report.proven or 0:,} rows proven; {report.unproven or 0:,} could not be proven and {verb}; "
+            f"{report.broken or 0:,} are not what beetle wrote and stay found."
+        )
+    elif report.state == "usable":
+        lines.append("It works: there is nothing to renew.")
+    else:
+        lines.append("It is not lost: `beetle doctor` tells what to do.")
+    lines += [neutral(f"{each.check}: {each.subject}: {each.problem}") for each in report.findings or ()]
+    if (report.found or report.broken) and report.token is not None:
+        lines.append("To renew it all the same, look at the findings and give --despite-findings.")
+    if closed:
+        lines.append(f"Closed: {', '.join(map(neutral, report.closed_refs or ()))}")
+    if report.kept_as:
+        lines.append(f"What stood in the key file's place: {neutral(report.kept_as)}")
+    if report.changed:
+        head = "has signed" if report.head_signed else "has not signed, since it did not fit before,"
+        lines.append(f"The store's identity is {report.device} now; it {head} the event log's head.")
+        lines.append("Back up its key file, apart from the store.")
+    return "\n".join(lines)
 
 
 def identity(found: IdentityState | None) -> str:

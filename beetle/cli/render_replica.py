@@ -49,6 +49,8 @@ def status(report: ReplicationStatusReport, _width: Width) -> str:
         lines.append(("Writes", waited))
     if report.restarts:
         lines.append(("Restarts", str(report.restarts)))
+    if report.earlier_targets:
+        lines.append(("Still held by", ", ".join(report.earlier_targets)))
     if report.retention_h is not None:
         lines.append(("Kept for", duration(report.retention_h * 3600)))
     return pairs(lines)
@@ -78,6 +80,8 @@ def restore(report: ReplicationRestoreReport, _width: Width) -> str:
 
 def forget(report: ReplicationForgetReport, _width: Width) -> str:
     """What went, and what is left."""
+    if not report.txid:
+        return "Nothing is known of that target any more."
     lines = [f"{count(report.removed_files, 'file')} removed from the replica, {size(report.removed_bytes)}."]
     lines.append(f"It has states from transaction {report.txid:,} on, in {count(report.files, 'file')}.")
     if report.replicated_until is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -117,6 +118,8 @@ def _log_level(typed: Namespace) -> str | None:
 
 def run_serve(typed: Namespace) -> int:
     """The daemon, in the foreground."""
+    # libcrypto would take 3.5 MiB of an idle daemon: hashlib has digests of its own, which the built program uses too.
+    sys.modules["_hashlib"] = None  # type: ignore[assignment]
     from beetle.daemon import Asked, serve
 
     wanted = plan(typed, os.environ, os.getuid())

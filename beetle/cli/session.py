@@ -6,8 +6,8 @@ import os
 import stat
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.calling_off import called_off
@@ -132,7 +132,7 @@ class Session:
             raise KeyboardInterrupt(f"{self.place} finishes what it has begun") from None
         except TimeoutError:
             hint = "it may still do the work; look at its log, or give --deadline-ms"
-            raise _NoAnswer(place=self.place, hint=hint) from None
+            raise NoAnswer(place=self.place, hint=hint) from None
         except ConnectionError as error:
             why = error.message if isinstance(error, BeetleError) else error
             raise DaemonUnavailable(reason=f"{self.place} went away: {why}") from None
@@ -157,8 +157,21 @@ def _progress_line(operation: str) -> AbstractContextManager[OnProgress | None]:
     return progress_line(" ".join(row.cli))
 
 
-class _NoAnswer(DeadlineExceeded):
+class NoAnswer(DeadlineExceeded):
+    """A daemon is there, and does not answer."""
+
     template = "{place} did not answer in time"
+
+
+@contextmanager
+def answered_in_time(client: Client) -> Generator[Client]:
+    """A client whose calls change nothing, closed at the end. Raises NoAnswer where the daemon took too long."""
+    with client:
+        try:
+            yield client
+        except TimeoutError:
+            hint = "it is very busy, or stopped: look at its log, and ask again"
+            raise NoAnswer(place=f"the daemon at {client.path}", hint=hint) from None
 
 
 def open_session(typed: Namespace, operation: str) -> Session:
@@ -201,8 +214,10 @@ def _patience(typed: Namespace, operation: str) -> float:
     return CALL_SECONDS if deadline is None else max(CALL_SECONDS, deadline / 1000 + 5)
 
 
-def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS) -> Client | None:
-    """A connected client, or None when the store is free to be opened here.
+def find_daemon(
+    typed: Namespace, target: Target, timeout: float = CALL_SECONDS, *, retry: bool = True
+) -> Client | None:
+    """A connected client, or None when the store is free to be opened here; `timeout` and `retry` are the client's.
 
     Raises:
         Forbidden: this user may not use that socket, or see who holds the store.
@@ -214,7 +229,7 @@ def find_daemon(typed: Namespace, target: Target, timeout: float = CALL_SECONDS)
 
     def connected(path: str) -> Client:
         try:
-            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout)
+            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout, retry=retry)
         except TimeoutError:
             raise Busy(path=path, retry_after_ms=1000) from None
 

@@ -250,7 +250,12 @@ if TYPE_CHECKING:
     )
     from beetle.contracts.progress import OnProgress
     from beetle.contracts.remembering import MemoryRememberReport, MemoryRememberRequest
-    from beetle.contracts.repairing import StoreRepairReport, StoreRepairRequest
+    from beetle.contracts.repairing import (
+        IdentityRenewReport,
+        IdentityRenewRequest,
+        StoreRepairReport,
+        StoreRepairRequest,
+    )
     from beetle.contracts.replication import (
         ReplicationForgetReport,
         ReplicationForgetRequest,
@@ -1173,9 +1178,9 @@ class AsyncOperationMethods(ABC):
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
                 newest copy of the store that may hold it still. `device` is the fingerprint of the device that
-                signed what was imported, null when it is unsigned; `own`, that it is this one. `state_fingerprint`
-                is what the scope's export of the same sort has from now on. It is a digest of content, so it is in
-                the first answer alone.
+                signed what was imported, null when it is unsigned; `own`, that it is this one; `former`, that it is
+                an identity that this store had before. `state_fingerprint` is what the scope's export of the same
+                sort has from now on. It is a digest of content, so it is in the first answer alone.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1287,9 +1292,9 @@ class AsyncOperationMethods(ABC):
         Returns:
             Of both imports. `replaced` counts what full_restore took away; `replica_horizon` is the time of the
                 newest copy of the store that may hold it still. `device` is the fingerprint of the device that
-                signed what was imported, null when it is unsigned; `own`, that it is this one. `state_fingerprint`
-                is what the scope's export of the same sort has from now on. It is a digest of content, so it is in
-                the first answer alone.
+                signed what was imported, null when it is unsigned; `own`, that it is this one; `former`, that it is
+                an identity that this store had before. `state_fingerprint` is what the scope's export of the same
+                sort has from now on. It is a digest of content, so it is in the first answer alone.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -5059,7 +5064,8 @@ class AsyncOperationMethods(ABC):
                 nowhere. None where there is no copy. `copies_until` is when the last such copy will have been
                 removed by the schedule and the policy of snapshots; None where one stays until somebody removes it.
                 `replicated_until` is until when the replica holds what was erased so far, if its sidecar reaches
-                it; `replication.forget` removes it at once. None where no replica holds any of it.
+                it; `replication.forget` removes it at once. A time that has passed is told until it was seen that
+                nothing is left. None where no replica holds any of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7155,9 +7161,11 @@ class AsyncOperationMethods(ABC):
                 were not sent; and `lag_transactions` counts litestream's, each of which holds all commits between
                 two looks. `txid` is its last one, `replicated_txid` the last one at the target, `last_synced_at`
                 when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
-                for the sidecar to follow, `writer_waited_s` for how long in all. `detail` and `hint` tell more of
-                `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica are
-                kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
+                for the sidecar to follow, `writer_waited_s` for how long in all. `earlier_targets` are the targets
+                that something was sent to before: it stays there, with what was erased since. `detail` and `hint`
+                tell more of `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the
+                replica are kept for `retention_h` hours. What others write moves the figures, so only operators are
+                told them.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7179,6 +7187,7 @@ class AsyncOperationMethods(ABC):
             to: str | None = None,
             dry_run: bool = False,
             other_store: bool = False,
+            accept_older: bool = False,
             keep_erased: bool = False,
         ) -> ReplicationRestoreReport: ...
         @overload
@@ -7190,6 +7199,7 @@ class AsyncOperationMethods(ABC):
             to: str | None = None,
             dry_run: bool = False,
             other_store: bool = False,
+            accept_older: bool = False,
             keep_erased: bool = False,
         ) -> ReplicationRestoreReport: ...
 
@@ -7207,6 +7217,8 @@ class AsyncOperationMethods(ABC):
                 least 2 characters; at most 4,000 characters).
             dry_run: check the replica and report what a restore would do; change nothing (default False).
             other_store: allow a replica of another store or device (default False).
+            accept_older: take the newest state although the replica had a newer one: it was put back (default
+                False).
             keep_erased: bring back what was erased since that time, instead of erasing it again (default False).
 
         Returns:
@@ -7228,14 +7240,29 @@ class AsyncOperationMethods(ABC):
         @overload
         async def forget_replica(self, request: ReplicationForgetRequest, /) -> ReplicationForgetReport: ...
         @overload
-        async def forget_replica(self, /) -> ReplicationForgetReport: ...
+        async def forget_replica(
+            self,
+            /,
+            *,
+            earlier_target: str | None = None,
+        ) -> ReplicationForgetReport: ...
+        @overload
+        async def forget_replica(
+            self,
+            earlier_target: str | None,
+            /,
+        ) -> ReplicationForgetReport: ...
 
     async def forget_replica(
-        self, request: ReplicationForgetRequest | None = None, /, **fields: Any
+        self, request: ReplicationForgetRequest | str | None | None = None, /, **fields: Any
     ) -> ReplicationForgetReport:
         """Send the whole store to the replica anew and remove what was sent before, with all that was erased since.
 
         No earlier state can be restored from the replica afterwards.
+
+        Args:
+            earlier_target: instead: the URL of an earlier target, whose files you have removed yourself; it is not
+                told of any more (default None; at least 2 characters; at most 2,000 characters).
 
         Returns:
             `removed_files` of `removed_bytes` went; the replica holds states from transaction `txid` on, in `files`
@@ -7247,7 +7274,7 @@ class AsyncOperationMethods(ABC):
             StoreReadOnly, StorageFull: nothing can be written.
             BeetleError: any other of `beetle.contracts.errors`.
         """
-        return await self._ask("replication.forget", "", request, fields)
+        return await self._ask("replication.forget", "earlier_target", request, fields)
 
     if TYPE_CHECKING:
 
@@ -7614,6 +7641,61 @@ class AsyncOperationMethods(ABC):
             BeetleError: any other of `beetle.contracts.errors`.
         """
         return await self._ask("store.repair", "dry_run", request, fields)
+
+    if TYPE_CHECKING:
+
+        @overload
+        async def renew_identity(self, request: IdentityRenewRequest, /) -> IdentityRenewReport: ...
+        @overload
+        async def renew_identity(
+            self,
+            /,
+            *,
+            dry_run: bool = False,
+            token: str | None = None,
+            despite_findings: bool = False,
+        ) -> IdentityRenewReport: ...
+        @overload
+        async def renew_identity(
+            self,
+            dry_run: bool,
+            /,
+            *,
+            token: str | None = None,
+            despite_findings: bool = False,
+        ) -> IdentityRenewReport: ...
+
+    async def renew_identity(
+        self, request: IdentityRenewRequest | bool | None = None, /, **fields: Any
+    ) -> IdentityRenewReport:
+        """Give a store whose device identity is lost another one: a dry run first, then its token.
+
+        Args:
+            dry_run: report what would be closed and taken over; change nothing (default False).
+            token: token of the dry run (default None; at least 1 character; at most 256 characters).
+            despite_findings: renew although `store.verify` finds something; it is found afterwards too (default
+                False).
+
+        Returns:
+            `state` is that of the identity before; a dry run has a `token` where another one may take its place.
+                `former` is the fingerprint of the identity that is given up, null where it never signed anything,
+                and `device` that of its successor, null in a dry run where it has still to be made; where the
+                identity works, they are null and its own. `closes` counts the private records and waiting texts
+                that the former identity sealed: nobody can read them any more. `closed` counts those of all former
+                identities, and `closed_refs` names the first thousand. Rows and turns by their seals: `proven` ones
+                are what the runtime wrote; of `unproven` ones only the lost identity could tell, and they are taken
+                over as they are; `broken` ones were changed, added or removed by another program, and stay found.
+                `findings` are the first hundred of `store.verify`, `found` counts them all. `head_signed`: the new
+                identity has signed the event log's head, which fitted its former signature. `kept_as` is where the
+                file is that stood in the key file's place and is none.
+
+        Raises:
+            InvalidRequest: a field is not as it must be.
+            CapabilityHidden, Forbidden: the profile hides `recover`, or the caller was not granted it.
+            StoreReadOnly, StorageFull: nothing can be written.
+            BeetleError: any other of `beetle.contracts.errors`.
+        """
+        return await self._ask("identity.renew", "dry_run", request, fields)
 
     if TYPE_CHECKING:
 

@@ -163,7 +163,7 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     of the store that may hold it still.
 
     `device` is the fingerprint of the device that signed what was imported, null when it is unsigned; `own`, that it is
-    this one.
+    this one; `former`, that it is an identity that this store had before.
 
     `state_fingerprint` is what the scope's export of the same sort has from now on. It is a digest of content, so it is
     in the first answer alone.
@@ -178,6 +178,7 @@ class MemoryImportReport(Report, frozen=True, kw_only=True):
     copies_until: Open[str | None] = None
     receipt: Open[str | None] = None
     own: Open[bool] = False
+    former: Open[bool] = False
     device: Open[str | None] = None
 
 

@@ -105,18 +105,21 @@ class StoreVerifyRequest(Request, frozen=True, kw_only=True):
 
 
 class VerifyFinding(Piece, frozen=True, kw_only=True):
+    """`known`: the last `store.repair` has named it already, as gone or altered."""
+
     check: Open[str]
     subject: Open[str]
     problem: Open[str]
+    known: Open[bool] = False
 
 
 ReceiptFault = Literal[
-    "malformed", "unknown_version", "other_store", "unsigned", "wrong_signature", "other_device", "event_missing",
-    "event_changed", "event_differs",
+    "malformed", "unknown_version", "other_store", "unsigned", "wrong_signature", "other_device",
+    "former_device", "event_missing", "event_changed", "event_differs",
 ]  # fmt: skip
 """Why a receipt proves nothing here: it is no whole receipt; of a version that this build does not know; of another
-store; nobody signed it; what it says is not what was signed; another device signed it; the event log has no such row;
-has another one in its place; has it with other words about it."""
+store; nobody signed it; what it says is not what was signed; another device signed it; a former identity of
+this store signed it; the event log has no such row; has another one in its place; has it with other words about it."""
 
 
 class ReceiptCheck(Piece, frozen=True, kw_only=True):

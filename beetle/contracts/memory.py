@@ -346,16 +346,24 @@ class ToolRegistryReport(Piece, frozen=True, kw_only=True):
     reason: Open[ToolExperienceReason] = "no_governed_tool_experience"
 
 
+IdentityName = Literal["usable", "missing", "wrong", "exposed", "unreadable", "broken", "unrecorded"]
+"""How the device identity is: docs/store.md tells what each means."""
+
+
 class IdentityState(Piece, frozen=True, kw_only=True):
     """Whether the device identity can be used: without it the private plane is closed and receipts are unsigned.
 
-    `device` is the fingerprint of its public key, null before it has signed anything.
+    `device` is the fingerprint of its public key, null before it has signed anything. `former` are those of the
+    identities that the store had before, and `closed` counts the private records and waiting texts that these sealed:
+    nobody can read them any more.
     """
 
-    state: Open[Literal["usable", "missing", "wrong", "exposed", "unreadable", "broken", "unrecorded"]]
+    state: Open[IdentityName]
     problem: OperatorOnly[str | None] = None
     advice: OperatorOnly[str | None] = None
     device: OperatorOnly[str | None] = None
+    former: OperatorOnly[tuple[str, ...] | None] = ()
+    closed: OperatorOnly[int | None] = 0
 
 
 class OperatorInspection(Piece, frozen=True, kw_only=True):
@@ -379,7 +387,7 @@ class RuntimeState(Piece, frozen=True, kw_only=True):
     `replica_horizon` is the time of the newest copy beside the store: what was erased since may still stand in every
     copy up to then. None where there is no copy. `copies_until` is when the last of them will have been removed by the
     schedule and the policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until
-    when the replica holds something that was erased, None where it holds nothing of it.
+    when the replica holds something that was erased, told until it was seen to be gone; None where it holds nothing.
     """
 
     mode: Open[Mode]

@@ -1,14 +1,31 @@
-"""What a row of the table of operations says. The rows stand beside their structs, in the file of their area."""
+"""What a row of the table of operations says. The rows stand beside their structs, in the file of their area.
+
+`rows.py` is the whole table, written from those by packaging/gen_reference.py: it names the structs, and the file of an
+area is imported when one of them is asked for. So who serves or calls a few operations loads the structs of those.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
-from beetle.contracts.common import Report
-from beetle.contracts.fields import Request
+from beetle.contracts.loading import load
 from beetle.contracts.names import TransportName
+
+if TYPE_CHECKING:
+    from beetle.contracts.common import Report
+    from beetle.contracts.fields import Request
+
+AREAS = (
+    "memory", "routing", "maintain", "remembering", "forgetting", "continuity", "transfer", "skills", "agent_skills",
+    "skill_registry", "tool_registries", "long_term", "governance", "waiting", "chain_writes", "chains", "chain_agents",
+    "chunks", "chunk_reasoning", "chunk_trees", "transcript", "transcript_repair", "capture", "events", "agents", "toc",
+    "private", "evolve", "console", "devices", "event_log", "harness", "lifecycle", "scheduler", "replication",
+    "snapshots", "admin", "repairing", "control",
+)  # fmt: skip
+"""The files beside this one that have rows, in the order in which hello, help and docs show them."""
 
 Effect = Literal["read", "write", "admin", "stream"]
 EVERYWHERE = frozenset[TransportName]({"in_process", "unix_socket", "cli"})
@@ -57,6 +74,7 @@ TRANSPORT = Group("Access", "transport", "transports and their state")
 CARE = Group("Maintenance")
 ADMIN = Group("Maintenance", "admin", "the store itself: count, compact, rebuild what is derived")
 CONSOLE = Group("Maintenance", "console", "the machine, the runtime and its sessions")
+IDENTITY = Group("Maintenance", "identity", "the device identity: the key that seals and signs")
 HARNESS = Group("Maintenance", "harness", "fixtures in temporary stores, and their gates")
 SCHEDULER = Group("Maintenance", "scheduler", "background jobs: status, pause, resume, run")
 REPLICA = Group("Maintenance", "replica", "the copy of the store that is kept elsewhere")
@@ -79,9 +97,23 @@ class Tool(NamedTuple):
     none: str = ""
 
 
+class Named(NamedTuple):
+    """A struct, or a union of several, by its name in an area, which is imported when the struct is asked for."""
+
+    area: str
+    name: str
+
+
+@cache
+def _imported(named: Named) -> Any:
+    """Raises Overloaded: the process has no file descriptor left to import by."""
+    return getattr(load(f"{__package__}.{named.area}"), named.name)
+
+
 class Operation(NamedTuple):
     """One row.
 
+    `asks` and `answers` are its structs as they stand in the row: `request` and `report` are the structs themselves.
     `capability` empty means that every authenticated caller may. `view` is `model` when the answer is meant for a
     model and the same for every caller, `owner` when it is for raw_owner alone, `caller` when it follows the
     caller. `grows` false lets writes pass the store's ceiling. `batch` says whether a batch may hold it. What is
@@ -100,8 +132,8 @@ class Operation(NamedTuple):
 
     name: str
     method: str
-    request: type[Request] | UnionType
-    report: type[Report]
+    asks: type[Request] | UnionType | Named
+    answers: type[Report] | Named
     effect: Effect
     capability: str
     group: Group
@@ -124,9 +156,19 @@ class Operation(NamedTuple):
     tool: Tool = Tool()
 
     @property
+    def request(self) -> type[Request] | UnionType:
+        """The struct of the request, or the union of several."""
+        return _imported(self.asks) if isinstance(self.asks, Named) else self.asks
+
+    @property
+    def report(self) -> type[Report]:
+        """The struct of the report."""
+        return _imported(self.answers) if isinstance(self.answers, Named) else self.answers
+
+    @property
     def kinds(self) -> tuple[type[Request], ...]:
         """The structs that a request may be: one, or the several that its `kind` tells apart."""
-        return get_args(self.request) or (cast(type[Request], self.request),)
+        return get_args(self.request) or (cast("type[Request]", self.request),)
 
     @property
     def takes_out(self) -> bool:

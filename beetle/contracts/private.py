@@ -24,7 +24,7 @@ class PrivateListRequest(Request, frozen=True, kw_only=True):
 
 class PrivateItem(Piece, frozen=True, kw_only=True):
     """A private record. `length` in characters; state `handoff` waits for the soul to take it over,
-    `waiting` is a deferred candidate.
+    `waiting` is a deferred candidate. `closed`: a former identity of the store has sealed it, and nobody can read it.
     """
 
     record_id: Open[str]
@@ -35,6 +35,7 @@ class PrivateItem(Piece, frozen=True, kw_only=True):
     length: Open[int]
     at: Open[str]
     candidate_id: Open[str]
+    closed: Open[bool] = False
 
 
 class PrivateListReport(Report, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""store.repair: what damage has left of the store is brought into a new one."""
+"""store.repair: what damage has left is brought into a new store. identity.renew: a lost identity gets a successor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from msgspec import Meta
 from beetle.contracts.common import Report
 from beetle.contracts.control import VerifyFinding
 from beetle.contracts.fields import Open, OperatorOnly, Piece, Request
-from beetle.contracts.operation import CARE, Operation, Tool
+from beetle.contracts.memory import IdentityName
+from beetle.contracts.operation import CARE, IDENTITY, Operation, Tool
 
 
 class StoreRepairRequest(Request, frozen=True, kw_only=True):
@@ -50,6 +51,53 @@ class StoreRepairReport(Report, frozen=True, kw_only=True):
     kept_as: OperatorOnly[str | None] = None
 
 
+class IdentityRenewRequest(Request, frozen=True, kw_only=True):
+    """Give a store whose device identity is lost another one: a dry run first, then its token."""
+
+    dry_run: Annotated[bool, Meta(description="report what would be closed and taken over; change nothing")] = False
+    token: Annotated[str, Meta(min_length=1, max_length=256, description="token of the dry run")] | None = None
+    despite_findings: Annotated[
+        bool, Meta(description="renew although `store.verify` finds something; it is found afterwards too")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.dry_run == (self.token is not None):
+            raise ValueError("give dry_run first, then the token that it answers")
+
+
+class IdentityRenewReport(Report, frozen=True, kw_only=True):
+    """`state` is that of the identity before; a dry run has a `token` where another one may take its place. `former` is
+    the fingerprint of the identity that is given up, null where it never signed anything, and `device` that of its
+    successor, null in a dry run where it has still to be made; where the identity works, they are null and its own.
+
+    `closes` counts the private records and waiting texts that the former identity sealed: nobody can read them any
+    more. `closed` counts those of all former identities, and `closed_refs` names the first thousand.
+
+    Rows and turns by their seals: `proven` ones are what the runtime wrote; of `unproven` ones only the lost identity
+    could tell, and they are taken over as they are; `broken` ones were changed, added or removed by another program,
+    and stay found. `findings` are the first hundred of `store.verify`, `found` counts them all.
+
+    `head_signed`: the new identity has signed the event log's head, which fitted its former signature. `kept_as` is
+    where the file is that stood in the key file's place and is none."""
+
+    dry_run: Open[bool]
+    changed: Open[bool]
+    state: Open[IdentityName]
+    former: OperatorOnly[str | None] = None
+    device: OperatorOnly[str | None] = None
+    closes: OperatorOnly[int | None] = 0
+    closed: OperatorOnly[int | None] = 0
+    closed_refs: OperatorOnly[tuple[str, ...] | None] = ()
+    proven: OperatorOnly[int | None] = 0
+    unproven: OperatorOnly[int | None] = 0
+    broken: OperatorOnly[int | None] = 0
+    found: OperatorOnly[int | None] = 0
+    findings: OperatorOnly[tuple[VerifyFinding, ...] | None] = ()
+    head_signed: Open[bool] = False
+    kept_as: OperatorOnly[str | None] = None
+    token: OperatorOnly[str | None] = None
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "store.repair", "repair_store", StoreRepairRequest, StoreRepairReport, "admin", "recover", CARE, ("repair",),
@@ -60,5 +108,15 @@ OPERATIONS: tuple[Operation, ...] = (
         progress=True,
         destructive=True,
         tool=Tool(none="it puts another file in the store's place, which a person decides"),
+    ),
+    Operation(
+        "identity.renew", "renew_identity", IdentityRenewRequest, IdentityRenewReport, "admin", "recover", IDENTITY,
+        ("identity", "renew"),
+        "give a store whose device identity is lost another one: a dry run first, then its token",
+        batch=False, grows=False, heavy=True, deadline_ms=3_600_000,
+        example={"dry_run": True},
+        shell=("beetle identity renew --dry-run", "beetle identity renew"),
+        destructive=True, idempotent=False,
+        tool=Tool(none="it gives up what the lost identity sealed, which a person decides"),
     ),
 )  # fmt: skip

@@ -42,6 +42,7 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     `lag_transactions` counts litestream's, each of which holds all commits between two looks. `txid` is its last one,
     `replicated_txid` the last one at the target, `last_synced_at` when that was last seen to grow or to be the last.
     `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
+    `earlier_targets` are the targets that something was sent to before: it stays there, with what was erased since.
     `detail` and `hint` tell more of `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
     the replica are kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
     """
@@ -65,6 +66,7 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     writer_waits: OperatorOnly[int | None] = None
     writer_waited_s: OperatorOnly[float | None] = None
     pid: OperatorOnly[int | None] = None
+    earlier_targets: OperatorOnly[tuple[str, ...] | None] = None
     retention_h: Open[int | None] = None
 
 
@@ -92,6 +94,9 @@ class ReplicationRestoreRequest(Request, frozen=True, kw_only=True):
         bool, Meta(description="check the replica and report what a restore would do; change nothing")
     ] = False
     other_store: Annotated[bool, Meta(description="allow a replica of another store or device")] = False
+    accept_older: Annotated[
+        bool, Meta(description="take the newest state although the replica had a newer one: it was put back")
+    ] = False
     keep_erased: Annotated[
         bool, Meta(description="bring back what was erased since that time, instead of erasing it again")
     ] = False
@@ -129,6 +134,19 @@ class ReplicationForgetRequest(Request, frozen=True, kw_only=True):
 
     No earlier state can be restored from the replica afterwards.
     """
+
+    earlier_target: (
+        Annotated[
+            str,
+            Meta(
+                min_length=2,
+                max_length=2000,
+                description="instead: the URL of an earlier target, whose files you have removed yourself; it is not "
+                "told of any more",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ReplicationForgetReport(Report, frozen=True, kw_only=True):

@@ -13,13 +13,14 @@ from beetle.contracts.operation import SNAPSHOT, Operation
 SnapshotFault = Literal[
     "unreadable", "header_broken", "other_version", "cut_short", "payload_changed", "too_large", "not_a_store",
     "newer_schema", "schema_altered", "pages_damaged", "chain_broken", "head_differs", "counts_differ",
-    "wrong_signature", "unsigned", "other_store", "other_device",
+    "wrong_signature", "unsigned", "other_store", "other_device", "former_device",
 ]  # fmt: skip
 """Why a snapshot is not to be trusted: its file cannot be read; its header is not what was written; another beetle made
 it; bytes are missing; its payload is not what was written; it unpacks to more than it says; what comes out is no store;
 this build cannot open it; its schema is not what its migrations make; SQLite finds a damaged page; the event log's
 chain does not hold; the log ends elsewhere, or the planes hold other numbers, than the header says; its header is not
-what was signed; nobody signed it; it is of another store; it was made under another device identity."""
+what was signed; nobody signed it; it is of another store; it was made under another device identity; under
+one that this store had before."""
 
 KeptBy = Literal["newest", "hourly", "daily", "weekly", "hand", "other_store"]
 """Why a snapshot is not removed by itself: it is one of the last that the job `snapshot` has made, or its newest of an

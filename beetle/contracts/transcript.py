@@ -362,8 +362,8 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is nowhere. None
     where there is no copy. `copies_until` is when the last such copy will have been removed by the schedule and the
     policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until when the replica
-    holds what was erased so far, if its sidecar reaches it; `replication.forget` removes it at once. None where no
-    replica holds any of it.
+    holds what was erased so far, if its sidecar reaches it; `replication.forget` removes it at once. A time
+    that has passed is told until it was seen that nothing is left. None where no replica holds any of it.
     """
 
     action: Open[str]

@@ -10,7 +10,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, read_manifest, verify_tree
 
 RELEASE_KEYS: tuple[str, ...] = ()
-"""Public keys of releases in hex, the newest first: what `packaging/sign.py --new-key` prints."""
+"""Public keys of releases in hex, the newest first: `packaging/sign.py --new-key` puts one there."""
 
 
 class Release(NamedTuple):

@@ -79,7 +79,7 @@ class Control:
             raise Refused
         try:
             answer = json.loads(rest.partition(b"\r\n\r\n")[2])
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Silent from None
         if not isinstance(answer, dict):
             raise Silent

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from beetle.replication.target import ReplicaSettings
 from beetle.runtime.host.trusted_file import distrust
 
 NAME = "litestream"
+RESTORE = "restore the replica"
 LIST_S = 60.0
 STAGING_SUFFIX = "-litestream"
 _digests: dict[tuple[str, int, int, int], str] = {}
@@ -63,6 +65,36 @@ class ReplicaFailed(ServicesUnavailable):
 
     template = "litestream could not {what}: {said}"
     hint_template = "check that the target of [replica] can be reached; `beetle replica status` tells its state"
+
+
+@contextmanager
+def _reading(what: str) -> Generator[None]:
+    """Litestream's JSON is read. Its lists repeat names and times that whoever can write to the target has written.
+
+    Raises:
+        ReplicaFailed: it is not in the form of this version.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise ReplicaFailed(what=what, said="its answer is not in the form that this version writes") from None
+
+
+def _listed(each: Mapping[str, Any]) -> LtxFile:
+    """A file of a list. Raises ValueError, TypeError or LookupError for what is none."""
+    created = datetime.fromisoformat(each["timestamp"])
+    if created.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return LtxFile(
+        _number(each["level"]), int(each["min_txid"], 16), int(each["max_txid"], 16), _number(each["size"]),
+        each["timestamp"],
+    )  # fmt: skip
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("no number of bytes, nor a level")
+    return value
 
 
 def staging_folder(store: str) -> str:
@@ -214,13 +246,10 @@ class Litestream:
         Raises:
             ReplicaFailed: the target does not answer.
         """
-        said = self._run("list the replica", ["ltx"], ["-json", "-level", "all", self.store], LIST_S)
-        return [
-            LtxFile(
-                each["level"], int(each["min_txid"], 16), int(each["max_txid"], 16), each["size"], each["timestamp"]
-            )
-            for each in json.loads(said or b"[]") or []
-        ]
+        what = "list the replica"
+        said = self._run(what, ["ltx"], ["-json", "-level", "all", self.store], LIST_S)
+        with _reading(what):
+            return [_listed(each) for each in json.loads(said or b"[]") or []]
 
     def restore(
         self, to: str, *, at: str | None = None, txid: int | None = None, timeout_s: float = 3600.0
@@ -236,11 +265,12 @@ class Litestream:
         """
         chosen = ["-timestamp", at] if at is not None else ["-txid", f"{txid:016x}"] if txid is not None else []
         options = ["-json", "-if-replica-exists", "-integrity-check", "full", "-o", to, *chosen]
-        said = self._run("restore the replica", ["restore"], [*options, self.store], timeout_s)
+        said = self._run(RESTORE, ["restore"], [*options, self.store], timeout_s)
         if not said.strip():
             return None
-        told = json.loads(said)
-        return Restored(int(told["txid"], 16), told["duration_ms"])
+        with _reading(RESTORE):
+            told = json.loads(said)
+            return Restored(int(told["txid"], 16), _number(told["duration_ms"]))
 
     def write_state(self, to: str, at: str | None, most_bytes: int, timeout_s: float) -> int:
         """Write a state to a path where nothing is, not checked yet; its last transaction.
@@ -254,8 +284,9 @@ class Litestream:
         """
         chosen = [] if at is None else ["-timestamp", at]
         line = ["-json", "-integrity-check", "none", "-o", to, *chosen, self.store]
-        said = self._run("restore the replica", ["restore"], line, timeout_s, most_bytes)
-        return int(json.loads(said)["txid"], 16)
+        said = self._run(RESTORE, ["restore"], line, timeout_s, most_bytes)
+        with _reading(RESTORE):
+            return int(json.loads(said)["txid"], 16)
 
     def _run(
         self, what: str, command: list[str], arguments: list[str], timeout_s: float, most_bytes: int | None = None

@@ -1,15 +1,20 @@
-"""Litestream's files on this disk: what it has read from the log, until the target has it and a while beyond."""
+"""Litestream's files on this disk: what it has read from the log, until the target has it and a while beyond; and a
+target that is a folder here."""
 
 from __future__ import annotations
 
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator
 
 from beetle.replication.program import staging_folder
 
 log = logging.getLogger("beetle.replication")
+
+AHEAD_S = 5.0
+"""By so much two clocks may differ that are right."""
 
 
 def _files(store: str) -> Iterator[tuple[int, int]]:
@@ -36,6 +41,26 @@ def drop_staged(store: str) -> None:
     folder = staging_folder(store)
     shutil.rmtree(folder, onerror=_told)
     log.info("removed %s", folder)
+
+
+def settle_times(folder: str) -> int:
+    """Date every file of a target that is a folder, and of the future, to now; how many were.
+
+    A clock that was ahead and was put right leaves them. Litestream makes no merged file and no snapshot before the
+    time of the last one has come, and removes none: for years, then.
+    """
+    now, settled = time.time(), 0
+    for place, _, names in os.walk(folder):
+        for path in (os.path.join(place, name) for name in names if name.endswith(".ltx")):
+            try:
+                if os.stat(path, follow_symlinks=False).st_mtime > now + AHEAD_S:
+                    os.utime(path, (now, now), follow_symlinks=False)
+                    settled += 1
+            except OSError as error:
+                log.warning("the time of %s could not be set: %s", path, error.strerror)
+    if settled:
+        log.warning("%d files of the replica were of a time that has not come: they are of now", settled)
+    return settled
 
 
 def _told(_function: object, path: str, _error: object) -> None:

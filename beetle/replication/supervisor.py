@@ -25,7 +25,7 @@ from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
 from beetle.replication.sidecar import Place, Sidecar, make_place, remove_place
-from beetle.replication.staging import drop_staged, staged_bytes
+from beetle.replication.staging import drop_staged, settle_times, staged_bytes
 from beetle.replication.target import ReplicaSettings
 
 log = logging.getLogger("beetle.replication")
@@ -55,6 +55,9 @@ SMALL_BYTES = 2**20
 OVERRUN_S = 60.0
 """For so long a sidecar that works may keep the log beyond its limit, while commits wait longest."""
 EXCUSE_S = 5.0
+CLOCK_BACK_S = 30.0
+"""A wall clock that was put back by so much leaves the sidecar waiting for the time that it has seen."""
+SYNCED_S = 3600.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
 
@@ -122,6 +125,9 @@ class Supervisor:
         self._held = 0
         self._forgetting: Forgetting | None = None
         self.on_forgotten: Callable[[Result], None] | None = None
+        self.on_synced: Callable[[Litestream, int], None] | None = None
+        """Called on the supervisor's thread when all is at the target, soon after a sidecar has started and then once
+        in an hour, with the replica and its last transaction; it may ask the target."""
         self._overrun = False
         self._looks = 0
         self._sidecar: Sidecar | None = None
@@ -192,6 +198,11 @@ class Supervisor:
         with self._changed:
             self._held = max(0, self._held + (1 if aside else -1))
         self._stir()
+
+    @property
+    def synced_changes(self) -> int | None:
+        """How often the store had changed when it was last known to be at the target whole; None before that."""
+        return self._progress.synced_changes
 
     def status(self) -> ReplicationStatusReport:
         """How far the replica is now; asks the sidecar, for a moment."""
@@ -339,6 +350,8 @@ class Supervisor:
     def _run_one(self, stream: Litestream, place: Place, forgetting: Forgetting | None) -> _Ended:
         """One sidecar, from its start to its end."""
         self._now("starting")
+        if self._settings.target.kind == "file":
+            settle_times(self._settings.target.path)
         pages = max(64, min(MOST_PAGES, self._followed.log.soft // 2 // PAGE_BYTES))
         with self._changed:
             # Who holds it must be able to trust that none starts.
@@ -375,6 +388,8 @@ class _Watch:
         self._probed = self._heard
         self._overrun_since = self._heard
         self._was_frozen = False
+        self._clock = time.time() - time.monotonic()
+        self._told_synced: float | None = None
         # Whether it has answered how far it is: only then it is known to hold the log.
         self._in_step = False
         self._log.keeps_log = False
@@ -388,12 +403,23 @@ class _Watch:
             self._of._take_stir()
             if self._of._stopping or self._of._held or self._of._forgetting is not self._forgetting:
                 return self._let_go()
-            if self._has_forgotten():
+            if self._has_forgotten() or self._clock_was_put_back():
                 return self._let_go()
             if (ended := self._dead() or self._look() or self._room() or self._overrun()) is not None:
                 return ended
             # It is asked often until it has answered once, and whenever somebody wants to know.
             pause = LOOK_S if self._in_step and not self._of._overrun else min(LOOK_S, pause * 1.5)
+
+    def _clock_was_put_back(self) -> bool:
+        """Whether the wall clock was; a sidecar that is started anew goes by what it is now."""
+        clock = time.time() - time.monotonic()
+        back = self._clock - clock
+        # Of a clock that is slewed back bit by bit, the sum counts.
+        self._clock = max(self._clock, clock)
+        if back > CLOCK_BACK_S:
+            log.warning("the clock was put back by %.0f s: the sidecar is started anew", back)
+            return True
+        return False
 
     def _has_forgotten(self) -> bool:
         """Whether what was sent before is gone, or will not go now."""
@@ -461,8 +487,15 @@ class _Watch:
         if of._progress.waiting == 0:
             self._well, of._synced_wall = now, time.time()
             of._now("replicating")
+            self._tell_synced(now, position.txid)
             return None
         return self._behind(now)
+
+    def _tell_synced(self, now: float, txid: int) -> None:
+        if self._of.on_synced is None or (self._told_synced is not None and now - self._told_synced < SYNCED_S):
+            return
+        self._told_synced = now
+        self._of.on_synced(self._stream, txid)
 
     def _behind(self, now: float) -> None:
         """Tell of a target that takes nothing, once that has lasted; not of a first copy that takes its time."""
@@ -506,7 +539,9 @@ class _Watch:
         try:
             self._sidecar.control.sync(SYNC_S)
         except (Refused, Silent):
-            if now - self._overrun_since < OVERRUN_S and self._sidecar.control.alive(ALIVE_S):
+            # One that was just started, or that a reader makes wait, does not answer at once.
+            patience = OVERRUN_S if self._sidecar.control.alive(ALIVE_S) else SILENT_S
+            if now - self._overrun_since < patience:
                 return None
             of._overrun = False
             return self._replaced("litestream did not follow the store's log, which had reached its limit")

@@ -11,6 +11,7 @@ from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Level
+from beetle.store.turn_messages import OF_TURN
 
 
 class Waiting(NamedTuple):
@@ -113,7 +114,9 @@ WAITING_SAYING_SQL = (
 WAITING_IN_SQL = COLUMNS + "WHERE record_id = ? AND space = ? AND reason = ? ORDER BY candidate"
 EXPIRED_SQL = COLUMNS + "WHERE space = ? AND at < ? ORDER BY at LIMIT ?"
 EVERY_SQL = COLUMNS + "WHERE space = ? ORDER BY candidate"
-BODY_SQL = "SELECT topic, content, keywords, sealed FROM candidate_body WHERE candidate = ?"
+BODY_SQL = """
+SELECT topic, content, keywords, sealed, former_identity IS NOT NULL FROM candidate_body WHERE candidate = ?
+"""
 NAMED_SQL = COLUMNS + "WHERE space = ? AND waiting_id = ?"
 FILL_SQL = "SELECT count(*), coalesce(sum(bytes), 0) FROM candidate WHERE space = ? AND level = ?"
 OLDEST_SQL = COLUMNS + "WHERE space = ? AND level = ? AND authority = ? ORDER BY at LIMIT ?"
@@ -135,31 +138,31 @@ SEALED_TEXTS_SQL = """
 SELECT s.memory_space_id, k.wrapped, c.waiting_id, w.sealed
 FROM candidate_body w JOIN candidate c ON c.candidate = w.candidate JOIN space s ON s.space = c.space
 LEFT JOIN space_key k ON k.space = c.space
-WHERE w.sealed IS NOT NULL ORDER BY w.candidate
+WHERE w.sealed IS NOT NULL AND w.former_identity IS NULL ORDER BY w.candidate
 """
 BY_KEY_SQL = COLUMNS + "WHERE candidate = ? AND space = ?"
 REASON_SQL = "UPDATE candidate SET reason = ? WHERE candidate = ?"
 REMOVE_SQLS = ("DELETE FROM candidate_body WHERE candidate = ?", "DELETE FROM candidate WHERE candidate = ?")
 HOLDS_SQL = "SELECT 1 FROM candidate WHERE record_id = ? AND space = ?"
 STILL_SQL = "SELECT 1 FROM candidate WHERE candidate = ?"
-MESSAGES_SQL = """
+MESSAGES_SQL = f"""
 SELECT t.turn, m.role, m.visibility, m.state,
   coalesce(m.actor_subject_id = coalesce(m.subject_id, m.mounted_subject_id), 1)
-FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
+FROM conversation c JOIN turn t ON t.conversation = c.conversation CROSS JOIN message m ON {OF_TURN}
 WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4
   AND (?5 IS NULL OR m.message_id = ?5)
 ORDER BY m.position
-"""
+"""  # noqa: S608 - our own text
 
-WORDS_SQL = """
+WORDS_SQL = f"""
 SELECT m.role, m.visibility, m.state, m.speaker, b.content, m.digest,
   coalesce(m.actor_subject_id = coalesce(m.subject_id, m.mounted_subject_id), 1)
-FROM conversation c JOIN turn t ON t.conversation = c.conversation JOIN message m ON m.turn = t.turn
+FROM conversation c JOIN turn t ON t.conversation = c.conversation CROSS JOIN message m ON {OF_TURN}
 LEFT JOIN body b ON b.message = m.message
 WHERE c.space = ?1 AND c.channel_id = ?2 AND c.conversation_id = ?3 AND t.turn_id = ?4
   AND (?5 IS NULL OR m.message_id = ?5)
 ORDER BY m.position
-"""
+"""  # noqa: S608 - our own text
 
 
 def words_of_ref(tx: Reading, space: int, ref: EvidenceRef) -> list[SaidRow]:
@@ -252,10 +255,18 @@ def _turn_of(ref: str) -> str:
     return "/".join(ref.split("/")[:3])
 
 
-def body_of(tx: Reading, candidate: int) -> tuple[Body, bytes | None] | None:
-    """What a candidate says, and the sealed text where it is kept so; None for what is sealed elsewhere."""
+class Said(NamedTuple):
+    """What a candidate says, and the sealed text where it is kept so. `closed`: a former identity has sealed it."""
+
+    body: Body
+    sealed: bytes | None
+    closed: bool
+
+
+def body_of(tx: Reading, candidate: int) -> Said | None:
+    """What a candidate says; None for what is sealed elsewhere."""
     found = tx.row(BODY_SQL, candidate)
-    return None if found is None else (Body(found[0], found[1], texts(found[2])), found[3])
+    return None if found is None else Said(Body(found[0], found[1], texts(found[2])), found[3], bool(found[4]))
 
 
 def named(tx: Reading, space: int | None, waiting_id: str) -> Waiting | None:

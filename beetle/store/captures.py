@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.turn_messages import OF_TURN
 
-KNOWN_SQL = """
+KNOWN_SQL = f"""
 SELECT k.turn, k.agent_id, k.attest_level, t.turn_id, c.channel_id, c.conversation_id, m.message, m.message_id, m.role,
   m.state, m.digest
 FROM captured_turn k
 JOIN turn t ON t.turn = k.turn
 JOIN conversation c ON c.conversation = t.conversation
-JOIN message m ON m.turn = t.turn AND m.position = 0
+CROSS JOIN message m ON {OF_TURN} AND +m.position = 0
 WHERE k.space = ? AND k.host_session_id = ? AND k.host_turn_index = ?
-"""
+"""  # noqa: S608 - our own text
 ADD_SQL = """
 INSERT INTO captured_turn (turn, space, host_session_id, host_turn_index, host_kind, host_version, agent_id, role, at,
   attest_level, host_key)

@@ -11,6 +11,7 @@ from beetle.store.long_term import FACT_FIELDS, FactRow
 from beetle.store.private import ITEM_COLUMNS, ItemRow
 from beetle.store.sight import Sight
 from beetle.store.tool_registries import TOOLS_SQL
+from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 
 CONVERSATIONS_SQL = """
 SELECT conversation, channel_id, conversation_id FROM conversation
@@ -41,14 +42,14 @@ REGISTRIES_SQL = """
 SELECT tool_registry, registry_id, scope, fingerprint, revision, created_at, updated_at FROM tool_registry
 WHERE space = ? ORDER BY tool_registry
 """
-OBSERVATIONS_SQL = """
+OBSERVATIONS_SQL = f"""
 SELECT o.registry_id, o.registry_fingerprint, o.registry_scope, o.tool_id, o.schema_fingerprint, o.outcome,
   o.duration_ms, o.permission_tags, o.risk_tags, o.turn_id, o.at, b.brief, c.channel_id, c.conversation_id, t.turn_id,
-  NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = o.turn AND (m.state <> 'live' OR m.visibility <> 'shared'))
+  NOT EXISTS (SELECT 1 FROM message m WHERE {OF_TURN} AND (m.state <> 'live' OR m.visibility <> 'shared'))
 FROM tool_observation o LEFT JOIN tool_brief b USING (tool_observation)
 LEFT JOIN turn t ON t.turn = o.turn LEFT JOIN conversation c ON c.conversation = t.conversation
 WHERE o.space = ? ORDER BY o.tool_observation
-"""
+"""  # noqa: S608 - our own text
 ITEMS_SQL = ITEM_COLUMNS + "WHERE space = ? ORDER BY private_item"
 ITEMS_OF_CHAT_SQL = (
     ITEM_COLUMNS  # noqa: S608 - constants
@@ -70,10 +71,10 @@ LEDGER_SQL = """
 SELECT t.turn, t.sequence, t.turn_id, t.at, t.committed_at, t.door, t.archived FROM turn t
 WHERE t.conversation = ? AND t.sequence > ? ORDER BY t.sequence LIMIT ?
 """
-LEDGER_MESSAGES_SQL = """
+LEDGER_MESSAGES_SQL = f"""
 SELECT m.message_id, m.role, m.at, m.state, l.lifecycle, l.action, l.at
-FROM message m LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle
-WHERE m.turn = ? ORDER BY m.position
+{OF_ONE_TURN} LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle
+WHERE t.turn = ? ORDER BY m.position
 """
 LEDGER_DERIVED_SQL = """
 SELECT d.derived, d.evidence, d.relation FROM derived_ref d LEFT JOIN fact f ON f.fact = d.fact

@@ -47,7 +47,7 @@ CONVERSATION_SQLS = tuple(
         "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn IN @TURNS)",
         "DELETE FROM host_ref WHERE turn IN @TURNS",
         "DELETE FROM attr WHERE turn IN @TURNS",
-        "DELETE FROM body WHERE message IN (SELECT message FROM message WHERE turn IN @TURNS)",
+        "DELETE FROM body WHERE message IN (SELECT message FROM message WHERE conversation = ?1)",
         "DELETE FROM captured_turn WHERE turn IN @TURNS",
         "DELETE FROM event WHERE (space, at_ms, event_id, message) IN ("
         "SELECT c.space, @MS, '', m.message FROM conversation c "
@@ -208,6 +208,8 @@ def fasten(tx: Writing, derived_ref: int, turn: int) -> None:
 def clear_conversation(tx: Writing, conversation: int, *, whole: bool) -> None:
     """Take every turn of a conversation away, and with `whole` the conversation; its index rows are gone before."""
     toc_outbox.note_conversation(tx, conversation)
+    # A new message may get the number of one that is gone, and then does not come behind all others.
+    tx.index_changed(None)
     for sql in CONVERSATION_SQLS:
         tx.run(sql, conversation)
     if whole:

@@ -7,21 +7,22 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading
+from beetle.store.turn_messages import OF_TURN
 
 NEWEST_SQL = """
 SELECT c.conversation, c.conversation_id, c.turns, c.created_at,
   EXISTS (SELECT 1 FROM turn t WHERE t.conversation = c.conversation AND t.turn_id = ?)
 FROM conversation c WHERE c.space = ? AND c.channel_id = ? ORDER BY +c.conversation DESC LIMIT ?
 """
-TEXTS_SQL = """
+TEXTS_SQL = f"""
 SELECT t.conversation, m.message_id, m.at, m.agent_id, m.length, m.digest, b.content
 FROM json_each(?) j
 CROSS JOIN turn t ON t.conversation = j.value AND t.turn_id IN (?, ?)
-CROSS JOIN message m ON m.turn = t.turn
+CROSS JOIN message m ON {OF_TURN}
 CROSS JOIN body b ON b.message = m.message
 WHERE m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
 ORDER BY t.conversation, m.ordinal
-"""
+"""  # noqa: S608 - our own text
 ATTRS_SQL = """
 SELECT t.conversation, a.key, a.value
 FROM json_each(?) j

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.event_places import last_places
 
 DELETED_SQL = """
 SELECT s.memory_space_id, c.channel_id, c.conversation_id, m.message_id, m.digest
@@ -91,7 +92,7 @@ SELECT c.chunk, c.space FROM chunk c JOIN space s ON s.space = c.space WHERE s.m
 """
 HASH_SQL = "SELECT hash FROM event_log WHERE seq = ?"
 TAIL_SQL = "SELECT * FROM event_log WHERE seq > ? ORDER BY seq"
-PLACES_SQL = "SELECT * FROM event_place WHERE seq > ? ORDER BY seq"
+PLACES_SQL = "SELECT * FROM event_place WHERE space = ? AND place > ? ORDER BY place"
 SIGNED_SQL = "SELECT signed FROM log_head"
 NEW_ROW_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 NEW_PLACE_SQL = "INSERT INTO event_place VALUES (?, ?, ?, ?, ?, ?)"
@@ -192,10 +193,14 @@ def goes_on(store: Reading, seq: int, head: bytes) -> bool:
 def carry_events(store: Reading, copy: Writing, seq: int) -> int:
     """Write the rows of the store's event log behind one into the copy, whose log ends there; how many."""
     rows = 0
+    spaces: set[str] = set()
     for row in store.rows(TAIL_SQL, seq):
         copy.run(NEW_ROW_SQL, *row)
         rows += 1
-    for row in store.rows(PLACES_SQL, seq):
-        copy.run(NEW_PLACE_SQL, *row)
+        if row[2] is not None:
+            spaces.add(row[2])
+    for space in sorted(spaces):
+        for row in store.rows(PLACES_SQL, space, last_places(copy, space).sealed):
+            copy.run(NEW_PLACE_SQL, *row)
     copy.run(SIGN_SQL, store.value(SIGNED_SQL))
     return rows

@@ -20,7 +20,7 @@ LAST_SQL = "SELECT place, place_private, place_shared FROM event_place WHERE spa
 NEXT_SQL = """
 SELECT place, place_private, place_shared FROM event_place WHERE space = ? AND place >= ? ORDER BY place LIMIT 1
 """
-ADD_SQL = "INSERT OR REPLACE INTO event_place VALUES (?, ?, ?, ?, ?, ?)"
+ADD_SQL = "INSERT INTO event_place VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class Places(NamedTuple):

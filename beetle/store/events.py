@@ -8,7 +8,8 @@ from beetle.store.engine.transaction import Reading, Writing
 
 MS_OF_MESSAGE = "(m.at - (m.at % 1000 + 1000) % 1000) / 1000"
 """The time of a message `m` in whole milliseconds, as Python's `//` has it before the epoch too."""
-ADD_SQL = "INSERT INTO event SELECT space, ?, ?, ? FROM conversation WHERE conversation = ?"
+# Of one row, as a SELECT is not: else SQLite keeps what undoes the statement, before which the recall index is flushed.
+ADD_SQL = "INSERT INTO event VALUES ((SELECT space FROM conversation WHERE conversation = ?4), ?1, ?2, ?3)"
 NAMED_SQL = "SELECT message FROM event WHERE space = ? AND event_id = ? AND event_id <> ''"
 NAMED_BESIDE_SQL = """
 SELECT 1 FROM event e JOIN conversation c ON c.space = e.space

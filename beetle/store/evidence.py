@@ -10,6 +10,7 @@ import apsw
 from beetle.contracts.errors import Conflict
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.turn_messages import OF_ONE_TURN
 
 
 class PreparedMessage(NamedTuple):
@@ -63,7 +64,7 @@ SPACE_NAMES_SQL = "SELECT memory_space_id FROM space ORDER BY space"
 SPACE_SQL = "SELECT space FROM space WHERE memory_space_id = ?"
 NEW_SPACE_SQL = "INSERT INTO space (memory_space_id, created_at) VALUES (?, ?)"
 CONVERSATION_SQL = """
-SELECT conversation, last_sequence, messages FROM conversation
+SELECT conversation, last_sequence, messages, last_at FROM conversation
 WHERE space = ? AND channel_id = ? AND conversation_id = ?
 """
 NEW_CONVERSATION_SQL = """
@@ -75,14 +76,18 @@ UPDATE conversation SET turns = turns + ?, last_sequence = ?, messages = ?,
 WHERE conversation = ?
 """
 KNOWN_TURN_SQL = "SELECT turn, sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
-KINDS_OF_TURN_SQL = "SELECT DISTINCT visibility, state FROM message WHERE turn = ?"
+KINDS_OF_TURN_SQL = f"SELECT DISTINCT m.visibility, m.state {OF_ONE_TURN} WHERE t.turn = ?"
 NEW_TURN_SQL = """
-INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal, first_message, last_message,
+  latest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# The recall index has room for keys below this.
+NEXT_MESSAGE_SQL = "SELECT coalesce(max(message), 0) + 1 FROM message WHERE message < 1 << 59"
 NEW_MESSAGE_SQL = """
-INSERT INTO message (turn, conversation, position, ordinal, message_id, role, event_type, at, visibility, length,
-  digest, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO message (message, turn, conversation, position, ordinal, message_id, role, event_type, at, visibility,
+  length, digest, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
 NEW_SPEAKER_SQL = "INSERT OR IGNORE INTO conversation_speaker (conversation, visibility, speaker) VALUES (?, ?, ?)"
@@ -104,11 +109,15 @@ FORGET_CONVERSATIONS_SQL = "DELETE FROM remembered_conversation WHERE principal 
 
 
 class ConversationRow(NamedTuple):
-    """`last_sequence` is the sequence of the newest turn, `messages` the ordinal of the newest message; 0 for none."""
+    """`last_sequence` is the sequence of the newest turn, `messages` the ordinal of the newest message; 0 for none.
+
+    `latest` is the latest time of a turn, in microseconds.
+    """
 
     conversation: int
     last_sequence: int
     messages: int
+    latest: int | None = None
 
 
 def ensure_space(tx: Writing, memory_space_id: str, now: int) -> int:
@@ -169,15 +178,19 @@ def add_turn(
     """
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
     seal = _seal(tx, where, turn, door, now)
-    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal)
+    first = tx.value(NEXT_MESSAGE_SQL)
+    latest = turn.at if where.latest is None else max(where.latest, turn.at)
+    stands = (first, first + len(turn.messages) - 1, latest)
+    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal, *stands)
     written: list[tuple[int, PreparedMessage]] = []
     for position, message in enumerate(turn.messages):
+        message_key = first + position
         row = (
-            key, conversation, position, ordinal + position + 1, message.message_id, message.role, message.event_type,
-            message.at, message.visibility, message.length, message.digest, *message.actor,
+            message_key, key, conversation, position, ordinal + position + 1, message.message_id, message.role,
+            message.event_type, message.at, message.visibility, message.length, message.digest, *message.actor,
         )  # fmt: skip
         try:
-            message_key = tx.insert(NEW_MESSAGE_SQL, *row)
+            tx.run(NEW_MESSAGE_SQL, *row)
         except apsw.ConstraintError:
             if tx.value(KNOWN_MESSAGE_SQL, conversation, message.message_id) is None:
                 raise
@@ -198,7 +211,7 @@ def add_turn(
     for position, attr in enumerate(turn.attrs):
         target = None if attr.message is None else written[attr.message][0]
         tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
-    return ConversationRow(conversation, sequence, ordinal + len(written)), written
+    return ConversationRow(conversation, sequence, ordinal + len(written), latest), written
 
 
 def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int) -> bytes | None:
@@ -261,15 +274,14 @@ class AffectedMessage(NamedTuple):
     digest: bytes
 
 
-AFFECTED_SQL = """
+AFFECTED_SQL = f"""
 SELECT m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at, b.content,
   m.digest
-FROM turn t JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
+{OF_ONE_TURN} AND +m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
 WHERE t.turn = ? ORDER BY m.position
 """
 TURN_BY_ID_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
-TURNS_BEFORE_SQL = "SELECT turn FROM turn WHERE conversation = ? AND at < ? ORDER BY sequence"
 NEW_LIFECYCLE_SQL = """
 INSERT INTO transcript_lifecycle (conversation, action, reason, principal, at, turns, messages)
 VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -286,7 +298,6 @@ WHERE turn = ? AND (
 DELETE_MESSAGE_SQL = """
 UPDATE message SET state = 'deleted', lifecycle = ?, speaker = NULL, trigger_source = NULL WHERE message = ?
 """
-SEQUENCES_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND at < ? ORDER BY sequence"
 SEQUENCE_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND turn_id = ?"
 TURNS_BETWEEN_SQL = """
 SELECT turn, sequence, turn_id FROM turn WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?
@@ -294,11 +305,11 @@ SELECT turn, sequence, turn_id FROM turn WHERE conversation = ? AND sequence BET
 SPEAKERS_SQL = "SELECT visibility, speaker FROM conversation_speaker WHERE conversation = ?"
 SETTLE_LIFECYCLE_SQL = "UPDATE transcript_lifecycle SET turns = ?, messages = ? WHERE lifecycle = ?"
 DROP_LIFECYCLE_SQL = "DELETE FROM transcript_lifecycle WHERE lifecycle = ?"
-HOLDS_CONTENT_SQL = """
-SELECT EXISTS (SELECT 1 FROM message m JOIN body b ON b.message = m.message WHERE m.turn = ?1)
+HOLDS_CONTENT_SQL = f"""
+SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE t.turn = ?1)
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
   OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
-"""
+"""  # noqa: S608 - our own text
 DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? AND space = ? ORDER BY derived_ref"
 REFS_OF_TURN_SQL = """
 SELECT r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
@@ -317,20 +328,10 @@ def turns_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list
     return [turn for turn in found if turn is not None]
 
 
-def turns_before(tx: Reading, conversation: int, at: int) -> list[int]:
-    """Keys of the turns whose time is before `at`."""
-    return [row[0] for row in tx.rows(TURNS_BEFORE_SQL, conversation, at)]
-
-
 def sequences_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
     """Sequences of the turns that are there, in their order, each once."""
     found = (tx.value(SEQUENCE_SQL, conversation, turn_id) for turn_id in dict.fromkeys(turn_ids))
     return sorted(sequence for sequence in found if sequence is not None)
-
-
-def sequences_before(tx: Reading, conversation: int, at: int) -> list[int]:
-    """Sequences of the turns whose time is before `at`, in their order."""
-    return [row[0] for row in tx.rows(SEQUENCES_SQL, conversation, at)]
 
 
 class PlacedTurn(NamedTuple):

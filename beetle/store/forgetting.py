@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 
 
 class ObservedBrief(NamedTuple):
@@ -47,9 +48,9 @@ class CitingRecord(NamedTuple):
     skill: int | None
 
 
-TURN_COLUMNS = """
+TURN_COLUMNS = f"""
 SELECT t.turn, t.conversation, t.sequence, t.turn_id, group_concat(m.visibility || ' ' || m.state, ',')
-FROM turn t JOIN message m ON m.turn = t.turn
+{OF_ONE_TURN}
 """
 OF_CONVERSATION_SQL = TURN_COLUMNS + "WHERE t.conversation = ? GROUP BY t.turn ORDER BY t.sequence"
 BY_KEY_SQL = TURN_COLUMNS + "WHERE t.turn IN (SELECT value FROM json_each(?)) GROUP BY t.turn ORDER BY t.turn"  # noqa: S608 - constants
@@ -64,12 +65,12 @@ SELECT m.turn, m.visibility, m.state, b.content FROM conversation c
 JOIN message m ON m.conversation = c.conversation JOIN body b ON b.message = m.message
 WHERE c.space = ? AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private')) ORDER BY m.message
 """
-ATTRS_SQL = """
+ATTRS_SQL = f"""
 SELECT t.turn, a.value, a.visibility, a.export_allowed,
   (SELECT group_concat(m.visibility || ' ' || m.state, ',') FROM message m
-   WHERE m.turn = t.turn AND (a.message IS NULL OR m.message = a.message))
+   WHERE {OF_TURN} AND (a.message IS NULL OR m.message = a.message))
 FROM turn t JOIN attr a ON a.turn = t.turn WHERE t.conversation = ? ORDER BY t.sequence, a.position
-"""
+"""  # noqa: S608 - our own text
 TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
 CITING_SQL = """
 SELECT derived, turn, fact, skill FROM derived_ref

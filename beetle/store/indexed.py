@@ -49,16 +49,11 @@ WITH term (expression, score) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 F
 """The (expression, score) pairs of a JSON array."""
 MATCHES = """
 SELECT f.rowid AS rowid, sum(term.score) AS score FROM term CROSS JOIN recall_index f
-WHERE f.recall_index MATCH term.expression{left_out} GROUP BY f.rowid
+WHERE f.recall_index MATCH term.expression GROUP BY f.rowid
 """
 """Rows that match any of the terms, with the sum of the scores of those that they match."""
 AS_JSON = "SELECT json_group_array(json_array(hit.rowid, format('%!.17g', hit.score)))"
 """Of the rows of a query, whose order it keeps; JSON's own numbers would lose a score's last digits."""
-SEARCH = f"""{TERMS}
-{AS_JSON} FROM (
-{MATCHES.format(left_out=" AND f.rowid & 15 <> ?2")} ORDER BY score DESC, f.rowid DESC LIMIT ?3
-) hit
-"""
 
 
 @cache
@@ -66,12 +61,23 @@ def search_between(tables: Tables) -> str:
     """Searches rows of these tables within a time."""
     return f"""{TERMS}
 {AS_JSON} FROM (
-  SELECT hit.rowid, hit.score FROM ({MATCHES.format(left_out="")}) hit
+  SELECT hit.rowid, hit.score FROM ({MATCHES}) hit
   WHERE CASE hit.rowid & 15{_cases(tables, "within")}
     ELSE 0
   END
   ORDER BY hit.score DESC, hit.rowid DESC LIMIT ?5
 ) hit
+"""  # noqa: S608 - constants
+
+
+@cache
+def rows_between(tables: Tables) -> str:
+    """Those of the rows of a JSON array that are of these tables and within a time. Some tables ask for no ?4."""
+    return f"""
+SELECT json_group_array(hit.rowid) FROM (SELECT value AS rowid FROM json_each(?1)) hit CROSS JOIN (SELECT ?2, ?3, ?4)
+WHERE CASE hit.rowid & 15{_cases(tables, "within")}
+  ELSE 0
+END
 """  # noqa: S608 - constants
 
 

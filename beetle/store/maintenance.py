@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.turn_messages import OF_ONE_TURN
 
 
 class TurnRow(NamedTuple):
@@ -31,9 +32,9 @@ SET_SQL = """
 INSERT INTO maintained VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET sequence = excluded.sequence, at = excluded.at
 """
 TURNS_SQL = "SELECT turn, turn_id, sequence FROM turn WHERE conversation = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-MESSAGES_SQL = """
+MESSAGES_SQL = f"""
 SELECT m.message_id, m.role, m.at, m.visibility, m.state, m.speaker, b.content, m.digest
-FROM message m LEFT JOIN body b ON b.message = m.message WHERE m.turn = ? ORDER BY m.position
+{OF_ONE_TURN} LEFT JOIN body b ON b.message = m.message WHERE t.turn = ? ORDER BY m.position
 """
 LAST_SQL = "SELECT last_sequence FROM conversation WHERE conversation = ?"
 

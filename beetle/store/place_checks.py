@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 from beetle.store import restores
 from beetle.store.engine.progress import EVERY
-from beetle.store.engine.transaction import Reading
+from beetle.store.engine.transaction import Reading, Row
 from beetle.store.event_places import Places, is_told
 from beetle.store.verify import Finding
 
 MOST = 100
-PLACES_SQL = """
-SELECT e.seq, e.space, p.space, p.matter, p.place, p.place_private, p.place_shared
-FROM event_log e LEFT JOIN event_place p ON p.seq = e.seq ORDER BY e.seq
-"""
-STRAY_SQL = "SELECT seq FROM event_place p WHERE NOT EXISTS (SELECT 1 FROM event_log e WHERE e.seq = p.seq) LIMIT 100"
+EVENTS_SQL = "SELECT seq, space FROM event_log WHERE space IS NOT NULL ORDER BY seq"
+PLACE_SQL = "SELECT seq, matter, place, place_private, place_shared FROM event_place WHERE space = ? AND place = ?"
+COUNTS_SQL = "SELECT space, min(place), max(place), count(*) FROM event_place GROUP BY space"
+STRAY_SQL = "SELECT seq FROM event_place WHERE space = ? AND (place < 1 OR place > ?) LIMIT 100"
 TURNS_SQL = """
 SELECT seq, space, topic, event, subject FROM event_log
 WHERE event IN ('committed', 'imported') AND topic IN ('transcript', 'memory') ORDER BY seq
@@ -30,26 +29,45 @@ WHERE s.memory_space_id = ? AND c.channel_id = ? AND c.conversation_id = ?
 
 def places(tx: Reading, at: Callable[[int], None]) -> Iterator[Finding]:
     """Events whose place does not follow from the one before."""
-    last: dict[str, Places] = {}
+    last: dict[str, _Reached] = {}
     told = 0
-    for rows, (seq, space, of, matter, *counted) in enumerate(tx.rows(PLACES_SQL)):
+    for rows, (seq, space) in enumerate(tx.rows(EVENTS_SQL)):
         if not rows % EVERY:
             at(rows)
-        if of != space or (matter is None) != (space is None):
+        problem = last.setdefault(space, _Reached()).step(seq, tx.row(PLACE_SQL, space, last[space].place + 1))
+        if problem is not None:
             told += 1
-            yield Finding("event_places", f"row {seq}", "has no place in its space, or one in another")
-        elif space is not None:
-            before = last.get(space, Places(0, 0, 0))
-            steps = (1, int(is_told(matter, "private")), int(is_told(matter, "shared")))
-            here = Places(*counted)
-            if tuple(here) != tuple(a + b for a, b in zip(before, steps, strict=True)):
-                told += 1
-                yield Finding("event_places", f"row {seq}", "its place does not follow from the one before")
-            last[space] = here
+            yield Finding("event_places", f"row {seq}", problem)
         if told >= MOST:
             return
-    for (seq,) in tx.rows(STRAY_SQL):
-        yield Finding("event_places", f"row {seq}", "is the place of an event that is not there")
+    for space, first, highest, count in list(tx.rows(COUNTS_SQL)):
+        reached = 0 if space not in last else last[space].place
+        if (first, highest, count) != (1, reached, reached):
+            for (seq,) in tx.rows(STRAY_SQL, space, reached):
+                yield Finding("event_places", f"row {seq}", "is the place of an event that is not there")
+
+
+class _Reached:
+    """How far the events of a space have places; `counts` None behind one whose place is not known."""
+
+    def __init__(self) -> None:
+        self.place = 0
+        self._counts: Places | None = Places(0, 0, 0)
+
+    def step(self, seq: int, found: Row | None) -> str | None:
+        """What is wrong with the next place, which is to be this event's."""
+        if found is None or found[0] != seq:
+            self._counts = None
+            # That of a later event is still to come.
+            self.place += found is None or found[0] < seq
+            return "has no place in its space, or one in another"
+        _, matter, *counted = found
+        before, here = self._counts, Places(*counted)
+        self.place, self._counts = self.place + 1, here
+        steps = (1, int(is_told(matter, "private")), int(is_told(matter, "shared")))
+        if before is None or here == Places(*(a + b for a, b in zip(before, steps, strict=True))):
+            return None
+        return "its place does not follow from the one before"
 
 
 class Named(NamedTuple):

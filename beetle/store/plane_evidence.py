@@ -9,6 +9,8 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.sight import Sight
+from beetle.store.turn_messages import MISPLACED_SQL, OF_TURN, OUTSIDE_SQL
+from beetle.store.turn_times import MISTAKEN_SQL
 from beetle.store.verify import Finding
 
 MESSAGES = IndexTable(
@@ -59,9 +61,9 @@ FROM conversation c LEFT JOIN turn t ON t.conversation = c.conversation GROUP BY
 HAVING c.turns <> count(t.turn) OR c.last_sequence <> coalesce(max(t.sequence), 0) OR c.messages <> held
   OR c.first_at IS NOT min(t.at) OR c.last_at IS NOT max(t.at) LIMIT 100
 """
-EMPTY_TURNS_SQL = """
-SELECT turn FROM turn WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.turn = turn.turn) LIMIT 100
-"""
+EMPTY_TURNS_SQL = f"""
+SELECT turn FROM turn t WHERE NOT EXISTS (SELECT 1 FROM message m WHERE {OF_TURN}) LIMIT 100
+"""  # noqa: S608 - our own text
 DERIVED_SQL = """
 SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
 WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
@@ -135,8 +137,16 @@ def bodies(tx: Reading) -> Iterator[Finding]:
         yield Finding("evidence", f"message {message}", f"is {state} and {'has' if has_body else 'lacks'} content")
     for (message,) in tx.rows(LENGTH_SQL):
         yield Finding("evidence", f"message {message}", "its content is not as long as it was")
-    for (turn,) in tx.rows(EMPTY_TURNS_SQL):
+    empty = [turn for (turn,) in tx.rows(EMPTY_TURNS_SQL)]
+    for turn in empty:
         yield Finding("evidence", f"turn {turn}", "has no message")
+    for (turn,) in tx.rows(MISPLACED_SQL):
+        if turn not in empty:
+            yield Finding("evidence", f"turn {turn}", "its messages do not stand where it says")
+    for (turn,) in tx.rows(MISTAKEN_SQL):
+        yield Finding("evidence", f"turn {turn}", "says another latest time than the turns up to it have")
+    for (message,) in tx.rows(OUTSIDE_SQL):
+        yield Finding("evidence", f"message {message}", "does not stand where its turn says")
 
 
 def counters(tx: Reading) -> Iterator[Finding]:

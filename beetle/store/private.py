@@ -1,4 +1,4 @@
-"""What the device identity leaves in a store: how it is known again, the wrapped keys of spaces, and what they seal."""
+"""What device identities leave in a store: how one is known again, the wrapped keys of spaces, and what they seal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ INSERT INTO private_item (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ITEM_COLUMNS = """
-SELECT private_item, record_id, candidate_id, plane, privacy, authority, state, length, sealed, at FROM private_item
+SELECT private_item, record_id, candidate_id, plane, privacy, authority, state, length, sealed, at,
+  former_identity IS NOT NULL
+FROM private_item
 """
 ITEM_SQL = ITEM_COLUMNS + "WHERE space = ? AND record_id = ?"
 ITEMS_SQL = ITEM_COLUMNS + "WHERE space = ? AND private_item > ? ORDER BY private_item LIMIT ?"
@@ -35,12 +37,44 @@ COUNT_SQL = "SELECT count(*) FROM private_item WHERE space = ? AND (?2 IS NULL O
 ALL_ITEMS_SQL = """
 SELECT s.memory_space_id, k.wrapped, i.record_id, i.plane, i.sealed
 FROM private_item i JOIN space s ON s.space = i.space LEFT JOIN space_key k ON k.space = i.space
+WHERE i.former_identity IS NULL
 ORDER BY i.private_item
+"""
+
+FORMER_SQL = "SELECT check_value, public_key, renewed_at FROM former_identity ORDER BY former_identity"
+ADD_FORMER_SQL = "INSERT INTO former_identity (check_value, public_key, renewed_at) VALUES (?, ?, ?)"
+CLOSE_SQLS = (
+    "INSERT INTO former_space_key SELECT ?, space, wrapped, created_at FROM space_key",
+    "UPDATE private_item SET former_identity = ? WHERE former_identity IS NULL",
+    "UPDATE candidate_body SET former_identity = ? WHERE former_identity IS NULL AND sealed IS NOT NULL",
+)
+CLEAR_KEYS_SQL = "DELETE FROM space_key"
+SET_CHECK_SQL = "UPDATE meta SET value = ? WHERE key = 'identity'"
+SET_PUBLIC_KEY_SQL = (
+    "INSERT INTO meta VALUES ('identity_key', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+SEALED_SQL = """
+SELECT count(*), coalesce(sum(former_identity IS NOT NULL), 0) FROM private_item
+"""
+SEALED_TEXTS_SQL = """
+SELECT count(*), coalesce(sum(former_identity IS NOT NULL), 0) FROM candidate_body WHERE sealed IS NOT NULL
+"""
+SEALED_REFS_SQL = """
+SELECT plane, record_id FROM private_item WHERE ?1 OR former_identity IS NOT NULL ORDER BY private_item LIMIT ?2
+"""
+IS_CLOSED_SQL = """
+SELECT EXISTS (SELECT 1 FROM candidate_body WHERE candidate = ?1 AND former_identity IS NOT NULL)
+  OR EXISTS (SELECT 1 FROM private_item WHERE space = ?2 AND record_id = ?3 AND former_identity IS NOT NULL)
+"""
+SEALED_WAITING_SQL = """
+SELECT c.waiting_id FROM candidate_body w JOIN candidate c ON c.candidate = w.candidate
+WHERE w.sealed IS NOT NULL AND (?1 OR w.former_identity IS NOT NULL) ORDER BY w.candidate LIMIT ?2
 """
 
 
 class ItemRow(NamedTuple):
-    """A private item as it is kept. `length` in characters, `at` in microseconds."""
+    """A private item as it is kept. `length` in characters, `at` in microseconds. `closed`: a former identity of the
+    store has sealed it, and nobody opens it any more."""
 
     item: int
     record_id: str
@@ -52,6 +86,7 @@ class ItemRow(NamedTuple):
     length: int
     sealed: bytes
     at: int
+    closed: int
 
 
 class NewItem(NamedTuple):
@@ -164,3 +199,51 @@ def count_items(tx: Reading, space: int | None, plane: str | None) -> int:
 def all_items(tx: Reading) -> Iterator[SealedRow]:
     """Every item of every space, as `store.verify` opens it."""
     return (SealedRow(*row) for row in tx.rows(ALL_ITEMS_SQL))
+
+
+class FormerIdentity(NamedTuple):
+    """One of them: what it was known by, its public key where it ever signed, until when it was the store's (µs)."""
+
+    check: str
+    public_key: bytes | None
+    renewed_at: int
+
+
+class Sealed(NamedTuple):
+    """How many private items, and how many texts that wait, there are; and how many of each are closed."""
+
+    items: int
+    closed_items: int
+    texts: int
+    closed_texts: int
+
+
+def former_identities(tx: Reading) -> list[FormerIdentity]:
+    """All of them, the first one first."""
+    return [FormerIdentity(*row) for row in tx.rows(FORMER_SQL)]
+
+
+def sealed_counts(tx: Reading) -> Sealed:
+    """What identities have sealed in this store."""
+    return Sealed(*(tx.row(SEALED_SQL) or (0, 0)), *(tx.row(SEALED_TEXTS_SQL) or (0, 0)))
+
+
+def sealed_refs(tx: Reading, limit: int, *, all_sealed: bool) -> list[tuple[str, str]]:
+    """(plane, record id) of private items that are closed, or of all; and ("", waiting id) of texts that wait."""
+    items = [(plane, record_id) for plane, record_id in tx.rows(SEALED_REFS_SQL, all_sealed, limit)]
+    return [*items, *(("", name) for (name,) in tx.rows(SEALED_WAITING_SQL, all_sealed, limit - len(items)))]
+
+
+def is_closed(tx: Reading, space: int, candidate: int, record_id: str | None) -> bool:
+    """Whether one of them has sealed what a candidate says, in the queue or in the private item that holds it."""
+    return bool(tx.value(IS_CLOSED_SQL, candidate, space, record_id))
+
+
+def succeed(tx: Writing, check: str, public_key: bytes, former: FormerIdentity) -> None:
+    """Another identity is the store's from now on: what the one before it has sealed is closed."""
+    key = tx.insert(ADD_FORMER_SQL, *former)
+    for sql in CLOSE_SQLS:
+        tx.run(sql, key)
+    tx.run(CLEAR_KEYS_SQL)
+    tx.run(SET_CHECK_SQL, check)
+    tx.run(SET_PUBLIC_KEY_SQL, public_key)

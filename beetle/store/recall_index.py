@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from math import log
 from typing import NamedTuple
 
 import apsw
 
 from beetle.contracts.names import INDEX_CODES
+from beetle.store import postings
+from beetle.store.best_rows import best_rows, ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.indexed import SEARCH, Tables, search_between
+from beetle.store.indexed import Tables, rows_between, search_between
 
 PAST = "long_term_past"
 OF_CONVERSATIONS = ("evidence",)
@@ -29,6 +32,11 @@ MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
 EVERY_ROW = '{scope} : ("vshared" OR "vprivate")'
 """Each row has the token of one visibility."""
+FEW = 16_384
+"""Rows of a scope whose lists are read anew at each search; those of a larger one are remembered."""
+LOOKED_AT = (256, 1024, 2048, 4096)
+"""Of so many of the best rows it is looked up whether they are of a time; where that promises too few, SQLite looks at
+every row."""
 LEAST_IDF = 1e-6
 """Of a word that half of the rows hold: it still counts, since it says that a row matches at all."""
 SEGMENT_BITS = 37
@@ -64,9 +72,11 @@ CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term BETWEEN ? AND ?
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
 SIZE_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ?"
-COUNTS_SQL = """
-SELECT json_group_array(counted) FROM (
-  SELECT (SELECT count(*) FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid & 15 <> ?2) AS counted
+LISTS_SQL = """
+SELECT json_group_array(json(found)) FROM (
+  SELECT (
+    SELECT json_group_array(f.rowid) FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid & 15 <> ?2
+  ) AS found
   FROM json_each(?1) j
 )
 """
@@ -126,10 +136,37 @@ class SearchScope(NamedTuple):
     as_of: int | None = None
     label: int | None = None
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is one conversation's, or narrowed by a label."""
+        return self.conversation is not None or self.label is not None
+
+
+def append(tx: Writing, entry: Entry, fields: Fields) -> None:
+    """Index one new message, whose key is higher than that of every other."""
+    tx.index(ADD_SQL, rowid_of(entry), *fields, scope_of(entry))
+
 
 def add(tx: Writing, entry: Entry, fields: Fields) -> None:
     """Index one record."""
-    tx.run(ADD_SQL, rowid_of(entry), *fields, scope_of(entry))
+    row = rowid_of(entry)
+    tx.index(ADD_SQL, row, *fields, scope_of(entry))
+    tx.index_changed((row,))
+
+
+def forget_unwritten(connection: apsw.Connection) -> None:
+    """Have FTS5 forget what it counted in a transaction that SQLite undid in the middle of a statement of the index.
+
+    Where the disk refuses while it reads how many rows and words there are, it goes on with zeros: a rollback of its
+    own, which it hears of between two statements, has it read them again.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(FLUSH_SQL)
+    except apsw.Error:
+        pass  # it has rolled back
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def holds(tx: Reading, entry: Entry) -> bool:
@@ -168,6 +205,7 @@ def _remove(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> list[str]:
         if not holds(tx, entry):
             continue  # while the index is made anew; taking out what is not there would break it
         tx.run(REMOVE_SQL, rowid_of(entry), *fields, scope_of(entry))
+        tx.index_changed((rowid_of(entry),))
         texts += fields
     return texts
 
@@ -252,22 +290,67 @@ def search(tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope, 
     (n + ½)) with N rows in the scope and n of them with the term (Robertson and Zaragoza, 2009, eq. 3.3). FTS5's own
     bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
     """
-    within = _within(tx, scope)
-    size = tx.value(SIZE_SQL, within or EVERY_ROW, _left_out(scope))
-    expressions = [_both(expression, within) for expression, _ in terms]
-    counts = json.loads(tx.value(COUNTS_SQL, json.dumps(expressions), _left_out(scope)))
-    weighted = [
-        (expression, weight * max(LEAST_IDF, log((size - count + 0.5) / (count + 0.5))))
-        for expression, (_, weight), count in zip(expressions, terms, counts, strict=True)
-        if count
-    ]
+    expressions, size, lists = _lists(tx, terms, scope)
+    weights = [_weight(weight, size, len(rows)) for rows, (_, weight) in zip(lists, terms, strict=True)]
+    held = [each for each in zip(lists, weights, strict=True) if each[0]]
     if scope.since is None and scope.until is None and scope.as_of is None:
-        found = tx.value(SEARCH, json.dumps(weighted), _left_out(scope), limit)
-    else:
-        since = -(2**63) if scope.since is None else scope.since
-        until = 2**63 - 1 if scope.until is None else scope.until
-        found = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
-    return [IndexMatch(NAMED[rowid & 15], rowid >> PLANE_BITS, float(score)) for rowid, score in json.loads(found)]
+        return [_match(row, score) for row, score in best_rows(held, limit, tx.breathe)]
+    since = -(2**63) if scope.since is None else scope.since
+    until = 2**63 - 1 if scope.until is None else scope.until
+    found = _best_between(tx, ranked(held, tx.breathe), (rows_between(scope.tables), since, until, scope.as_of), limit)
+    if found is None:
+        weighted = [each for each, rows in zip(zip(expressions, weights, strict=True), lists, strict=True) if rows]
+        every = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
+        found = [(row, float(score)) for row, score in json.loads(every)]
+    return [_match(*each) for each in found]
+
+
+def _lists(
+    tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope
+) -> tuple[list[str], int, Sequence[Sequence[int]]]:
+    """The expression of each term within the scope whatever the time, the rows of the scope, those of each term."""
+    within, left_out = _within(tx, scope), _left_out(scope)
+    every = within or EVERY_ROW
+    expressions = [_both(expression, within) for expression, _ in terms]
+    if scope.is_part and (size := tx.value(SIZE_SQL, every, left_out)) <= FEW:
+        return expressions, size, json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
+    now = postings.snapshot(tx)
+    size = len(_rows(tx, now, every, left_out))
+    return expressions, size, [_rows(tx, now, each, left_out) for each in expressions]
+
+
+def _best_between(
+    tx: Reading, rows: Iterator[tuple[int, float]], time: tuple[str, int, int, int | None], limit: int
+) -> list[tuple[int, float]] | None:
+    """The first `limit` of the rows that are of a time; None where too many others come before them."""
+    sql, *between = time
+    found: list[tuple[int, float]] = []
+    seen = 0
+    for most in LOOKED_AT:
+        looked = list(islice(rows, most))
+        inside = set(json.loads(tx.value(sql, json.dumps([row for row, _ in looked]), *between)))
+        found += [each for each in looked if each[0] in inside]
+        seen += most
+        if len(found) >= limit or len(looked) < most:
+            return found[:limit]
+        if len(found) * sum(LOOKED_AT) < limit * seen:
+            break
+    return None
+
+
+def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> postings.Numbers:
+    """The rows of an expression, remembered from search to search."""
+    if tx.postings is None:
+        return postings.read_rows(tx, expression, left_out)
+    return tx.postings.rows(tx, now, expression, left_out)
+
+
+def _weight(weight: float, size: int, count: int) -> float:
+    return weight * max(LEAST_IDF, log((size - count + 0.5) / (count + 0.5)))
+
+
+def _match(row: int, score: float) -> IndexMatch:
+    return IndexMatch(NAMED[row & 15], row >> PLANE_BITS, score)
 
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:

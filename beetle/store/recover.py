@@ -59,12 +59,13 @@ STUCK_SQL = "SELECT job_id FROM job WHERE state = 'leased' AND lease_until <= ? 
 PENDING_SQL = "SELECT count(*) FROM pending_erasure WHERE since <= ?"
 
 
-def waiting(tx: Reading, most: int, before: int) -> Iterator[Finding]:
+def waiting(tx: Reading, most: int, before: int, erased_before: int) -> Iterator[Finding]:
     """What the steps of a recovery would find besides damage.
 
     Args:
         most: first reports that are kept.
         before: microseconds; what has waited since then waits for nothing that will come.
+        erased_before: the same of erasures, which may be put off.
     """
     if found := tx.value(SPENT_SQL, most):
         yield Finding("idempotency", "first reports", f"{found} are kept that nobody needs")
@@ -72,7 +73,7 @@ def waiting(tx: Reading, most: int, before: int) -> Iterator[Finding]:
         yield Finding("remembered_conversations", "last conversations", f"{found} are gone, or of who may call no more")
     for (job_id,) in tx.rows(STUCK_SQL, before):
         yield Finding("jobs", f"job {job_id}", "its lease has ended, and nobody took it up")
-    if found := tx.value(PENDING_SQL, before):
+    if found := tx.value(PENDING_SQL, erased_before):
         yield Finding("pending_erasures", "write-ahead log", f"{found} erasures wait for it to be cut")
     if is_rebuilding(tx):
         yield Finding("recall_index", "index", "was emptied, and not filled since")
@@ -98,6 +99,7 @@ def index_is_sound(tx: Reading) -> bool:
 def empty_index(tx: WriteTransaction) -> None:
     """Take every row out of the index, and mark that it has to be filled again."""
     tx.run(EMPTY_SQL)
+    tx.index_changed(None)
     columns.mend_keywords(tx)
     tx.run(MARK_SQL, REBUILDING, tx.now)
     tx.expect_erasure()

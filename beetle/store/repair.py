@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.turn_messages import OF_TURN
 
 CONVERSATIONS_SQL = "SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ?"
 CONVERSATION_SQL = CONVERSATIONS_SQL + " AND conversation = ?"
@@ -15,11 +17,27 @@ SELECT turns, last_sequence, messages, first_at, last_at,
   (SELECT coalesce(max(sequence), 0) FROM turn t WHERE t.conversation = ?1),
   (SELECT count(*) FROM message m WHERE m.conversation = ?1),
   (SELECT coalesce(max(ordinal), 0) FROM message m WHERE m.conversation = ?1),
-  (SELECT min(at) FROM turn t WHERE t.conversation = ?1), (SELECT max(at) FROM turn t WHERE t.conversation = ?1)
+  (SELECT min(at) FROM turn t WHERE t.conversation = ?1), (SELECT max(at) FROM turn t WHERE t.conversation = ?1),
+  EXISTS (SELECT 1 FROM message m CROSS JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
+    WHERE m.conversation = ?1 AND m.message NOT BETWEEN t.first_message AND t.last_message)
+  OR EXISTS (SELECT 1 FROM (
+    SELECT at, latest, lag(latest) OVER (ORDER BY sequence, turn) AS before FROM turn WHERE conversation = ?1
+  ) WHERE latest <> max(at, coalesce(before, at)))
 FROM conversation WHERE conversation = ?1
 """
 RECOUNT_SQL = """
 UPDATE conversation SET turns = ?, last_sequence = ?, messages = ?, first_at = ?, last_at = ? WHERE conversation = ?
+"""
+PLACE_SQL = """
+WITH held AS MATERIALIZED (
+  SELECT turn, min(message) AS first, max(message) AS last FROM message WHERE conversation = ?1 GROUP BY turn
+), made AS MATERIALIZED (
+  SELECT t.turn, coalesce(held.first, 0) AS first, coalesce(held.last, 0) AS last,
+    max(t.at) OVER (ORDER BY t.sequence, t.turn) AS latest
+  FROM turn t LEFT JOIN held ON held.turn = t.turn WHERE t.conversation = ?1
+)
+UPDATE turn SET first_message = made.first, last_message = made.last, latest = made.latest FROM made
+WHERE made.turn = turn.turn AND (made.first, made.last, made.latest) <> (first_message, last_message, turn.latest)
 """
 STRAY_SQL = """
 SELECT m.message, m.message_id, m.ordinal, t.turn_id FROM message m
@@ -46,7 +64,7 @@ SELECT t.turn, t.turn_id, t.sequence, t.at, t.door, t.digest, m.message, m.messa
 RECORD_PARTS = """
 LEFT JOIN body b ON b.message = m.message LEFT JOIN recall_index_docsize i ON i.id = m.message << 4
 """
-RECORDS_SQL = f"""{RECORD_COLUMNS} FROM turn t LEFT JOIN message m ON m.turn = t.turn {RECORD_PARTS}
+RECORDS_SQL = f"""{RECORD_COLUMNS} FROM turn t LEFT JOIN message m ON {OF_TURN} {RECORD_PARTS}
 WHERE t.conversation = ? ORDER BY t.sequence, t.turn, m.position
 """
 RECORD_SQL = f"{RECORD_COLUMNS} FROM message m JOIN turn t ON t.turn = m.turn {RECORD_PARTS} WHERE m.message = ?"
@@ -97,6 +115,8 @@ class Counts(NamedTuple):
     highest_ordinal: int
     earliest: int | None
     latest: int | None
+    astray: bool
+    """Whether a turn has messages elsewhere than it says, or says another latest time than the turns up to it have."""
 
 
 class Record(NamedTuple):
@@ -146,8 +166,9 @@ def counts(tx: Reading, conversation: int) -> Counts | None:
     return tx.one(Counts, COUNTS_SQL, conversation)
 
 
-def recount(tx: Writing, conversation: int, held: Counts) -> None:
-    """Let a conversation say what it holds."""
+def recount(tx: WriteTransaction, conversation: int, held: Counts) -> None:
+    """Let a conversation say what it holds, and its turns what of them follows from others, which no seal covers."""
+    tx.unnoted().run(PLACE_SQL, conversation)
     tx.run(
         RECOUNT_SQL, held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest,
         conversation,

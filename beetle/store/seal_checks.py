@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from beetle.store import turn_seals
@@ -78,7 +78,7 @@ def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | No
     """
     seals: dict[int | bytes, Any] = {row: seal for row, seal in tx.rows(SEALS_SQL, shape.name)}
     count = len(seals)
-    total = _sum(seals.values())
+    total = sum_of(seals.values())
     told = 0
     for values in all_rows(tx, shape):
         yield None
@@ -89,7 +89,7 @@ def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | No
             yield Broken(shape.name, row, problem)
     for row in seals:
         yield Broken(shape.name, row, REMOVED)
-    if not _sum_fits(tx, sealer, shape.name, count, total):
+    if not sum_fits(tx, sealer, shape.name, count, total):
         yield Broken(shape.name, None, SUM_CHANGED)
 
 
@@ -102,7 +102,8 @@ def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any)
     return WITHOUT_IDENTITY if sealer.is_weak(shape.name, seal) else None
 
 
-def _sum(seals: Any) -> int | None:
+def sum_of(seals: Iterable[Any]) -> int | None:
+    """The exclusive or of seals; None when one of them is none."""
     total = 0
     for seal in seals:
         if not isinstance(seal, bytes):
@@ -111,7 +112,8 @@ def _sum(seals: Any) -> int | None:
     return total
 
 
-def _sum_fits(tx: Reading, sealer: Sealer, table: str, count: int, total: int | None) -> bool:
+def sum_fits(tx: Reading, sealer: Sealer, table: str, count: int, total: int | None) -> bool:
+    """Whether a table has as many seals, and of this sum, as was written down of it."""
     found = tx.row(SUM_SQL, table)
     if found is None or total is None:
         return False
@@ -194,8 +196,8 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
 
 def _strengthen_table(tx: Writing, sealer: Sealer, shape: Shape) -> int:
     seals: dict[int | bytes, Any] = {row: seal for row, seal in tx.rows(SEALS_SQL, shape.name)}
-    total = _sum(seals.values())
-    if total is None or not _sum_fits(tx, sealer, shape.name, len(seals), total):
+    total = sum_of(seals.values())
+    if total is None or not sum_fits(tx, sealer, shape.name, len(seals), total):
         return 0
     count = 0
     for values in list(all_rows(tx, shape)):

@@ -12,6 +12,7 @@ from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.repair import TURN_NAMED_SQL
+from beetle.store.turn_messages import OF_ONE_TURN
 
 
 class SkillRow(NamedTuple):
@@ -136,7 +137,7 @@ DELETE_SQLS = (
     "DELETE FROM skill_revision WHERE skill = ?",
     "DELETE FROM skill WHERE skill = ?",
 )
-MESSAGE_OF_REF_SQL = "SELECT 1 FROM message WHERE turn = ? AND message_id = ?"
+MESSAGE_OF_REF_SQL = f"SELECT 1 {OF_ONE_TURN} WHERE t.turn = ? AND m.message_id = ?"
 
 
 def find_skill(tx: Reading, space: int | None, name: str) -> SkillRow | None:

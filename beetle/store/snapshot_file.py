@@ -196,15 +196,18 @@ def revoke_access(copy: str, closed: tuple[TransportRow, ...], principal: str) -
 @contextmanager
 def reading(path: str) -> Generator[Reading]:
     """A copy that nobody changes, read without a lock and without any file beside it."""
-    connection = open_reader(StoreSettings(path=path, immutable=True, page_cache_kib=1024))
+    connection = None
     try:
+        # The first pragma reads the file's header, which may be anything.
+        connection = open_reader(StoreSettings(path=path, immutable=True, page_cache_kib=1024))
         yield Reading(connection)
     except apsw.InterruptError:
         raise DeadlineExceeded.before("the copy was checked") from None
     except apsw.Error as error:
         raise translate(error, path) from error
     finally:
-        close_connection(connection)
+        if connection is not None:
+            close_connection(connection)
 
 
 def examine(path: str) -> Facts | None:

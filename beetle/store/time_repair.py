@@ -7,6 +7,7 @@ from typing import NamedTuple
 from beetle.store import events
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.events import MS_OF_MESSAGE
+from beetle.store.turn_messages import OF_TURN
 
 LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
 LAST_TURN_SQL = "SELECT coalesce(max(turn), 0) FROM turn"
@@ -35,15 +36,15 @@ WHERE m.message BETWEEN ? AND ? AND NOT EXISTS (
   SELECT 1 FROM event e WHERE e.space = c.space AND e.at_ms = {MS_OF_MESSAGE} AND e.event_id IN ('', m.message_id)
     AND e.message = m.message)
 """  # noqa: S608 - our own text
-UNCAPTURED_SQL = """
+UNCAPTURED_SQL = f"""
 SELECT t.turn, c.space, a.value, m.role, substr(b.content, 1, m.length), t.at
 FROM turn t CROSS JOIN conversation c ON c.conversation = t.conversation
-CROSS JOIN message m ON m.turn = t.turn AND m.position = 0
+CROSS JOIN message m ON {OF_TURN} AND +m.position = 0
 CROSS JOIN body b ON b.message = m.message
 CROSS JOIN attr a ON a.turn = t.turn AND a.message IS NULL AND a.key = ?
 WHERE t.turn BETWEEN ? AND ? AND t.door = 'capture'
   AND NOT EXISTS (SELECT 1 FROM captured_turn k WHERE k.turn = t.turn)
-"""
+"""  # noqa: S608 - our own text
 GRIPLESS_SQL = """
 SELECT n.toc_node FROM toc_node n WHERE n.stale = 0 AND n.level = 5 AND EXISTS (
   SELECT 1 FROM json_each(n.bullets) j

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from beetle.store.engine.transaction import Writing
+from beetle.store.engine.transaction import Reading, Writing
 
 DAY_US = 86_400_000_000
+HAS_DAYS_SQL = "SELECT EXISTS (SELECT 1 FROM toc_outbox)"
+HAS_STALE_SQL = "SELECT EXISTS (SELECT 1 FROM toc_node WHERE level BETWEEN 1 AND 5 AND stale > 0)"
 NOTE_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
 NOTE_MESSAGE_SQL = """
 INSERT OR IGNORE INTO toc_outbox
@@ -34,6 +36,16 @@ INSERT OR IGNORE INTO toc_outbox SELECT DISTINCT conversation, day FROM toc_node
 IN_CONVERSATION = "SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = ?"
 DROP_CONVERSATION_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({IN_CONVERSATION})"  # noqa: S608 - ours
 DROP_CONVERSATION_GRIPS_SQL = f"DELETE FROM grip WHERE segment IN ({IN_CONVERSATION})"  # noqa: S608 - ours
+
+
+def has_days(tx: Reading) -> bool:
+    """Whether days wait to be cut."""
+    return bool(tx.value(HAS_DAYS_SQL))
+
+
+def has_stale_nodes(tx: Reading) -> bool:
+    """Whether nodes of the table of contents are to be made anew."""
+    return bool(tx.value(HAS_STALE_SQL))
 
 
 def note(tx: Writing, conversation: int, times: Iterable[int]) -> None:

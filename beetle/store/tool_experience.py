@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from beetle.store.engine.transaction import Reading
 from beetle.store.tool_registries import ToolRow, tool_of
+from beetle.store.turn_messages import OF_ONE_TURN
 
 # A turn speaks as long as all of it is live, and holds nothing that is withheld from who asks.
-SPEAKS = """
+SPEAKS = f"""
 NOT EXISTS (
-  SELECT 1 FROM message m WHERE m.turn = o.turn
-    AND (m.state <> 'live' OR m.visibility IN (SELECT value FROM json_each(?)))
+  SELECT 1 {OF_ONE_TURN}
+  WHERE t.turn = o.turn AND (m.state <> 'live' OR m.visibility IN (SELECT value FROM json_each(?)))
 )
-"""
+"""  # noqa: S608 - our own text
 OBSERVED_SQL = """
 SELECT r.tool_id, r.title, r.summary, r.schema_fingerprint, r.permission_tags, r.risk_tags FROM registered_tool r
 WHERE r.tool_registry = ?3 AND EXISTS (

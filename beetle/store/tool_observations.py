@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.turn_messages import OF_ONE_TURN
 
 
 class ObservationRow(NamedTuple):
@@ -64,7 +65,7 @@ UPDATE tool_observation SET turn = ?1
 WHERE space = ?2 AND turn_id = ?3 AND turn IS NULL AND channel_id = ?4 AND conversation_id = ?5
   AND (?6 IS NULL OR principal = ?6)
 """
-ERASED_SQL = "SELECT 1 FROM message WHERE turn = ? AND state = 'deleted' LIMIT 1"
+ERASED_SQL = f"SELECT 1 {OF_ONE_TURN} WHERE t.turn = ? AND m.state = 'deleted' LIMIT 1"
 ERASE_BRIEFS_SQL = """
 DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE turn = ?)
 """

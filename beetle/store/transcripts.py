@@ -22,6 +22,7 @@ from beetle.contracts.transcript import (
 )
 from beetle.contracts.turns import EVENT_NUMBERS, EVENT_TYPES
 from beetle.store.engine.transaction import Reading, Row
+from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 
 Proof = Callable[[tuple[int, int], bytes, "str | None"], "tuple[Any, bool]"]
 """By a message's key and the time of its commit, its digest and its content: how its digest is shown, if it is (the one
@@ -40,20 +41,19 @@ WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence
 """
 TURNS_SQL = TURN_COLUMNS + "LIMIT ?"
 TURNS_BACK_SQL = TURN_COLUMNS + "DESC LIMIT ?"
-SIZE_COLUMNS = """
+SIZE_COLUMNS = f"""
 SELECT (SELECT coalesce(sum(coalesce(octet_length(b.content), 0) + length(m.message_id)), 0)
-    FROM message m LEFT JOIN body b ON b.message = m.message WHERE m.turn = t.turn)
+    FROM message m LEFT JOIN body b ON b.message = m.message WHERE {OF_TURN})
   + (SELECT coalesce(sum(length(a.value)), 0) FROM attr a WHERE a.turn = t.turn)
 FROM turn t WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence
-"""
+"""  # noqa: S608 - our own text
 SIZES_SQL = SIZE_COLUMNS + "LIMIT ?"
 SIZES_BACK_SQL = SIZE_COLUMNS + "DESC LIMIT ?"
-MESSAGES_SQL = """
+MESSAGES_SQL = f"""
 SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.length, m.digest,
   t.committed_at, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source,
   b.content, l.at, l.principal, m.event_type
-FROM turn t
-JOIN message m ON m.turn = t.turn AND m.conversation = t.conversation
+{OF_ONE_TURN} AND +m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
 LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle AND m.state = 'deleted'
 WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, m.position
@@ -73,9 +73,6 @@ EDGES_SQL = """
 SELECT (SELECT min(sequence) FROM turn WHERE conversation = ?1),
   (SELECT max(sequence) FROM turn WHERE conversation = ?1)
 """
-# By their times: else SQLite goes through the turns in their order, to the first one that fits.
-FIRST_AT_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversation = ? AND at >= ?"
-FIRST_IN_SQL = "SELECT min(sequence) FROM turn INDEXED BY turn_at WHERE conversation = ? AND at BETWEEN ? AND ?"
 
 
 def turns_forward(
@@ -111,16 +108,6 @@ def edges(tx: Reading, conversation: int) -> tuple[int, int] | None:
     """Sequence of the first and the last turn, or None when there is none."""
     found = tx.row(EDGES_SQL, conversation)
     return None if found is None or found[0] is None else (found[0], found[1])
-
-
-def first_at(tx: Reading, conversation: int, at: int) -> int | None:
-    """Sequence of the first turn at or after a time."""
-    return tx.value(FIRST_AT_SQL, conversation, at)
-
-
-def first_in(tx: Reading, conversation: int, begin: int, end: int) -> int | None:
-    """Sequence of the first turn within a stretch of time, both ends included."""
-    return tx.value(FIRST_IN_SQL, conversation, begin, end)
 
 
 def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> list[TranscriptTurn]:

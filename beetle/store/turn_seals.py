@@ -6,15 +6,16 @@ from typing import Any
 
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.seals import Sealer
+from beetle.store.turn_messages import OF_ONE_TURN
 
 NAME = "turn"
 TURN_SQL = """
 SELECT conversation, sequence, turn_id, door, at, committed_at, archived, digest FROM turn WHERE turn = ?
 """
-MESSAGES_SQL = """
-SELECT conversation, position, ordinal, message_id, role, event_type, at, visibility, state, length, digest, speaker,
-  subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source, lifecycle
-FROM message WHERE turn = ? ORDER BY position, message
+MESSAGES_SQL = f"""
+SELECT m.conversation, m.position, m.ordinal, m.message_id, m.role, m.event_type, m.at, m.visibility, m.state, m.length,
+  m.digest, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source, m.lifecycle
+{OF_ONE_TURN} WHERE t.turn = ? ORDER BY m.position, m.message
 """
 REFS_SQL = """
 SELECT r.position, r.kind, r.ref_id, r.relation, r.visibility, l.label

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 . packaging/tests/roots.sh
 
 need_roots tmux
-file=$(sed -n '1s/.*  //p' dist/SHA256SUMS 2>/dev/null) || true
+file=$(sed -n '1s/.*  //p' "$dist/SHA256SUMS" 2>/dev/null) || true
 [ -n "$file" ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 if [ -z "${BARE_ROOT_INSIDE:-}" ]; then
     # Mounts and processes of its own, which end with it.

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 . packaging/tests/roots.sh
 
 need_roots nsenter
-file=$(sed -n '1s/.*  //p' dist/SHA256SUMS 2>/dev/null) || true
+file=$(sed -n '1s/.*  //p' "$dist/SHA256SUMS" 2>/dev/null) || true
 [ -n "$file" ] || { echo "nothing is built: sh packaging/build.sh" >&2; exit 2; }
 if [ -z "${DEVICE_INSIDE:-}" ]; then
     DEVICE_INSIDE=yes exec unshare --mount --pid --fork --kill-child --mount-proc sh packaging/tests/device.sh "$@"

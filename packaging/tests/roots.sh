@@ -1,5 +1,8 @@
 # Makes roots that hold BusyBox, a user `robot`, and the one file of dist/: what a small device has. Sourced by the others.
-# They are folders of a file system in memory that belongs to this process's own mounts.
+# They are folders of a file system in memory that belongs to this process's own mounts. packaging/tests/aarch64.sh names
+# another build, and BusyBox and musl of its processor: $BEETLE_DIST, $BEETLE_BUSYBOX, $BEETLE_MUSL.
+
+dist=${BEETLE_DIST:-dist}
 
 fail() {
     echo "FAILED: $1" >&2
@@ -9,10 +12,12 @@ fail() {
 # Ends unless this can be done here; the arguments are further programs that are needed.
 need_roots() {
     [ "$(id -u)" = 0 ] || { echo "$0 needs root: it makes a root to change into" >&2; exit 2; }
-    for tool in unshare busybox "$@"; do
+    busybox=${BEETLE_BUSYBOX:-busybox}
+    for tool in unshare "$busybox" "$@"; do
         command -v "$tool" >/dev/null 2>&1 ||
             { echo "$0 needs $tool; on Debian: apt-get install busybox-static musl tmux" >&2; exit 2; }
     done
+    busybox=$(command -v "$busybox")
     chroot=$(command -v chroot || echo /usr/sbin/chroot)
 }
 
@@ -28,7 +33,7 @@ remove_work() {
     rmdir "$work"
 }
 
-# A root at $1: BusyBox's programs, four device files, the database of users, and the one file in robot's home.
+# A root at $1: BusyBox's programs, four devices, the database of users, and the one file in robot's home.
 make_root() {
     mkdir -p "$1"
     mount --bind "$1" "$1"
@@ -36,7 +41,7 @@ make_root() {
         cd "$1"
         mkdir -p bin sbin dev etc home/robot lib lib64 opt proc root run srv tmp usr/bin usr/sbin usr/local/bin var/cache var/lib var/tmp
         chmod 0700 root
-        cp "$(command -v busybox)" bin/busybox
+        cp "$busybox" bin/busybox
         for name in $(bin/busybox --list); do
             case $name in
             busybox) ;;
@@ -47,15 +52,16 @@ make_root() {
         printf 'root:x:0:0:root:/root:/bin/sh\nrobot:x:4711:4711::/home/robot:/bin/sh\n' >etc/passwd
         printf 'root:x:0:\nrobot:x:4711:\n' >etc/group
         printf 'root:*:19000:0:99999:7:::\n' >etc/shadow
-        mknod -m 666 dev/null c 1 3
-        mknod -m 666 dev/zero c 1 5
-        mknod -m 666 dev/urandom c 1 9
-        mknod -m 666 dev/tty c 5 0
+        for name in null zero urandom tty; do
+            # Bound, not made: a user namespace may not make them.
+            : >"dev/$name"
+            mount --bind "/dev/$name" "dev/$name"
+        done
     )
     if ls "$1"/lib/* "$1"/lib64/* >/dev/null 2>&1; then
         fail "the root holds a library"
     fi
-    cp "dist/$file" "$1/home/robot/"
+    cp "$dist/$file" "$1/home/robot/"
     chown -R 4711:4711 "$1/home/robot"
     mount -t proc proc "$1/proc"
     mount -t tmpfs -o noexec,nosuid,mode=1777 tmpfs "$1/tmp"
@@ -63,7 +69,7 @@ make_root() {
 
 # Musl as Alpine has it, and files by the GNU library's names that must not be touched: loading one would fail.
 add_musl() {
-    loader=$(ls /lib/ld-musl-*.so.1)
+    loader=${BEETLE_MUSL:-$(ls /lib/ld-musl-*.so.1)}
     cp -L "$loader" "$1/lib/"
     for name in lib64/ld-linux-x86-64.so.2 lib/ld-linux-aarch64.so.1 lib/libc.so.6 lib64/libc.so.6 lib/libz.so.1 lib64/libpthread.so.0; do
         echo "no library" >"$1/$name"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from beetle.__main__ import main
-from beetle.cli import control, session
+from beetle.cli import control, operating, session
+from beetle.contracts.errors import STATUS
 from tests.adversary.neighbours import AGENT, PRINCIPALS, READER, STRANGER, THIRD, frame, many_as, told, unfinished
 from tests.forked import Daemon
 from tests.transports.conftest import Peer, turn
@@ -39,7 +41,7 @@ def open_to_all(**budgets: int) -> Iterator[Served]:
 
 
 def test_who_is_nobody_and_has_spoken_is_closed_with_nothing_else_happening(stack: ExitStack) -> None:
-    with open_to_all(first_frame_seconds=1) as served:
+    with open_to_all(first_frame_seconds=2) as served:
         nobody, agent = peer_as(served.path, STRANGER, STRANGER), peer_as(served.path, AGENT, AGENT)
         for each in (nobody, agent):
             stack.enter_context(each)
@@ -49,7 +51,7 @@ def test_who_is_nobody_and_has_spoken_is_closed_with_nothing_else_happening(stac
 
 
 def test_who_is_nobody_is_closed_although_it_speaks_and_a_device_of_the_same_user_stays(stack: ExitStack) -> None:
-    with open_to_all(first_frame_seconds=1) as served:
+    with open_to_all(first_frame_seconds=2) as served:
         device, silent, talker = many_as(served.path, STRANGER, 3, stack)
         operator = stack.enter_context(served.peer())
         made = operator.ask("device.add", {"label": "Panel", "capabilities": ["recall"], "owner_id": "ada"})["report"]
@@ -63,7 +65,7 @@ def test_who_is_nobody_is_closed_although_it_speaks_and_a_device_of_the_same_use
 
 
 def test_who_becomes_nobody_has_as_long_to_prove_itself_and_is_closed(stack: ExitStack) -> None:
-    with open_to_all(first_frame_seconds=1) as served:
+    with open_to_all(first_frame_seconds=2) as served:
         agent = stack.enter_context(peer_as(served.path, AGENT, AGENT))
         operator = stack.enter_context(served.peer())
         assert told(agent) == "ok" and told(operator) == "ok"
@@ -174,9 +176,8 @@ def readable(peer: Peer) -> bool:
 
 
 def test_status_and_stop_know_a_daemon_that_is_full_from_one_that_is_not_there(
-    stack: ExitStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stack: ExitStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(control, "STATUS_SECONDS", 0.5)
     daemon = stack.enter_context(Daemon(profile="compact"))
     full = [stack.enter_context(Peer(daemon.socket)) for _ in range(32)]
     assert all(told(each) == "ok" for each in full)
@@ -191,6 +192,20 @@ def test_status_and_stop_know_a_daemon_that_is_full_from_one_that_is_not_there(
     assert main(["--socket", daemon.socket, "status"]) == 3
     assert main(["--socket", daemon.socket, "stop"]) == 0
     assert "not running" in capsys.readouterr().out.lower()
+
+
+def test_a_daemon_that_stands_still_is_told_as_one(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(control, "STATUS_SECONDS", 0.05)
+    monkeypatch.setattr(operating, "SECONDS", 0.05)
+    daemon = stack.enter_context(Daemon(profile="compact"))
+    os.kill(daemon.pid, signal.SIGSTOP)
+    stack.callback(os.kill, daemon.pid, signal.SIGCONT)
+    for command in ("status", "health", "metrics"):
+        assert main(["--socket", daemon.socket, command]) == STATUS["deadline_exceeded"].exit_code
+        said = capsys.readouterr().err
+        assert f"deadline_exceeded: the daemon at {daemon.socket} did not answer in time" in said
 
 
 def test_a_full_backlog_is_no_absence(

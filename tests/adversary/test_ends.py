@@ -33,7 +33,6 @@ NO_STORE = frozenset(
         "skill_registry.manifest",
         "agent_skill.list",
         "scheduler.status",
-        "replication.status",
         "admin.health",
         "admin.metrics",
         "snapshot.list",

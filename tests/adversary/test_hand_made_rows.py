@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from beetle.contracts.errors import BeetleError
 from beetle.runtime.areas.checks import BY_NAME
 from beetle.store.seals import UNSEALED
-from tests.building import message, skill, turn, write
+from tests.building import candidate, candidates, message, skill, turn, write
 from tests.cases import PROPOSAL
+from tests.governance.keeping import key_file
 from tests.governance.material import OWNER
 from tests.governance.material import Store as Material
 from tests.sdk.answering import answering, opened, runtime
@@ -56,6 +57,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         runtime(asking, owner=OWNER).maintain(conversation=conversation)
         asking.store.close()
     with open_runtime(path, owner=OWNER) as memory:
+        key_file(path).unlink()
+        memory.renew_identity(token=memory.renew_identity(dry_run=True).token)
+        private = candidate("own", "the gate sticks", target="private_garden", privacy="subject_private")
+        memory.call("memory.write", candidates(private))
         memory.call("evolve.propose", {"proposals": [PROPOSAL]})
         written = {"chain_key": "c", "thought_type": "Plan", "agent_id": "ada", "agent_owner": "ops", "session_id": "s"}
         memory.call("chain.append", {**written, "content": "one", "tags": ["t"], "concepts": ["c"], "confidence": 0.5})

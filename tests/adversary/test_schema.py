@@ -38,7 +38,7 @@ CHANGES: dict[str, tuple[str, str]] = {
     "index": ("CREATE INDEX by_content ON body (content)", "index by_content is not of the schema"),
     "statistics": ("ANALYZE", "table sqlite_stat1 is not of the schema"),
     "column": ("ALTER TABLE device ADD COLUMN extra TEXT", "table device was altered"),
-    "dropped index": ("DROP INDEX turn_at", "index turn_at is missing from the schema"),
+    "dropped index": ("DROP INDEX turn_late", "index turn_late is missing from the schema"),
     "dropped table": ("DROP TABLE pending_erasure", "table pending_erasure is missing from the schema"),
     "dropped ledger": ("DROP TABLE schema_migration", "table schema_migration is missing from the schema"),
     "ledger cut": (

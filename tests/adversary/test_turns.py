@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from beetle.runtime.areas.daemon import verify_store
+from beetle.runtime.areas.care import verify_store
 from beetle.runtime.areas.recall.inspect import inspect
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.profile import load_profile, profile_names
@@ -200,3 +200,22 @@ def test_a_store_rests_by_the_share_of_its_profile(folder: Path, monkeypatch: py
         assert sum(rests) == pytest.approx(0.8) and max(rests) <= PAUSE_S
         served.store.readers._give_way(0.2)
         assert sum(rests) == pytest.approx(0.8), "nobody reads any more"
+        assert served.store.readers.rested == pytest.approx(0.8), "what other jobs are not to rest once more for"
+
+
+def test_heavy_work_rests_no_more_once_the_log_that_it_holds_is_beyond_its_budget(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    with Served(folder, wal_bytes=1_000_000) as served:
+        monkeypatch.setattr("beetle.store.engine.readers.time.sleep", rests.append)
+        log = Path(served.store.settings.path + "-wal")
+        with served.store.read(heavy=True) as held, served.store.read():
+            held.value("SELECT count(*) FROM meta")
+            served.store.readers._give_way(0.2)
+            assert rests, "the log is short, and another reads"
+            served.store.write(lambda tx: tx.run("CREATE TABLE large AS SELECT randomblob(2000000) AS it"))
+            assert log.stat().st_size > 1_000_000
+            rests.clear()
+            served.store.readers._give_way(0.2)
+        assert not rests

@@ -194,6 +194,9 @@ def run(daemon: Daemon, profile: Profile, options: argparse.Namespace) -> int:
     for uid in (VICTIM, HOSTILE):
         with user(uid, fill, daemon.socket, options.turns, budgets.commit_turns) as done:
             done.get()
+    with Client(daemon.socket) as client:
+        # What signs and encrypts is loaded, as in a daemon that has kept something private.
+        client.remember("The spare key is under the third stone.")
     before, calm = measured(daemon.socket, options.seconds)
     during, watched, answers = attacked(place, options.attacks.split(","), options.seconds)
     peak = memory_peak_mib(daemon.pid)

@@ -1,9 +1,11 @@
 """How fast things start, and what an idle daemon takes: from this checkout, and from what is built in dist/.
 
-    python -m tests.bench.start [--runs N] [--profile P]
+    python -m tests.bench.start [--runs N] [--profile P] [--artefacts]
 
 For each way to start beetle: `--version`, the first answer of `serve` on a fresh store, and the idle daemon's memory;
-of `beetle mcp` beside a daemon the answer to `initialize`, and its memory beside that of a bare Python.
+of `beetle mcp` beside a daemon the answer to `initialize`, and its memory beside that of a bare Python; how long a host
+waits for `beetle capture --hook` beside a daemon. With `--artefacts` also each file of dist/release/ where it is used:
+the one file installed, the Debian package unpacked, the wheel in an environment (which needs the package index).
 Medians; the runs of all ways take turns, beside `python -c pass`, so that a busy moment falls on each.
 """
 
@@ -58,6 +60,21 @@ def first_answer(profile: str, command: str, cache: str) -> tuple[float, float, 
         return waited, rss_mib(daemon.pid), pss_mib(daemon.pid)
 
 
+HOOK = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the spare key?"}
+
+
+def hook(command: list[str], socket: str, cache: str) -> float:
+    """Milliseconds until `capture --hook` has ended, beside a daemon at this socket."""
+    env = {**os.environ, "BEETLE_CACHE": cache}
+    words = [*command, "capture", "--hook", "--socket", socket]
+
+    def run() -> None:
+        done = subprocess.run(words, input=json.dumps(HOOK), capture_output=True, text=True, env=env, check=True)
+        assert json.loads(done.stdout) == {"continue": True}, done
+
+    return milliseconds(run)
+
+
 def bare_peak_mib() -> float:
     """The most memory that a Python without a program takes."""
     program = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
@@ -87,12 +104,38 @@ def ways() -> dict[str, str]:
     return found
 
 
+def artefacts(folder: Path) -> dict[str, str]:
+    """Names and commands of what dist/release/ holds, made ready to run below `folder`."""
+    release = TREE.parent / "release"
+    deb, wheel = next(release.glob("*.deb")), next(release.glob("*.whl"))
+    root, unpacked, venv = folder / "installed", folder / "deb", folder / "venv"
+    for words in (
+        [str(release / ONE_FILE.name), "install", "--root", str(root), "--profile", "compact"],
+        ["dpkg-deb", "-x", str(deb), str(unpacked)],
+        [sys.executable, "-m", "venv", str(venv)],
+        [str(venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", f"{wheel}[console]"],
+    ):
+        env = {**os.environ, "BEETLE_CACHE": str(folder / "cache")}
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=env)
+    return {
+        "installed": str(root / "opt/beetle/current/beetle"),
+        "deb": str(unpacked / "opt/beetle/current/beetle"),
+        "wheel in a venv": str(venv / "bin/beetle"),
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--profile", default="profile-linux-device-compact-memory")
+    parser.add_argument("--artefacts", action="store_true")
     options = parser.parse_args()
-    commands = ways()
+    with tempfile.TemporaryDirectory(prefix="beetle-bench-") as folder:
+        return measure(options, {**ways(), **(artefacts(Path(folder)) if options.artefacts else {})})
+
+
+def measure(options: argparse.Namespace, commands: dict[str, str]) -> int:
+    """Start each of these commands in turn, and print the medians."""
     starts: dict[str, list[float]] = {}
     served: dict[str, list[tuple[float, float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="beetle-bench-") as cache:
@@ -109,10 +152,12 @@ def main() -> int:
             for name, command in commands.items():
                 served.setdefault(name, []).append(first_answer(options.profile, command, cache))
         spoken: dict[str, list[tuple[float, float]]] = {}
+        hooked: dict[str, list[float]] = {}
         with Daemon(profile=options.profile) as daemon:
             for _ in range(options.runs):
                 for name, command in commands.items():
                     spoken.setdefault(name, []).append(first_initialize(command, daemon.socket, cache))
+                    hooked.setdefault(name, []).append(hook(command.split(), daemon.socket, cache))
     bare = statistics.median(starts["python -c pass"])
     print(f"{'--version':<18} {'ms':>7} {'of Python':>10}")
     for name, times in starts.items():
@@ -122,8 +167,13 @@ def main() -> int:
     for name, (answer, rss, pss) in medians.items():
         print(f"{name:<18} {answer:>17.1f} {rss:>8.1f} {pss:>8.1f}")
     hosted = tell_mcp(spoken)
-    versions = {name: statistics.median(times) for name, times in starts.items()}
-    print(json.dumps({"version_ms": versions, "serve": medians, "mcp": hosted}))
+    versions, hooks = (
+        {name: statistics.median(times) for name, times in column.items()} for column in (starts, hooked)
+    )
+    print(f"{'capture --hook':<18} {'ended, ms':>17}")
+    for name, waited in hooks.items():
+        print(f"{name:<18} {waited:>17.1f}")
+    print(json.dumps({"version_ms": versions, "serve": medians, "mcp": hosted, "hook_ms": hooks}))
     return 0
 
 

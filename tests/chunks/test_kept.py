@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,5 +200,5 @@ def test_an_older_store_gets_chunks_when_it_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with open_runtime(path) as memory:
         memory.create_chunk(content="here", conversation_id="c")
-        assert memory.inspect().store.schema == migrate.available()[-1].number == 16
-        assert re.match("0016_chunks", migrate.available()[-1].name)
+        assert memory.inspect().store.schema == migrate.available()[-1].number
+        assert "0016_chunks" in [each.name for each in migrate.available()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import resource
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from beetle.cli import doctor
 from beetle.cli.installing import profile_limits
 from beetle.deploy.layout import Layout, Settings
 from beetle.deploy.unit import personal_unit
+from beetle.runtime.host.identity import LOST
 from tests.running import Daemon
 
 from .conftest import CommandLine
@@ -130,7 +132,7 @@ def test_a_running_daemon_tells_of_its_own_identity(beetle: CommandLine) -> None
         Path(f"{daemon.store}.identity").unlink()
         said = beetle.run("--socket", daemon.socket, "--store", daemon.store, "--json", "doctor")
     found = {each["check"]: each for each in said.json["findings"]}["identity"]
-    assert (found["level"], found["advice"]) == ("warning", f"put {daemon.store}.identity back from its backup")
+    assert (found["level"], found["advice"]) == ("warning", f"put {daemon.store}.identity back from its backup{LOST}")
 
 
 def test_a_job_that_failed_is_named_the_model_s_among_them(beetle: CommandLine) -> None:
@@ -220,3 +222,19 @@ def test_a_folder_above_that_the_group_cannot_enter_and_a_socket_of_another_grou
     assert (found["level"], found["exit_code"]) == ("warning", 1) and "restart the daemon" in found["advice"]
     os.chown(beetle.socket, -1, other.gr_gid)
     assert group_found(beetle, other.gr_name)["level"] == "ok"
+
+
+def test_a_lost_identity_is_renewed_by_a_daemon_once_somebody_says_yes(beetle: CommandLine) -> None:
+    """Over the socket; without a terminal and without --yes nothing is done."""
+    with Daemon(profile="standalone", folder=str(beetle.folder)) as daemon:
+        ask = partial(beetle.run, "--socket", daemon.socket)
+        assert ask("identity", "renew").out.startswith("Identity: usable\nIt works")
+        key = Path(f"{daemon.store}.identity")
+        key.unlink()
+        shown = ask("identity", "renew")
+        assert shown.code == 0 and "0 private records and waiting texts would be closed" in shown.out
+        assert not key.exists() and not os.path.lexists(f"{key}.new")
+        done = ask("identity", "renew", "--yes", "--json")
+        assert done.code == 0 and done.json["changed"] and done.json["head_signed"] and key.exists()
+        assert ask("verify").out.endswith("Clean.\n")
+        assert "identity_renewed" in ask("log").out

@@ -58,7 +58,7 @@ def test_the_words_of_a_command_give_its_help(beetle: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "reason", "hint"),
     [
-        (("goverance",), "no page and no command 'goverance'", "did you mean `beetle help governance`?"),
+        (("governanc",), "no page and no command 'governanc'", "did you mean `beetle help governance`?"),
         (("qqqq",), "no page and no command 'qqqq'", "`beetle help` lists the pages"),
         (("memory", "reca"), "beetle memory has no command 'reca'", "did you mean recall or replay?"),
     ],

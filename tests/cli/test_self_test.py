@@ -266,7 +266,7 @@ def test_a_missing_migration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_store_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch, room: Workspace) -> None:
-    monkeypatch.setattr(recall_index, "add", lambda *_, **__: None)
+    monkeypatch.setattr(recall_index, "append", lambda *_, **__: None)
     with refused("was not recalled"):
         stores.in_memory()
 

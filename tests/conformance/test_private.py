@@ -92,7 +92,7 @@ def test_a_step_without_a_receipt_says_so(door: Door) -> None:
 def test_the_identity_s_state_is_told_to_whoever_inspects(door: Door) -> None:
     identity = door.call("memory.inspect", {})["operator"]["identity"]
     device = identity.pop("device")
-    assert identity == {"state": "usable", "problem": None, "advice": None}
+    assert identity == {"state": "usable", "problem": None, "advice": None, "former": [], "closed": 0}
     # Null before it has signed anything.
     assert device is None or re.fullmatch("[0-9a-f]{16}", device)
 

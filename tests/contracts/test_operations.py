@@ -189,7 +189,7 @@ def test_a_row_is_handled_in_one_way_which_fits_its_effect(name: str) -> None:
         assert not row.batch, "a batch is one transaction, and this opens its own"
 
 
-PLAIN_ADMIN = [case for case in CASES if case.who == "operator" and case.key is None and way_of(case.op) == "plain"]
+PLAIN_ADMIN = [case for case in CASES if case.who == "operator" and case.changes and way_of(case.op) == "plain"]
 """Admin work that opens its own transactions."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -37,3 +38,26 @@ def test_the_built_program_installs_itself_runs_and_takes_itself_away(system: Sy
     # Its modules are in the file that goes: what it has to say afterwards, it has loaded before.
     assert "/opt/beetle/current removed" in run(installed, "uninstall", *root)
     assert not system.prefix.folder.exists() and Path(store).exists()
+
+
+def test_doctor_names_each_file_of_an_installation_that_is_not_as_it_was_built(system: System, tmp_path: Path) -> None:
+    need_build()
+    run(TREE / "beetle", "install", "--root", str(system.root), "--profile", "compact")
+    tree = system.prefix.folder / "current"
+    (tree / "_internal/LICENSE").write_text("Do as you like.\n")
+    (tree / "_internal/sitecustomize.py").touch()
+    (tree / "_internal/beetle/docs/toc.md").unlink()
+    (tree / "litestream").chmod(0o777)
+    (tmp_path / "config.toml").touch()
+    env = {**os.environ, "BEETLE_CONFIG": str(tmp_path / "config.toml")}
+    words = [tree / "beetle", "--store", tmp_path / "b.db", "--json", "doctor"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env)
+    told = next(each for each in json.loads(done.stdout)["findings"] if each["check"] == "tree")
+    assert (done.returncode, told["level"], told["key"]) == (9, "problem", "integrity_violation")
+    size = (TREE / "_internal/LICENSE").stat().st_size
+    assert told["text"].partition(" is not as it was built: ")[2].split("; ") == [
+        f"_internal/LICENSE has 16 bytes, not {size}",
+        "_internal/beetle/docs/toc.md is missing",
+        "litestream has the mode 777, not 755",
+        "_internal/sitecustomize.py does not belong there",
+    ]

@@ -3,7 +3,8 @@
 `python -m tests.faults.power_cut [--operation NAME] [--backend NAME] [--points all|N] [--seeds N] [--seed S]` runs each
 operation of the table of cases that changes something once, over a disk that is recorded (tests/faults/power_disk.py).
 Then the files are made that the disk may hold after a cut at each step: nothing of what was not synced, and `--seeds`
-times some of it. Each is opened as the product opens a store, and looked through; identical files once.
+times some of it. The log's index (`-shm`), which nobody syncs, holds anything: noise, or the index of a later log. Each
+is opened as the product opens a store, and looked through; identical files once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ OWNER = "owner-one"
 PROFILE = "dev-full"
 KEY = "the request before the cut"
 FINISH_S = 30.0
+INDEX = "b.db-shm"
+INDEX_BYTES = 32_768
+"""The first piece of it, which has its header."""
 CANARY = "wrzqxyvkbnm"
 LEFT_OUT = {"subscribe", "unsubscribe", "harness.run"}
 """They write nothing to the store, or to a store of their own."""
@@ -98,7 +102,10 @@ class Seen(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One write on a recorded disk: the steps, where it began, where it was acknowledged, and what it answered."""
+    """One write on a recorded disk: the steps, where it began, where it was acknowledged, and what it answered.
+
+    `index` is the log's index behind the write, empty where the backend has none.
+    """
 
     name: str
     row: Row | None
@@ -110,6 +117,7 @@ class Record(NamedTuple):
     answer: dict[str, Any] | None
     before: Seen | None
     after: Seen
+    index: bytes
 
     @property
     def points(self) -> range:
@@ -194,8 +202,16 @@ def _recorded(name: str, backend: str, row: Row | None, disk: Disk, folder: Path
     if door.opened.store.closed:
         door.restart(vfs=None)
     after = seen(door)
+    index = (folder / INDEX).read_bytes() if (folder / INDEX).exists() else b""
     door.close()
-    return Record(name, row, backend, disk.steps, begun, acknowledged, args, answer, before, after)
+    return Record(name, row, backend, disk.steps, begun, acknowledged, args, answer, before, after, index)
+
+
+def index_left(made: Record, seed: int | None) -> dict[str, bytes]:
+    """The log's index as a cut may leave it: of other frames than the log's, or noise."""
+    if not made.index:
+        return {}
+    return {INDEX: made.index if seed == 0 else random.Random(seed).randbytes(INDEX_BYTES)}
 
 
 def check(made: Record, image: Mapping[str, bytes], acknowledged: bool, folder: Path) -> None:
@@ -275,7 +291,7 @@ def try_points(made: Record, folder: Path, *, most: int | None, seeds: int, firs
         acknowledged = point >= made.acknowledged
         every = (0, *range(first, first + seeds))
         for seed in every if both else (seeded.choice(every),):
-            image = moment.image(seed)
+            image = {**moment.image(seed), **index_left(made, seed)}
             mark = hashlib.sha256(repr((acknowledged, sorted(image.items()))).encode()).digest()
             if mark in known:
                 continue

@@ -106,7 +106,14 @@ def test_an_open_store_is_repaired_and_the_damaged_file_kept(store: Path) -> Non
         assert {"evidence"} <= {each["check"] for each in done["findings"]} <= {"evidence", "recall_index"}
         door.call("transcript.commit", talk(turn("after", "the figs are ripe")))
         assert [each["excerpt"] for each in door.call("memory.recall", {"query": "figs"})["hits"]]
-        assert "pages" not in {each["check"] for each in door.call("store.verify", {})["findings"]}
+        after = door.call("store.verify", {})
+        assert not after["clean"] and all(each["known"] for each in after["findings"]), "still named, and nothing new"
+        with sqlite3.connect(store) as other:
+            other.execute(
+                "UPDATE body SET content = 'what nobody has said' WHERE message = (SELECT max(message) FROM body)"
+            )
+        new = [each for each in door.call("store.verify", {})["findings"] if not each["known"]]
+        assert new and "pages" not in {each["check"] for each in new}
     finally:
         door.close()
 

@@ -5,12 +5,13 @@ Whole, by hand: `python -m tests.faults.power_cut`.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from beetle.contracts.operations import OPERATIONS
-from tests.faults.power_cut import LEFT_OUT, fresh, record, rows, try_points
+from tests.faults.power_cut import LEFT_OUT, fresh, opened, record, rows, try_points
 from tests.faults.power_disk import Change, Moment
 
 NAMES = tuple(rows())
@@ -31,6 +32,16 @@ def test_a_power_cut_loses_nothing_acknowledged_and_leaves_nothing_half_done(
     made = record(name, backend, start, tmp_path / "run")
     tried = try_points(made, tmp_path / "cut", most=1, seeds=1, first=7, both=False)
     assert tried.images == 1 and not tried.broken, tried.broken
+
+
+def test_a_journal_that_lost_its_first_sector_keeps_no_repair_from_ending(start: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(start, tmp_path / "copy")) / "b.db"
+    Path(f"{store}-journal").write_bytes(bytes(512) + b"x" * 512)
+    door = opened(store, "file")
+    try:
+        assert door.call("store.repair", {})["changed"] and door.call("store.verify", {})["clean"]
+    finally:
+        door.close()
 
 
 def test_every_operation_that_writes_is_tried() -> None:

@@ -329,6 +329,20 @@ def test_damage_is_reported_by_its_ids_and_mended_where_nothing_is_lost(path: st
             assert_clean(memory)
 
 
+def test_what_a_turn_says_of_its_messages_and_of_the_times_before_it_is_put_right(path: str) -> None:
+    prepared(path)
+    moved = "UPDATE turn SET first_message = 4711, last_message = 4712 WHERE turn_id = 't2'"
+    sql(moved, "UPDATE turn SET last_message = 4711, latest = latest + 1 WHERE turn_id = 't3'")(path)
+    with opened(path) as memory:
+        assert {each.problem for each in memory.verify_store().findings} >= {
+            "has no message", "does not stand where its turn says", "its messages do not stand where it says",
+            "says another latest time than the turns up to it have",
+        }  # fmt: skip
+        done = memory.repair_transcript_safe()
+        assert [each.outcome for each in done.mended] == ["recounted"]
+        assert_clean(memory)
+
+
 def test_every_problem_has_its_damage() -> None:
     made = {problem for damage in DAMAGE.values() for problem, _, _ in damage.issues}
     assert made == set(get_args(Problem))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import threading
@@ -135,12 +136,13 @@ def test_other_tasks_run_while_a_file_is_taken_in_and_no_thread_does(daemon: Dae
     file = tmp_path / "turns.jsonl"
     line = json.dumps({"conversation": "long", "turn_id": "%d", "role": "user", "content": "word"})
     file.write_text("\n".join(line.replace("%d", str(number)) for number in range(2000)))
+    gc.collect()  # what other tests left is not counted
     threads = threading.active_count()
     seen: list[int] = []
     turns = 0
 
     def look(_step: ProgressStep) -> None:
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         seen.append(turns)
 
     async def tick() -> None:

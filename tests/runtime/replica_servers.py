@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -11,9 +12,13 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -119,6 +124,68 @@ def make_bucket(port: int, token: str) -> None:
         while b"stream_create_response" not in told:
             told += link.recv(65_536)
         assert b'"error"' not in told, told
+
+
+def s3_objects(port: int, folder: Path) -> None:
+    """Write every object that the bucket hands out into a folder, with its name's end."""
+    number, more = 0, ""
+    while True:
+        listing = ElementTree.fromstring(_s3(port, f"?list-type=2{more}"))
+        for each in listing.iter():
+            if each.tag.endswith("}Key") and each.text:
+                # The sidecar merges and removes meanwhile.
+                with contextlib.suppress(FileNotFoundError):
+                    (folder / f"{number}{Path(each.text).suffix}").write_bytes(_s3(port, f"/{each.text}"))
+                number += 1
+        following = [each.text for each in listing.iter() if each.tag.endswith("}NextContinuationToken")]
+        if not following or not following[0]:
+            return
+        more = f"&continuation-token={urllib.parse.quote(following[0])}"
+
+
+def _s3(port: int, place: str) -> bytes:
+    """FileNotFoundError: it is not there any more."""
+    # This server checks that a request is signed, and not by whom.
+    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=AK/x/us-east-1/s3/aws4_request, Signature=x"}
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/{BUCKET}{place}", headers=signed)
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            found: bytes = answer.read()
+            return found
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            raise FileNotFoundError(place) from None
+        raise
+
+
+def nats_objects(port: int, folder: Path) -> None:
+    """Write every object whose pieces the bucket still hands out into a folder, whether it has a name or not."""
+    pieces: dict[str, bytes] = {}
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
+        link.sendall(b'CONNECT {"verbose":false,"pedantic":false,"auth_token":"token-of-the-bus"}\r\nSUB told 1\r\n')
+        answers = link.makefile("rb")
+        state = _asked(link, answers, f"$JS.API.STREAM.INFO.OBJ_{BUCKET}", {})["state"]
+        for number in range(state["first_seq"], state["last_seq"] + 1):
+            told = _asked(link, answers, f"$JS.API.STREAM.MSG.GET.OBJ_{BUCKET}", {"seq": number})
+            if "error" not in told and told["message"]["subject"].startswith(f"$O.{BUCKET}.C."):
+                subject = told["message"]["subject"]
+                pieces[subject] = pieces.get(subject, b"") + base64.b64decode(told["message"]["data"])
+    for number, content in enumerate(pieces.values()):
+        (folder / f"{number}.ltx").write_bytes(content)
+
+
+def _asked(link: socket.socket, answers: Any, subject: str, content: dict[str, Any]) -> dict[str, Any]:
+    """What JetStream answers to one request."""
+    data = json.dumps(content).encode()
+    link.sendall(b"PUB %b told %d\r\n%b\r\n" % (subject.encode(), len(data), data))
+    while True:
+        line = answers.readline()
+        assert line, "the server has ended the connection"
+        if line.startswith(b"PING"):
+            link.sendall(b"PONG\r\n")
+        if line.startswith(b"MSG "):
+            found: dict[str, Any] = json.loads(answers.read(int(line.split()[-1])))
+            return found
 
 
 class Wire:

@@ -60,7 +60,7 @@ def test_the_limits_are_those_of_the_wire_protocol(budget: str, alias: str, valu
 def test_every_profile_states_every_budget_as_an_integer(alias: str) -> None:
     budgets = load_profile(alias).budgets
     values = [getattr(budgets, name) for name in Budgets.__struct_fields__]
-    assert len(values) == 50
+    assert len(values) == 51
     assert all(type(value) is int for value in values)
 
 
@@ -83,7 +83,7 @@ def test_a_profile_is_named_after_its_target_and_role(alias: str) -> None:
 @pytest.mark.parametrize("alias", ALL)
 def test_page_caches_and_exports_leave_room_under_the_memory_ceiling(alias: str) -> None:
     profile = load_profile(alias)
-    caches = (profile.budgets.readers + 1) * profile.budgets.page_cache_kib * KIB
+    caches = ((profile.budgets.readers + 1) * profile.budgets.page_cache_kib + profile.budgets.index_cache_kib) * KIB
     idle = 32 * MIB
     assert idle + caches + profile.budgets.export_bytes < profile.memory_ceiling_mib * MIB
 

@@ -17,6 +17,7 @@ from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
 from beetle.replication.program import staging_folder
 from tests.building import step, talk, turn
+from tests.cases import RECORD
 from tests.ltx import content
 from tests.replicas import PATIENCE_S, Kept, at_file, content_of
 from tests.store.test_erasure import Words, assert_gone, gaps, remnants
@@ -103,6 +104,39 @@ def test_a_replica_that_forgets_holds_nothing_of_it_any_more(said: Said, tmp_pat
     restored = str(tmp_path / "restored.db")
     assert said.daemon.stream().restore(restored) is not None
     assert content_of(restored) == content_of(said.daemon.store), "and it goes on"
+
+
+def test_private_material_is_sealed_in_the_replica_too(said: Said) -> None:
+    with said.daemon.client() as client:
+        assert client.call("memory.write", RECORD).outcomes[0].outcome == "accepted"
+    said.daemon.synced()
+    assert RECORD["candidates"][0]["content"].encode() not in said.sent
+
+
+def said_again(daemon: Kept, until: int, txid: int) -> None:
+    """As if what was erased before that transaction were to have left the replica by then."""
+    daemon.stop()
+    connection = apsw.Connection(daemon.store)
+    for key, value in (("replica_keeps_until", until), ("replica_erased", f"{until} {txid}")):
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+    connection.close()
+    daemon.start()
+
+
+def test_a_time_that_has_passed_is_told_until_nothing_is_seen_to_be_left(said: Said) -> None:
+    daemon = said.daemon
+    said_again(daemon, 1_000_000, 2**40)
+    end = time.monotonic() + PATIENCE_S
+    while "from before an erasure" not in (daemon.folder / "log").read_text():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    with daemon.client() as client:
+        assert until(client) == "1970-01-01T00:00:01Z", "the replica has files of before, and the time is over"
+    said_again(daemon, 1_000_000, 1)
+    with daemon.client() as client:
+        while until(client) is not None:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def ask(daemon: Kept) -> None:

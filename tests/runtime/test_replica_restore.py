@@ -24,9 +24,11 @@ from beetle.contracts.errors import (
     NotFound,
     ServicesUnavailable,
 )
+from beetle.contracts.replication import ReplicationStatusReport
 from beetle.open import Embedded, configured_dependencies, open_embedded
 from beetle.replication.program import Litestream, configuration, configured
 from beetle.runtime.host.config import Replica, read_config
+from beetle.runtime.host.replica import Forgotten
 from tests.building import step, talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of
 
@@ -177,6 +179,31 @@ def test_a_damaged_replica_changes_nothing(past: Past, tmp_path: Path, harm: Cal
         assert content_of(str(here.store)) == before and beside(here) == []
     finally:
         here.memory.release()
+
+
+class Sent:
+    """Stands for the keeper of a daemon to which so many events are known to have reached the target."""
+
+    def __init__(self, synced_changes: int) -> None:
+        self.synced_changes = synced_changes
+
+    def status(self) -> ReplicationStatusReport:
+        return ReplicationStatusReport(state="replicating")
+
+    def forget(self, must_end: Callable[[], bool], at: Callable[[int, int], None]) -> Forgotten:
+        raise AssertionError
+
+
+def test_a_replica_that_was_put_back_to_an_older_state_is_told_of(past: Past, here: Here) -> None:
+    rows = here.memory._opened.store.head.seq - here.restore(dry_run=True).events_behind
+    board = here.memory.dispatcher.shared.replica
+    board.put_up(Sent(rows).status, Sent(rows))
+    assert not here.restore(dry_run=True).changed, "all that was sent is there"
+    board.put_up(Sent(rows + 1).status, Sent(rows + 1))
+    with pytest.raises(Conflict, match="put back to an older state"):
+        here.restore(dry_run=True)
+    assert here.restore(at=past.between, dry_run=True).events_behind > 0
+    assert not here.restore(accept_older=True, dry_run=True).changed
 
 
 def replicated(store: Path, target: Path) -> None:

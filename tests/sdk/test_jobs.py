@@ -13,9 +13,18 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.maintain import OpenJob
-from beetle.open import EMBEDDED, Embedded, Opened, _Jobs, open_embedded, start_jobs, stop_jobs
+from beetle.open import Embedded, Opened, _Jobs, open_embedded, start_jobs, stop_jobs
 from beetle.runtime.host.caller import Caller
-from beetle.runtime.host.jobs import FIRST_PAUSE_S, MOST_ATTEMPTS, MOST_PAUSE_S, DeferredJobs, JobLimits, drop, exactly
+from beetle.runtime.host.jobs import (
+    EMBEDDED,
+    FIRST_PAUSE_S,
+    MOST_ATTEMPTS,
+    MOST_PAUSE_S,
+    DeferredJobs,
+    JobLimits,
+    drop,
+    exactly,
+)
 from beetle.store import jobs as job_store
 from beetle.store.jobs import JobRow, NewJob
 from tests.sdk.answering import (

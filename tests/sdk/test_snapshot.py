@@ -432,8 +432,11 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0014_toc",
         "0015_scheduler",
         "0016_chunks",
+        "0017_event_places_in_order",
+        "0018_former_identities",
+        "0019_fewer_pages",
     )
-    assert memory.inspect().store.schema == 16
+    assert memory.inspect().store.schema == 19
     assert_clean(memory)
 
 

@@ -28,7 +28,7 @@ WHOLE: dict[str, str] = {
     "seal_checks.HAS_STRONG_SQL": "once, when a store gets its first identity",
     "restores.RESTORED_SQL": "verify looks through the whole store",
     "place_checks.TURNS_SQL": "verify looks through the whole store",
-    "place_checks.PLACES_SQL": "verify looks through the whole store",
+    "place_checks.EVENTS_SQL": "verify looks through the whole store",
     "plane_evidence.BODY_SQL": "verify compares every message with its body",
     "plane_evidence.CONTENTS_SQL": "verify reads every body",
     "plane_evidence.ASTRAY_SQL": "verify compares every message with its place in time",
@@ -38,6 +38,9 @@ WHOLE: dict[str, str] = {
     "plane_evidence.ROWS_SQL": "verify counts every row",
     "plane_long_term.ROWS_SQL": "verify counts every row",
     "plane_evidence.EMPTY_TURNS_SQL": "verify looks at every turn",
+    "turn_messages.MISPLACED_SQL": "verify looks at every turn",
+    "turn_times.MISTAKEN_SQL": "verify looks at every turn",
+    "turn_messages.OUTSIDE_SQL": "verify looks at every message",
     "indexed.every_row": "verify compares every message with the index",
     "plane_long_term.STANDS_SQL": "verify compares every fact with its last revision",
     "plane_long_term.CHAIN_SQL": "verify walks the revisions of every fact",
@@ -65,7 +68,7 @@ def queries() -> Iterator[tuple[str, str]]:
             elif name.endswith("_SQL") and isinstance(value, str) and _made_here(file, name):
                 yield f"{module}.{name}", value
 
-    for made in (indexed.search_between, indexed.every_row, indexed.extra_rows):
+    for made in (indexed.search_between, indexed.rows_between, indexed.every_row, indexed.extra_rows):
         yield f"indexed.{made.__name__}", made(table.indexed_tables())
 
 

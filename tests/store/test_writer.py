@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -14,6 +15,7 @@ import pytest
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Overloaded, StorageFull, StoreReadOnly
 from beetle.store.engine.store import Store
+from beetle.store.engine.write_queue import WriteQueue
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.engine.writer import ERASURE_RETRY_S
 from beetle.store.event_log import Event, Logged
@@ -346,3 +348,36 @@ def test_an_erasure_that_a_reader_holds_up_is_tried_again_in_its_time_and_not_at
             assert 1 <= len(tries) - began <= 8
         wait_for_erasures(memory)
         assert writer.erasures == 0
+
+
+def test_a_write_that_the_disk_refused_half_way_leaves_the_recall_index_right(tmp_path: Path) -> None:
+    # In so small a cache a statement that reads the index may have to write first.
+    vfs = FaultVFS()
+    try:
+        with open_runtime(tmp_path / "store.db", "file", vfs=vfs.name, page_cache_kib=48) as memory:
+            commit(memory, turn("first", "one lamp"))
+            refused = 0
+            for point in range(1, 200):
+                vfs.arm(f"full@{point}")
+                try:
+                    commit(memory, turn(f"u{point}", "two lamps"))
+                    break
+                except StorageFull:
+                    refused += 1
+                finally:
+                    vfs.heal()
+                commit(memory, turn(f"t{point}", "two lamps"))
+            assert refused > 20
+            # Each takes its words off what the index has counted.
+            lifecycle(memory, "mask", "first", *(f"t{number}" for number in range(1, refused + 1)))
+            assert_clean(memory)
+    finally:
+        vfs.close()
+
+
+def test_a_commit_waits_for_as_many_writes_as_the_larger_of_the_last_two_had() -> None:
+    queue = WriteQueue(most=64, group=8)
+    assert queue.company == 1, "who writes alone waits for nobody"
+    for size, expected in ((6, 6), (2, 6), (1, 2), (1, 1), (40, 8)):
+        queue.committed(size)
+        assert queue.company == expected

@@ -100,11 +100,18 @@ def test_nothing_is_left_open_whatever_happens(folder: Path, served: Served) -> 
 
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
+        gc.collect()  # what other tests left is not counted
         before = len(os.listdir("/proc/self/fd"))
         for path in (folder / "missing", folder / ("n" * 200)):
             with pytest.raises(NoDaemon):
                 Client(str(path))
         with Scripted(str(folder / "s"), dying) as daemon, Client(daemon.path, timeout=0.1) as client:
+            # It tries again until its time is over: that may be before a connection or while it waits on one.
+            with pytest.raises((ConnectionError, TimeoutError)):
+                client.hello()
+            with pytest.raises((ConnectionError, TimeoutError)):
+                client.subscribe(["skill"])
+        with Scripted(str(folder / "t"), dying) as daemon, Client(daemon.path, retry=False) as client:
             with pytest.raises(ConnectionError):
                 client.hello()
             with pytest.raises(ConnectionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -252,6 +253,7 @@ def test_a_connection_has_a_bounded_number_of_subscriptions(served: Served) -> N
 
 def test_the_end_of_a_connection_ends_its_subscriptions(served: Served) -> None:
     hub = served.dispatcher.hub
+    gc.collect()  # what other tests left is not counted
     threads = threading.active_count()
     peers = [served.peer() for _ in range(5)]
     for peer in peers:
@@ -261,7 +263,7 @@ def test_the_end_of_a_connection_ends_its_subscriptions(served: Served) -> None:
     for peer in peers:
         peer.close()
     until(lambda: not hub._subscriptions, "the end of the subscriptions")
-    until(lambda: threading.active_count() == threads, "the end of their threads")
+    until(lambda: threading.active_count() <= threads, "the end of their threads")
 
 
 @needs_root

@@ -114,6 +114,7 @@ def test_enter_goes_to_the_detail_and_esc_back_to_the_list(daemon: Daemon, size:
         screen = await opened_log(shown)
         await shown.press("enter")
         await shown.until(lambda: screen.query_one(Detail).has_focus)
+        await shown.until_shown("Operation")
         await shown.press("end")
         await shown.until_shown("owner_id")
         await shown.press("escape")

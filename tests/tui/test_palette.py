@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 from rich.cells import cell_len
@@ -107,5 +108,33 @@ def test_the_chosen_command_stays_chosen_when_the_operations_come(daemon: Daemon
         await shown.until_shown("> Two")
         palette.query_one(Choices).extend([*more, *first])
         await shown.until_shown("> Two")
+
+    show(at(daemon), look)
+
+
+def test_operations_that_come_when_the_palette_is_being_closed_change_nothing(daemon: Daemon) -> None:
+    begun, let_go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Closing(Palette):
+        async def _ask_more(self, more: Callable[[], Awaitable[Sequence[Entry]]]) -> None:
+            await super()._ask_more(more)
+            ended.set()
+
+    async def come() -> list[Entry]:
+        begun.set()
+        await let_go.wait()
+        return [Entry("Two", "refresh", "")]
+
+    async def look(shown: Shown) -> None:
+        await shown.until_shown("read ")
+        palette = Closing([Entry("One", "refresh", "")], come)
+        shown.console.push_screen(palette)
+        await begun.wait()
+        # As in the midst of closing it: what it holds is gone, and what it asked goes on.
+        await palette.query("*").remove()
+        let_go.set()
+        await ended.wait()
+        await shown.press("escape")
+        await shown.until(lambda: not isinstance(shown.console.screen, Palette))
 
     show(at(daemon), look)

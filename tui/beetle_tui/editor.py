@@ -133,6 +133,7 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None], Editing):
     async def _leave(self) -> None:
         lines = ["What you changed is not saved."]
         if not self._changes() or await self.app.push_screen_wait(Confirm("Leave without saving?", lines)):
+            self.workers.cancel_group(self, "save")
             self.dismiss(None)
 
     async def _save(self) -> None:

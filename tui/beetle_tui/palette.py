@@ -80,18 +80,20 @@ class Palette(ModalScreen[str | None]):
         self._more = more
         self._title = title
         self._fault = ""
+        # Kept: further entries may come while the palette is being closed, when nothing can be looked up in it.
+        self._typed = LineInput(hint="type part of a name", most=MOST_TYPED)
+        self._choices = Choices()
+        self._box = Vertical(self._typed, self._choices, id="palette")
 
     def compose(self) -> ComposeResult:
         """A line to type in, above what it finds."""
-        with Vertical(id="palette") as box:
-            box.border_title = f"{self._title} {hinted(self.app, '(enter runs, {palette-close} closes)')}"
-            yield LineInput(hint="type part of a name", most=MOST_TYPED)
-            yield Choices()
+        self._box.border_title = f"{self._title} {hinted(self.app, '(enter runs, {palette-close} closes)')}"
+        yield self._box
 
     def on_mount(self) -> None:
         """Everything, before anything is typed."""
         # At once: a screen finds its focus a little later, and what is typed or pasted until then would be lost.
-        self.set_focus(self.query_one(LineInput))
+        self.set_focus(self._typed)
         self._show(self._entries)
         if self._more is not None:
             self.run_worker(partial(self._ask_more, self._more), name="more", group="more")
@@ -109,7 +111,7 @@ class Palette(ModalScreen[str | None]):
         self._run()
 
     def _run(self) -> None:
-        chosen = self.query_one(Choices).chosen
+        chosen = self._choices.chosen
         if chosen is not None:
             self.dismiss(chosen.action)
 
@@ -120,17 +122,17 @@ class Palette(ModalScreen[str | None]):
             self._fault = f"no operations: {error.key}"
         else:
             self._entries += tuple(found_more)
-            self.query_one(Choices).extend(found(self._entries, self.query_one(LineInput).value))
+            self._choices.extend(found(self._entries, self._typed.value))
         self._tell_place()
 
     def action_move(self, steps: int) -> None:
         """Choose another."""
-        self.query_one(Choices).move(steps)
+        self._choices.move(steps)
         self._tell_place()
 
     def action_page(self, pages: int) -> None:
         """Choose one that is a page away."""
-        self.action_move(pages * self.query_one(Choices).most)
+        self.action_move(pages * self._choices.most)
 
     def on_mouse_scroll_down(self) -> None:
         """The entry below."""
@@ -145,11 +147,11 @@ class Palette(ModalScreen[str | None]):
         self._tell_place()
 
     def _show(self, entries: Sequence[Entry]) -> None:
-        self.query_one(Choices).show(entries)
+        self._choices.show(entries)
         self._tell_place()
 
     def _tell_place(self) -> None:
-        self.query_one("#palette").border_subtitle = neutral(self._fault or self.query_one(Choices).place)
+        self._box.border_subtitle = neutral(self._fault or self._choices.place)
 
 
 def found(entries: Sequence[Entry], typed: str) -> list[Entry]:

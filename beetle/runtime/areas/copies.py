@@ -13,7 +13,8 @@ from beetle.store.engine.transaction import Reading
 def replicated_until(store: Store, now: int, tx: Reading | None = None) -> str | None:
     """Until when the replica, or what was sent to one before, holds something that was erased; None when nothing.
 
-    The sidecar removes it by then if it reaches its target; `replica forget` removes it at once.
+    The sidecar removes it by then if it reaches its target; `replica forget` removes it at once. A time that has passed
+    is told until it was seen that the target has nothing of it.
 
     Args:
         now: microseconds.
@@ -24,4 +25,4 @@ def replicated_until(store: Store, now: int, tx: Reading | None = None) -> str |
     promise = store.follower.kept_until
     if store.writer.erasures and promise is not None:
         known = max(known or 0, promise(now))
-    return None if known is None or known <= now else format_us(known)
+    return None if known is None else format_us(known)

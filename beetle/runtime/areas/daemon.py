@@ -1,4 +1,4 @@
-"""The runtime's own operations: hello, verify, recover, close, fixtures."""
+"""hello and memory.close: a daemon has them from its start, so that they are answered whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,14 @@ from collections.abc import Mapping
 
 from beetle.contracts.codec import replace
 from beetle.contracts.common import Lifecycle
-from beetle.contracts.control import (
-    HelloReport,
-    HelloRequest,
-    OperationSummary,
-    StoreVerifyReport,
-    StoreVerifyRequest,
-    VerifyFinding,
-)
+from beetle.contracts.control import HelloReport, HelloRequest, OperationSummary
 from beetle.contracts.envelope import PROTOCOL
-from beetle.contracts.errors import BeetleError, Forbidden, ServicesUnavailable
-from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
-from beetle.contracts.lifecycle import (
-    MemoryCloseReport,
-    MemoryCloseRequest,
-    MemoryRecoverReport,
-    MemoryRecoverRequest,
-)
+from beetle.contracts.errors import BeetleError
+from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
 from beetle.contracts.operations import OPERATIONS
-from beetle.runtime.areas import event_log, receipts
-from beetle.runtime.pipeline.handlers import Apply, Handler, Plain, Read, Write
+from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
-from beetle.runtime.planes.thought_rows import NAME as THOUGHTS
 from beetle.store import erasures
-from beetle.store.engine.transaction import Reading
-from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
 
 LIMITS = (
@@ -69,45 +52,6 @@ def hello(invocation: Invocation, request: HelloRequest) -> HelloReport:
     )
 
 
-def verify_store(invocation: Invocation, request: StoreVerifyRequest, tx: Reading) -> StoreVerifyReport:
-    """Walk chains, cross-checks, index and, unless asked not to, every page; check a receipt where one is given."""
-    # Seldom asked for: a daemon that only says hello holds none of the checks in memory.
-    from beetle.runtime.areas import verification
-    from beetle.runtime.areas.chains import verifying
-
-    if invocation.caller.is_operator:
-        checked, findings = verification.run(invocation, tx, pages=request.pages)
-        if not any(each.check == THOUGHTS for each in findings):
-            verifying.remember_all(invocation, tx)
-    else:
-        checked, findings = verification.run_space(invocation, tx)
-    return StoreVerifyReport(
-        clean=not findings,
-        checked=checked,
-        findings=tuple(VerifyFinding(check=f.check, subject=f.subject, problem=f.problem) for f in findings),
-        event_log_head=event_log.log_state(invocation, tx).head,
-        unsigned_events=verification.unsigned_events(invocation, tx) if invocation.caller.is_operator else None,
-        receipt=None if request.receipt is None else receipts.check(invocation, tx, request.receipt),
-    )
-
-
-def recover(invocation: Invocation, request: MemoryRecoverRequest) -> MemoryRecoverReport:
-    """Every step over the whole store; one event tells how many did something, and how many failed."""
-    from beetle.runtime.areas import recovery
-
-    lifecycle = invocation.shared.lifecycle
-    with lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
-        receipts.ready(invocation)
-        mode = lifecycle.mode_for(request)
-        steps = recovery.run(invocation)
-        failed = sum(each.outcome == "failed" for each in steps)
-        done = sum(each.outcome == "done" for each in steps)
-        row = invocation.own_event("lifecycle", "recovered", trigger=request.trigger, done=done, failed=failed)
-        said = _logged(invocation, row)
-    recovered = not failed and not any(each.left for each in steps)
-    return MemoryRecoverReport(trigger=request.trigger, mode=mode, recovered=recovered, steps=steps, lifecycle=said)
-
-
 def close(invocation: Invocation, request: MemoryCloseRequest) -> MemoryCloseReport:
     """Refuse what is new, finish what waits, empty the write-ahead log; then the process ends, if it said how."""
     shared = invocation.shared
@@ -115,7 +59,7 @@ def close(invocation: Invocation, request: MemoryCloseRequest) -> MemoryCloseRep
     if not lifecycle.begin_close():
         return _again(invocation, request)
     drained = store.writer.queued
-    said = _logged(invocation, invocation.own_event("lifecycle", "closed", queued=drained))
+    said = logged(invocation, invocation.own_event("lifecycle", "closed", queued=drained))
     shared.heads.sign()
     whole = _cut_log(invocation)
     if whole:
@@ -165,7 +109,7 @@ def _cut_log(invocation: Invocation) -> bool:
         return False
 
 
-def _logged(invocation: Invocation, event: Event) -> Lifecycle | None:
+def logged(invocation: Invocation, event: Event) -> Lifecycle | None:
     """What happened goes on although it cannot be logged: the disk is full, or read-only."""
     try:
         return log_apart(invocation, event)
@@ -174,34 +118,7 @@ def _logged(invocation: Invocation, event: Event) -> Lifecycle | None:
         return None
 
 
-def run_harness(invocation: Invocation, request: HarnessRunRequest) -> Apply:
-    """Run it before the transaction, which only logs that it was run: the writer waits for nothing."""
-    if request.folder is not None and not invocation.caller.is_operator:
-        raise Forbidden(
-            reason=f"{invocation.caller.name} may not have the daemon read a folder",
-            hint="leave folder out: a source checkout's own fixtures are run",
-            path="$.args.folder",
-        )
-    harness = invocation.shared.dependencies.harness
-    if harness is None:
-        raise ServicesUnavailable(
-            reason="this runtime was opened without a harness",
-            hint="`beetle harness run` opens one that has it",
-        )
-    report = harness(request)
-
-    def apply(tx: WriteTransaction) -> HarnessRunReport:
-        counts = {"fixtures": len(report.fixtures), "benchmarks": len(report.benchmarks)}
-        tx.log(invocation.event("memory", "harness_run", suite=request.suite, passed=report.passed, **counts))
-        return report
-
-    return apply
-
-
 HANDLERS: Mapping[str, Handler] = {
-    "harness.run": Write(run_harness),
-    "memory.recover": Plain(recover),
-    "memory.close": Plain(close),
-    "store.verify": Read(verify_store),
     "hello": Plain(hello),
+    "memory.close": Plain(close),
 }

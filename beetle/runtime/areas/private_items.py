@@ -36,7 +36,7 @@ def list_private(invocation: Invocation, request: PrivateListRequest, tx: Readin
         invocation,
         rows,
         request.limit,
-        lambda row: from_plain(_plain(row), PrivateItem),
+        lambda row: from_plain({**_plain(row), "closed": bool(row.closed)}, PrivateItem),
         bound_to=bound_to,
         place=lambda row: row.item,
     )

@@ -19,7 +19,7 @@ from beetle.contracts.control import ReceiptCheck, ReceiptFault
 from beetle.domain.digest import decode, encode, keyed, shown_digest
 from beetle.runtime.areas import event_log
 from beetle.runtime.host.identity import fingerprint_of, is_signed
-from beetle.runtime.host.signed_text import body_of, known_key, text_of
+from beetle.runtime.host.signed_text import body_of, known_keys, text_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, private
 from beetle.store.engine.transaction import Reading
@@ -159,9 +159,11 @@ def _signature_faults(
     public = decode(body.key or "") or b""
     if not is_signed(said, signature, public):
         yield "wrong_signature"
-    known = known_key(invocation.shared.identity, tx)
-    if public != known or body.device != fingerprint_of(public):
+    fault = known_keys(invocation.shared.identity, tx).fault(public)
+    if body.device != fingerprint_of(public):
         yield "other_device"
+    elif fault is not None:
+        yield fault
 
 
 def _event_faults(invocation: Invocation, tx: Reading, body: Body) -> Iterable[ReceiptFault]:

@@ -10,6 +10,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.repairing import SalvagedTable, StoreRepairReport, StoreRepairRequest
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
+from beetle.store import repairs
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 
@@ -62,7 +63,8 @@ def repair(invocation: Invocation, request: StoreRepairRequest) -> StoreRepairRe
         with store.read() as tx:
             findings = verification.run(inside, tx, pages=True)[1]
         row = invocation.own_event("lifecycle", "repaired", saved=done.saved, lost=done.lost, whole=done.whole)
-        lifecycle = log_apart(invocation, row)
+        # They stay gone, and later verifications tell them apart from what is new.
+        lifecycle = log_apart(invocation, row, lambda tx: repairs.keep(tx, findings))
     return report_of(done, kept, findings, lifecycle=lifecycle)
 
 

@@ -65,7 +65,10 @@ def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> Repli
     with invocation.shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
         invocation.progress.step("list")
         known = _range(invocation, source.files(), request)
+        sent = invocation.shared.replica.synced_changes
         with _fetched(invocation, source, known, request) as fetched:
+            if request.at is None and not request.accept_older:
+                _check_newest(invocation, fetched.header, sent)
             terms = SnapshotRestoreRequest(
                 snapshot_id=fetched.header.snapshot_id,
                 dry_run=request.dry_run,
@@ -77,6 +80,19 @@ def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> Repli
             else:
                 done = _put_aside(invocation, terms, fetched, request.to)
     return _report(fetched, done, request)
+
+
+def _check_newest(invocation: Invocation, header: Header, sent: int | None) -> None:
+    """A replica that was put back to an older state of its own is whole, and signed.
+
+    Raises:
+        Conflict: rows of this store's event log had reached it that it does not have.
+    """
+    shared = invocation.shared
+    if sent is not None and header.store_id == shared.store.store_id and header.event_log_rows < sent:
+        reason = f"the replica ends at event {header.event_log_rows}, and {sent} events had reached it"
+        hint = "look who could write to its target; to take that state all the same: --accept-older"
+        raise Conflict(reason=f"{reason}: it was put back to an older state", hint=hint)
 
 
 def _report(
@@ -206,7 +222,7 @@ def _look_through(
     )
     stopped = partial(snapshots.must_end, invocation)
     faults, checked = store_snapshots.examine(
-        shared.store, shared.identity.check, header, copy, stopped, invocation.progress
+        shared.store, store_snapshots.recorded(shared), header, copy, stopped, invocation.progress
     )
     if not faults:
         _check_genuine(invocation, copy)

@@ -1,7 +1,7 @@
 """The jobs that the scheduler runs, and the operations on them.
 
-A job is one row of `JOBS`: its name, when it runs, its function, what it is for, and what it uses (see `Job`). What
-runs once a day is imported when it runs: an idle daemon holds none of it in memory.
+A job is one row of `JOBS`: its name, when it runs, its function, what it is for, and what it uses (see `Job`). What a
+job is done with is imported when there is something to do: an idle daemon holds none of it in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +20,45 @@ from beetle.contracts.scheduler import (
     SchedulerStatusReport,
     SchedulerStatusRequest,
 )
-from beetle.runtime.areas.toc import building
 from beetle.runtime.host.scheduled_job import Job, Run
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
-from beetle.store import recover
+from beetle.store import recover, toc_outbox
 from beetle.store.engine.write_transaction import WriteTransaction
 
 LOOK_S = 1.0
 """How often who waits for a run looks whether anybody waits for the answer still."""
+
+
+def cut_waiting(invocation: Invocation) -> int:
+    """Cut the days whose events have changed into segments."""
+    with invocation.reading(heavy=False) as tx:
+        if not toc_outbox.has_days(tx):
+            return 0
+    from beetle.runtime.areas.toc import building
+
+    return building.cut_waiting(invocation)
+
+
+def summarize_segments(invocation: Invocation) -> int:
+    """Choose bullets and words of the segments that have changed."""
+    with invocation.reading(heavy=False) as tx:
+        if not toc_outbox.has_stale_nodes(tx):
+            return 0
+    from beetle.runtime.areas.toc import building
+
+    return building.summarize_segments(invocation)
+
+
+def roll_up(invocation: Invocation) -> int:
+    """Sum up the periods whose segments have changed."""
+    with invocation.reading(heavy=False) as tx:
+        if not toc_outbox.has_stale_nodes(tx):
+            return 0
+    from beetle.runtime.areas.toc import building
+
+    return building.roll_up(invocation)
 
 
 def do_deferred(invocation: Invocation) -> int:
@@ -91,8 +120,14 @@ def verify(invocation: Invocation) -> int:
     """
     from beetle.runtime.areas import verification
 
+    readers = invocation.shared.store.readers
     with invocation.heavy_turn(), invocation.reading(heavy=True) as tx:
-        checked, findings = verification.run(invocation, tx, pages=True)
+        before = readers.rested
+        try:
+            checked, findings = verification.run(invocation, tx, pages=True)
+        finally:
+            # Else other jobs would rest once more for the rests of this one.
+            invocation.work.rested += readers.rested - before
     if findings:
         checks = ", ".join(sorted({each.check for each in findings}))
         raise IntegrityViolation(reason=f"{len(findings)} findings of {checks}")
@@ -108,15 +143,15 @@ def make_snapshot(invocation: Invocation) -> int:
 
 JOBS: tuple[Job, ...] = (
     Job(
-        "outbox-processor", "0 * * * * *", building.cut_waiting,
+        "outbox-processor", "0 * * * * *", cut_waiting,
         "cuts the days of sessions whose events have changed into segments of the table of contents",
     ),
     Job(
-        "segment-summarizer", "0 */15 * * * *", building.summarize_segments,
+        "segment-summarizer", "0 */15 * * * *", summarize_segments,
         "chooses bullets and keywords of the segments that have changed", timeout_s=1800,
     ),
     Job(
-        "hourly-rollup", "0 0 * * * *", building.roll_up,
+        "hourly-rollup", "0 0 * * * *", roll_up,
         "sums up the days, weeks, months and years whose segments have changed", timeout_s=1800,
     ),
     Job(

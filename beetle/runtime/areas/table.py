@@ -6,11 +6,9 @@ commits holds no code of chains and snapshots in memory.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib import import_module
 
-from beetle.contracts.errors import Overloaded
+from beetle.contracts.loading import load
 from beetle.runtime.pipeline.handlers import Handler
 
 AREAS: Mapping[str, tuple[str, ...]] = {
@@ -29,14 +27,15 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "evolve": ("evolve.evolve",),
     "governance": ("governance.report", "governance.waiting", "governance.decide"),
     "grip": ("toc.expanding",),
-    "harness": ("daemon",),
+    "harness": ("care",),
     "hello": ("daemon",),
     "host": ("capture.coverage",),
     "host_key": ("capture.host_keys",),
+    "identity": ("renewing",),
     "long_term": ("facts.long_term", "facts.mutate", "facts.policy"),
     "memory": (
         "recall.recall", "recall.inspect", "recall.routing", "governance.write", "governance.remember", "daemon",
-        "maintain", "continuity.transfer", "erasure.forget",
+        "care", "maintain", "continuity.transfer", "erasure.forget",
     ),
     "private": ("governance.private_records", "private_items"),
     "replication": ("replication",),
@@ -44,7 +43,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "skill": ("skills.runtime_skills",),
     "skill_registry": ("registry.finding", "registry.uploading"),
     "snapshot": ("snapshots.snapshots",),
-    "store": ("daemon", "repairing"),
+    "store": ("care", "repairing"),
     "toc": ("toc.reading", "toc.searching"),
     "tool_registry": ("tools",),
     "transcript": ("evidence.transcript", "evidence.lifecycle", "evidence.repair"),
@@ -59,11 +58,10 @@ USUAL: Mapping[str, str] = {
     "memory.inspect": "recall.inspect",
     "memory.write": "governance.write",
     "transcript.commit": "evidence.transcript",
+    "memory.close": "daemon",
+    "memory.recover": "care",
 }
-"""The module of what agents ask all day, which spares them the rest of the prefix."""
-
-
-RETRY_MS = 1000
+"""The module of what agents ask all day, or a process that asks little else: it is spared the rest of the prefix."""
 
 
 class Handlers(MutableMapping[str, Handler]):
@@ -104,13 +102,7 @@ class Handlers(MutableMapping[str, Handler]):
 
     def _import(self, *areas: str) -> None:
         for area in areas:
-            try:
-                handlers: Mapping[str, Handler] = import_module(f"{__package__}.{area}").HANDLERS
-            except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
-                    raise
-                told = "this operation is asked for the first time, and no file descriptor is left"
-                raise Overloaded(what=told, maximum="as many as RLIMIT_NOFILE", retry_after_ms=RETRY_MS) from None
+            handlers: Mapping[str, Handler] = load(f"{__package__}.{area}").HANDLERS
             for name, handler in handlers.items():
                 self._known.setdefault(name, handler)
 

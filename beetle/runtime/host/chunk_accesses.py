@@ -9,13 +9,14 @@ loses the counts since then, and nothing else.
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.errors import BeetleError
-from beetle.store import chunks
-from beetle.store.chunks import ChunkRow
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Writing
+
+if TYPE_CHECKING:
+    from beetle.store.chunks import ChunkRow
 
 MANY = 1_000
 """Chunks with noted accesses that are worth a write of their own."""
@@ -62,6 +63,10 @@ class ChunkAccesses:
         with self._guard:
             self._follow()
             noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        from beetle.store import chunks
+
         for chunk, each in noted.items():
             chunks.count_access(tx, chunk, each.times, each.last_at)
 

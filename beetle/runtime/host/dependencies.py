@@ -6,11 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 from beetle.runtime.host.config import Model, Snapshots
 from beetle.runtime.host.replica import Source
+
+if TYPE_CHECKING:
+    from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
 
 
 def clock() -> int:
@@ -40,7 +42,7 @@ class Dependencies(NamedTuple):
     time_zone: str | None = None
     zone_variable: str = ""
     snapshots: Snapshots = Snapshots()
-    replicated: bool = False
+    replica_url: str | None = None
     replica: Callable[[str], Source] | None = None
 
 

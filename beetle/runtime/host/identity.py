@@ -38,18 +38,27 @@ MOST_BYTES = 4096
 
 State = Literal["usable", "missing", "wrong", "exposed", "unreadable", "broken", "unrecorded"]
 
+LOST = "; where none is left: beetle identity renew"
+"""What is added to the advice in a state in which the secret is not there."""
 PROBLEMS: dict[State, tuple[str, str]] = {
-    "missing": ("the key file {file} is not there", "put {file} back from its backup"),
-    "wrong": ("the key file {file} is not this store's", "put back the key file that this store was opened with first"),
+    "missing": ("the key file {file} is not there", f"put {{file}} back from its backup{LOST}"),
+    "wrong": (
+        "the key file {file} is not this store's",
+        f"put back the key file that this store was opened with first{LOST}",
+    ),
     "exposed": ("the key file {file} can be read by others", "make it this user's alone: chmod 600 {file}"),
     "unreadable": ("the key file {file} cannot be read", "make {file} readable for this user alone"),
     "broken": (
         "{file} is not a key file",
-        "restore {file} from its backup: a file of one line, no link and no folder",
+        f"restore {{file}} from its backup: a file of one line, no link and no folder{LOST}",
     ),
     "unrecorded": ("the key file {file} is not known to the store", "close the store and open it again"),
 }
 """What is said of each state but the usable one, and what to do about it."""
+
+
+GIVEN_UP: frozenset[State] = frozenset({"missing", "wrong", "broken"})
+"""The states in which the secret is not there, so that another one may take its place."""
 
 
 class Keys(NamedTuple):
@@ -110,6 +119,19 @@ class KeyFile(NamedTuple):
         ours = found.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
         return bool(found.st_mode & 0o077) or not ours
 
+    def put_aside(self) -> str | None:
+        """Give what stands in the file's place another name, and say which; None where nothing stands there.
+
+        Raises:
+            OSError: it could not be renamed.
+        """
+        if not os.path.lexists(self.path):
+            return None
+        aside = f"{self.path}.aside-{os.urandom(4).hex()}"
+        os.rename(self.path, aside)
+        sync_folder(self.path)
+        return aside
+
     def write(self, secret: bytes) -> None:
         """Make the file, whole or not at all.
 
@@ -127,6 +149,18 @@ class KeyFile(NamedTuple):
             os.close(descriptor)
         os.rename(fresh, self.path)
         sync_folder(self.path)
+
+
+class Successor(NamedTuple):
+    """The secret that is to be a store's from now on: its keys, by what it is known again, and the key that seals rows.
+
+    `kept_as` is the name that something got which stood in the key file's place and is none.
+    """
+
+    keys: Keys
+    check: str
+    sealing: bytes
+    kept_as: str | None
 
 
 class Identity:
@@ -179,6 +213,37 @@ class Identity:
     def state(self) -> State:
         """The state now."""
         return self.look().state
+
+    @property
+    def is_credential(self) -> bool:
+        """Whether the secret comes from outside, so that no other can be made here."""
+        return self._place is not None and self._place.credential
+
+    def found(self) -> Keys | None:
+        """The keys of the secret that stands in the key file's place, whether or not it is this store's."""
+        secret = None if self._place is None else self._place.read().secret
+        return None if secret is None else _derive(secret)
+
+    def successor(self) -> Successor | None:
+        """The secret that takes a lost one's place: the one in the key file, else one made now, which is on disk then.
+
+        None in a state in which the secret is not lost. Until the store has recorded it, it is `wrong`; called again,
+        the same one is answered: whoever is interrupted between begins again.
+
+        Raises:
+            OSError: the file could not be made.
+        """
+        place, state = self._place, self.look().state
+        if place is None or state not in GIVEN_UP:
+            return None
+        kept_as, secret = None, place.read().secret
+        if secret is None:
+            if place.credential:
+                return None
+            kept_as = place.put_aside()
+            secret = os.urandom(SECRET_BYTES)
+            place.write(secret)
+        return Successor(_derive(secret), check_value(secret), seal_key(secret), kept_as)
 
     def problem(self, state: State, *, whole_path: bool = False) -> tuple[str, str] | None:
         """What is wrong in a state and what to do about it, or None; no folder is named to who may not know paths."""
@@ -264,6 +329,11 @@ def _first(place: KeyFile) -> bytes | None:
             )
             return None
     return secret
+
+
+def seal_key(secret: bytes) -> bytes:
+    """The key that seals rows."""
+    return derived(secret, "beetle seal")
 
 
 def check_value(secret: bytes) -> str:

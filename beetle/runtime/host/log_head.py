@@ -28,8 +28,14 @@ SIGN_AFTER_S = 50.0
 """Seconds from the first write that no signature covers to the next signature, which is to come within a minute."""
 
 
-def check(identity: Identity, store_id: str, tx: Reading) -> tuple[int | None, list[Finding]]:
-    """How many of the log's last rows no signature covers, None where none can be relied on; and what is wrong."""
+def check(
+    identity: Identity, store_id: str, tx: Reading, *, also: bytes | None = None
+) -> tuple[int | None, list[Finding]]:
+    """How many of the log's last rows no signature covers, None where none can be relied on; and what is wrong.
+
+    Args:
+        also: a public key that counts as this device's too.
+    """
     kept, head = read_signed_head(tx), read_head(tx)
     if kept is None:
         return None, [Finding(CHECK, "signed head", "its row is missing")]
@@ -38,12 +44,15 @@ def check(identity: Identity, store_id: str, tx: Reading) -> tuple[int | None, l
     found = signed_text.read(kept.text, HEAD)
     if found is None or found.store != store_id or found.rows is None:
         return None, [Finding(CHECK, "signed head", "is not what this store's device has signed")]
-    if decode(found.key) != signed_text.known_key(identity, tx):
-        return None, [Finding(CHECK, "signed head", f"was signed by another device, {found.device}")]
-    problem = _problem(tx, found, head)
-    if problem is not None:
-        return None, [Finding(CHECK, f"row {found.rows}", problem)]
-    return head.seq - found.rows, []
+    findings: list[Finding] = []
+    key = decode(found.key)
+    fault = None if key is not None and key == also else signed_text.known_keys(identity, tx).fault(key)
+    if fault is not None:
+        whose = "a former identity of this store" if fault == "former_device" else "another device"
+        findings.append(Finding(CHECK, "signed head", f"was signed by {whose}, {found.device}"))
+    if fault != "other_device" and (problem := _problem(tx, found, head)) is not None:
+        findings.append(Finding(CHECK, f"row {found.rows}", problem))
+    return (None, findings) if findings else (head.seq - found.rows, [])
 
 
 def _problem(tx: Reading, found: Statement, head: Head) -> str | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import format_us
-from beetle.contracts.console import SystemState
 from beetle.runtime.host.profile import read_machine, read_text
+
+if TYPE_CHECKING:
+    from beetle.contracts.console import SystemState
 
 SHOWN_CHARS = 200
 
@@ -19,6 +22,8 @@ def read_system(store_folder: Path, now: int, root: Path | str = "/") -> SystemS
     machine = read_machine(store_folder, root)
     memory = read_text(tree / "proc/meminfo")
     kernel = os.uname()
+    from beetle.contracts.console import SystemState
+
     return SystemState(
         os=_os_name(read_text(tree / "etc/os-release")) or kernel.sysname,
         kernel=f"{kernel.sysname} {kernel.release}",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from beetle.contracts.memory import ProjectionAudit
 from beetle.contracts.operations import BY_NAME
+
+if TYPE_CHECKING:
+    from beetle.contracts.memory import ProjectionAudit
 
 FIRST_BIT = 4
 """Times below 16 µs share the first bucket."""

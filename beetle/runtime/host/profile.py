@@ -95,6 +95,9 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wal_bytes: Annotated[
         Count, counts("bytes from which the write-ahead log is cut", "begins a checkpoint at half of it")
     ]
+    index_cache_kib: Annotated[
+        Count, counts("KiB of lists of rows of the recall index, remembered between searches", "bounds memory")
+    ]
     page_cache_kib: Annotated[Count, counts("KiB of page cache of each connection to the store", "bounds memory")]
     mmap_bytes: Annotated[CountOrNone, counts("bytes of the store that are mapped into memory", "bounds memory")]
     readers: Annotated[Count, counts("reading connections to the store", "reads wait; then `overloaded`")]
@@ -233,7 +236,13 @@ def profiles_folder(package: Path) -> Path:
 
 def profile_names() -> tuple[str, ...]:
     """Full names of the profiles that this build carries, sorted."""
-    return tuple(sorted(file.stem for file in _shipped().glob("profile-*.toml")))
+    return _names_in(_shipped())
+
+
+@cache
+def _names_in(folder: Path) -> tuple[str, ...]:
+    """Listed once: a build's own files stay as they are."""
+    return tuple(sorted(file.stem for file in folder.glob("profile-*.toml")))
 
 
 def load_profile(name: str) -> Profile:

@@ -66,6 +66,11 @@ class Keeper(Protocol):
         """How far it is; answers within half a second."""
         ...
 
+    @property
+    def synced_changes(self) -> int | None:
+        """How many rows of the event log are known to have reached the target; None before the first."""
+        ...
+
     def forget(self, must_end: Callable[[], bool], at: Callable[[int, int], None]) -> Forgotten:
         """Remove all that was sent before now. It goes on by itself when `must_end` ends the wait.
 
@@ -82,14 +87,14 @@ class Keeper(Protocol):
 class ReplicaBoard:
     """Where the composition root puts up who keeps the replica, and whoever is asked looks."""
 
-    def __init__(self, *, configured: bool, source: Callable[[], Source] | None = None) -> None:
+    def __init__(self, *, url: str | None, source: Callable[[], Source] | None = None) -> None:
         """Begin with nobody.
 
         Args:
-            configured: whether the configuration names a replica.
+            url: of the replica that the configuration names; None where it names none.
             source: opens it to be restored from.
         """
-        self._configured = configured
+        self.url = url
         self._source = source
         self._tell: Callable[[], ReplicationStatusReport] | None = None
         self._keeper: Keeper | None = None
@@ -103,7 +108,7 @@ class ReplicaBoard:
         """How far the replica is."""
         if self._tell is not None:
             return self._tell()
-        if self._configured:
+        if self.url is not None:
             return ReplicationStatusReport(state="refused", problem="embedded", hint=DAEMON_HINT)
         return ReplicationStatusReport(state="off")
 
@@ -117,6 +122,11 @@ class ReplicaBoard:
             _refuse_none()
         return self._source()
 
+    @property
+    def synced_changes(self) -> int | None:
+        """As of who keeps the replica; None where nobody does."""
+        return None if self._keeper is None else self._keeper.synced_changes
+
     def keeper(self) -> Keeper:
         """Who keeps it.
 
@@ -125,7 +135,7 @@ class ReplicaBoard:
         """
         if self._keeper is not None:
             return self._keeper
-        if not self._configured:
+        if self.url is None:
             _refuse_none()
         told = self.status()
         raise ServicesUnavailable(reason=f"no replica is kept here ({told.problem})", hint=told.hint)

@@ -6,7 +6,7 @@ import logging
 
 from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import keyed
-from beetle.runtime.host.identity import Identity, derived
+from beetle.runtime.host.identity import Identity, seal_key
 from beetle.store import private, seal_checks
 from beetle.store.engine.store import Store
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
@@ -19,7 +19,7 @@ log = logging.getLogger("beetle.identity")
 def sealer_of(store_key: bytes, identity: Identity) -> Sealer:
     """What seals and checks now."""
     secret = identity.look().secret
-    return Sealer(None if secret is None else derived(secret, "beetle seal"), keyed(store_key, "seal", b""))
+    return Sealer(None if secret is None else seal_key(secret), keyed(store_key, "seal", b""))
 
 
 def begin(store: Store, identity: Identity, *, restored: bool = False) -> None:

@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Struct)
 
 HEAD, SNAPSHOT, ARCHIVE = "beetle-head-1", "beetle-snapshot-1", "beetle-archive-1"
 MOST_CHARS = 2048
-Fault = Literal["unsigned", "wrong_signature", "other_device"]
+Fault = Literal["unsigned", "wrong_signature", "other_device", "former_device"]
 
 
 class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +40,19 @@ class Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     device: str
     key: str
+
+
+class Known(NamedTuple):
+    """Public keys: this device's, where one is known, and those of the identities that the store had before."""
+
+    own: bytes | None
+    former: frozenset[bytes]
+
+    def fault(self, key: bytes | None) -> Literal["other_device", "former_device"] | None:
+        """What is wrong with a signature by this key, None when it is this device's."""
+        if key == self.own:
+            return None
+        return "former_device" if key in self.former else "other_device"
 
 
 class Signer(NamedTuple):
@@ -75,18 +88,18 @@ def read(text: str, mark: str) -> Statement | None:
     return body if is_signed(f"{parts[0]}.{parts[1]}".encode(), signature, key) else None
 
 
-def signer_of(text: str | None, mark: str, known: bytes | None, *, digest: str) -> Signer:
+def signer_of(text: str | None, mark: str, known: Known, *, digest: str) -> Signer:
     """Whose signature over a digest a text is.
 
     Args:
-        known: the public key of this device, as `known_key` finds it.
+        known: as `known_keys` finds them.
     """
     if text is None:
         return Signer("unsigned", None)
     found = read(text, mark)
     if found is None or found.digest != digest:
         return Signer("wrong_signature", None)
-    return Signer(None if decode(found.key) == known else "other_device", found.device)
+    return Signer(known.fault(decode(found.key)), found.device)
 
 
 def named_signer(text: str, mark: str) -> str | None:
@@ -106,10 +119,12 @@ def _unchecked(text: str, mark: str) -> Statement | None:
     return body_of(parts[1], Statement) if len(parts) == 3 and parts[0] == mark else None
 
 
-def known_key(identity: Identity, tx: Reading) -> bytes | None:
-    """The public key of this device: its own counts for more than what the store has written down of it."""
+def known_keys(identity: Identity, tx: Reading) -> Known:
+    """The public keys of this device and store: its own counts for more than what the store has written down of it."""
     keys = identity.keys()
-    return private.public_key(tx) if keys is None else keys.public
+    own = private.public_key(tx) if keys is None else keys.public
+    former = (each.public_key for each in private.former_identities(tx))
+    return Known(own, frozenset(each for each in former if each is not None))
 
 
 def text_of(mark: str, body: Struct) -> str:

@@ -13,10 +13,12 @@ import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from beetle.contracts.agent_skills import FindingKind
 from beetle.runtime.host.front_matter import FRONT_MATTER_BYTES, FrontMatter, read_front_matter
+
+if TYPE_CHECKING:
+    from beetle.contracts.agent_skills import FindingKind
 
 SKILL_FILE = "SKILL.md"
 FOLDER_ENTRIES = 4096

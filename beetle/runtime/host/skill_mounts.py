@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from beetle.domain.skill_matching import SkillWords
 from beetle.runtime.host.profile import Budgets
 from beetle.runtime.host.skill_folder import Finding, Mark, Measured, Mount, SkillFolder, mark, measure, scan
+
+if TYPE_CHECKING:
+    from beetle.domain.skill_matching import SkillWords
 
 RENEW_SECONDS = 2.0
 """How long a scan is taken as it is; then the folders are looked at, and read again only when something changed."""
@@ -97,6 +99,8 @@ class AgentSkills:
             findings.extend(one.findings)
             clipped |= one.clipped
         skills.sort(key=lambda each: (each.mount, each.name))
+        from beetle.domain.skill_matching import SkillWords
+
         words = SkillWords((each.name, each.description) for each in skills)
         known = {(each.mount, each.name) for each in skills}
         self._fingerprints = {key: value for key, value in self._fingerprints.items() if key in known}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import Conflict, NotFound, Overloaded, PayloadTooLarge
-from beetle.contracts.transfer import TransferHandle
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Budgets
 from beetle.runtime.host.transports import Connection
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.pieces import PieceFile
+
+if TYPE_CHECKING:
+    from beetle.contracts.transfer import TransferHandle
 
 SECOND_US = 1_000_000
 RETRY_MS = 1000
@@ -215,6 +217,8 @@ class Transfers:
         found.close()
 
     def _handle(self, found: _Transfer) -> TransferHandle:
+        from beetle.contracts.transfer import TransferHandle
+
         return TransferHandle(
             transfer_id=found.id,
             total_bytes=found.size,

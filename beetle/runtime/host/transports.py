@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from beetle.contracts.codec import format_us
-from beetle.contracts.devices import TransportEntry
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
 from beetle.runtime.host.built_transports import built_transports
@@ -17,6 +16,9 @@ from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
 from beetle.store.engine.store import Store
 from beetle.store.transports import TransportRow, by_name
+
+if TYPE_CHECKING:
+    from beetle.contracts.devices import TransportEntry
 
 OWN_PROCESS = frozenset({"in_process", "cli"})
 """Whoever comes in this way has opened the store itself, and could not be kept out."""
@@ -156,6 +158,8 @@ class Transports:
         self, name: TransportName, row: TransportRow | None, endpoint: str | None, connections: int
     ) -> TransportEntry:
         allowed, built = name in self._allowed, name in built_transports()
+        from beetle.contracts.devices import TransportEntry
+
         return TransportEntry(
             name=name,
             allowed=allowed,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 from beetle.contracts.capabilities import APART, CAPABILITY_NAMES
 from beetle.contracts.errors import CapabilityHidden, Forbidden, PrivacyDenied
-from beetle.contracts.memory import Capability
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
+
+if TYPE_CHECKING:
+    from beetle.contracts.memory import Capability
 
 APART_NAMES = frozenset(each.name for each in APART)
 """What opens a view or the daemon itself: it is there even where no row of the table asks for it."""
@@ -30,21 +34,24 @@ GRANT_ASKED = f"ask the operator to give this principal {OWNERS_GRANT}; see `bee
 VIEW_CAPABILITIES: Mapping[str, str] = {"raw_owner": "transcript.raw"}
 
 
+@cache
+def operations_of(capability: str) -> tuple[str, ...]:
+    """The operations that a capability opens."""
+    return tuple(row.name for row in OPERATIONS if row.capability == capability)
+
+
 class Catalog:
     """The capability catalog of one runtime."""
 
     def __init__(self, profile: Profile) -> None:
         self._allowed = frozenset(profile.capabilities.allowed)
         self._transports = frozenset(profile.transports.allowed)
-        self._by_capability: dict[str, tuple[str, ...]] = {
-            name: tuple(row.name for row in OPERATIONS if row.capability == name) for name in CAPABILITY_NAMES
-        }
 
     def hidden(self, capability: str) -> str | None:
         """Why the profile or the build hides a capability, or None."""
         if capability not in self._allowed:
             return "this profile does not allow it"
-        if capability not in APART_NAMES and not self._by_capability.get(capability):
+        if capability not in APART_NAMES and not operations_of(capability):
             return "this build does not contain it"
         return None
 
@@ -133,10 +140,12 @@ class Catalog:
         return True
 
     def _entry(self, name: str, caller: Caller) -> Capability:
+        from beetle.contracts.memory import Capability
+
         reason = self.hidden(name)
         if reason is None and name not in caller.capabilities:
             reason = "this caller was not granted it"
-        return Capability(visible=reason is None, reason=reason, operations=self._by_capability[name])
+        return Capability(visible=reason is None, reason=reason, operations=operations_of(name))
 
 
 def _way_to_raw(caller: Caller) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from beetle.contracts import codec
 from beetle.contracts.common import WireScope
@@ -35,7 +35,6 @@ from beetle.contracts.errors import (
     Unauthorized,
     UnknownOperation,
 )
-from beetle.contracts.memory import MemoryProjectionReport
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.runtime.host import sealing
@@ -76,10 +75,15 @@ from beetle.store.engine.store import Store
 from beetle.store.engine.turns import Full, Turns
 from beetle.store.event_log import Logged
 
+if TYPE_CHECKING:
+    from beetle.contracts.memory import MemoryProjectionReport
+
 log = logging.getLogger("beetle.dispatcher")
 
 REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 """Errors that leave a row in the event log."""
+PROJECTION = "memory.project"
+"""Its report has an audit, which the metrics tell."""
 HEAVY = Full("other heavy work runs", maximum="one at a time", retry_after_ms=1000)
 TROUBLE = {each.key for each in (Internal, StorageFull, StoreReadOnly, StoreCorrupt, IntegrityViolation)}
 """Errors of this device, not of who asked: each call that meets one has its line in the log."""
@@ -142,7 +146,7 @@ class Dispatcher:
             mirrors=ChainMirrors(store),
             chunk_accesses=ChunkAccesses(store),
             replica=ReplicaBoard(
-                configured=dependencies.replicated,
+                url=dependencies.replica_url,
                 source=None if dependencies.replica is None else partial(dependencies.replica, store.settings.path),
             ),
         )
@@ -394,8 +398,9 @@ class Dispatcher:
                 # Shown before the reader is given back: so there are never more large reports at once than readers.
                 with invocation.reading() as tx, invocation.going_on():
                     report = handle(invocation, request, tx)
-                    if isinstance(report, MemoryProjectionReport):
-                        self.metrics.note_projection(invocation.asker, report.audit, invocation.now)
+                    if invocation.operation.name == PROJECTION:
+                        audit = cast("MemoryProjectionReport", report).audit
+                        self.metrics.note_projection(invocation.asker, audit, invocation.now)
                     return shown(stamp(invocation, report, None))
             case Write(prepare, settle):
                 with invocation.going_on():

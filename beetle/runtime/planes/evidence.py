@@ -101,7 +101,7 @@ def index(tx: Writing, space: int, conversation: int, written: Iterable[tuple[in
     """Put messages that were just written into the index, by their keys: those that it may hold."""
     for key, message in written:
         if message.fields is not None:
-            recall_index.add(tx, entry(key, space, conversation, message.visibility), message.fields)
+            recall_index.append(tx, entry(key, space, conversation, message.visibility), message.fields)
 
 
 # Recall.

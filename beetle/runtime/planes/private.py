@@ -75,6 +75,13 @@ def _problem(keys: Keys | None, opened: dict[str, bytes | None], each: _Sealed) 
     return "does not open with its key" if key is None or unseal(key, each.sealed, each.bound) is None else None
 
 
+def _closed(tx: Reading) -> dict[str, int]:
+    """What former identities have sealed: it stays closed, and is no damage."""
+    found = private.sealed_counts(tx)
+    closed = found.closed_items + found.closed_texts
+    return {"closed": closed} if closed else {}
+
+
 def _record_problem(tx: Reading, space: int, derived: str) -> Problem | None:
     return None if repair.private_is_there(tx, space, derived.partition(":")[2]) else "record_gone"
 
@@ -92,13 +99,16 @@ def _gather(gathering: Gathering, space: int) -> dict[str, Any]:
         return {}
     found: list[PrivateRecord] = []
     for row in rows:
+        if row.closed and gathering.sort == "private":
+            gathering.leave_out("closed")
+            continue
         sources = [gathering.source(text) for text in continuity.item_derived(gathering.tx, space, row)]
         kept = tuple(each for each in sources if each is not None)
         if gathering.chat is not None and not any(isinstance(each, Here) for each in kept):
             # Nothing of what ties it to this chat goes along.
             gathering.leave_out("private_items")
             continue
-        content = None if gathering.opened is None else gathering.opened.item(row)
+        content = None if gathering.opened is None or row.closed else gathering.opened.item(row)
         gathering.spend(len(content or ""))
         gathering.items.append(row.record_id)
         found.append(
@@ -152,7 +162,7 @@ ITEM = Kind("private", "private_items", 80, _erase)
 
 PLANE = Plane(
     NAME,
-    verified=Verified(opened={"private_items": _items}),
+    verified=Verified(rows=_closed, opened={"private_items": _items}),
     named=Named(("private_garden", "soul_candidate"), _record_problem, matter=_matter),
     forgotten=Forgotten(50, _select, (ITEM,)),
     exported=Exported(40, _gather),

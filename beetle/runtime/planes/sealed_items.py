@@ -138,9 +138,11 @@ def content_of(invocation: Invocation, tx: Reading, space: int, item: ItemRow) -
     """The text of an item.
 
     Raises:
-        PrivacyDenied: there is no usable identity.
+        PrivacyDenied: there is no usable identity, or a former one has sealed it.
         IntegrityViolation: the item or its space's key was changed, or belongs to another record, space or device.
     """
+    if item.closed:
+        raise closed(f"the private record {item.record_id}", "private.delete and memory.forget delete it")
     key = _space_key(invocation, tx, space)
     text = None if key is None else unseal(key, item.sealed, of_item(invocation.space_id, item.record_id, item.plane))
     if text is None:
@@ -158,6 +160,16 @@ def require(invocation: Invocation) -> Keys:
     if keys is None:
         raise _refusal(invocation)
     return keys
+
+
+def closed(what: str, ways: str) -> PrivacyDenied:
+    """The error for what a former identity has sealed.
+
+    Args:
+        ways: what can be done with it all the same.
+    """
+    reason = f"{what} is closed: a former identity of this store has sealed it"
+    return PrivacyDenied(reason=reason, hint=f"nobody can read it any more; {ways}", state="closed")
 
 
 def _refusal(invocation: Invocation) -> PrivacyDenied:

@@ -73,7 +73,8 @@ def of_chain(tx: Reading, row: ChainRow, pin: plane_thoughts.Pin | None) -> Iter
     name = f"chain {row.chain_key}"
     if (index, previous) != (row.length, row.head.hex()):
         yield Finding(NAME, name, f"ends at {index} thoughts, and {row.length} are told, or has another head")
-    if pin is None or pin != (row.length, row.head.hex()):
+    # An agent may be registered before anything is written: the log tells of thoughts.
+    if pin != (row.length, row.head.hex()) and (pin is not None or row.length):
         yield Finding(NAME, name, "has another length or head than the event log tells")
     yield from _activity(tx, row, written, [each for each in line if each.chain != row.chain and each.first < first])
 

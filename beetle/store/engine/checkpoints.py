@@ -30,6 +30,8 @@ class Checkpoints:
         self.follower = files.follower or Follower(settings.wal_bytes)
         self._files = files
         self._wal_pages = 0
+        self.written = 0
+        """Pages that commits have written to the log since the opening; some count twice if it was folded."""
         self._saved = False
         self._connection = open_checkpointer(settings) if settings.walled else None
         if settings.walled:
@@ -37,6 +39,7 @@ class Checkpoints:
             connection.set_wal_hook(self._count_wal)
 
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self.written += pages - self._wal_pages if pages > self._wal_pages else pages
         self._wal_pages = pages
         return apsw.SQLITE_OK
 

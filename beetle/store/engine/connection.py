@@ -41,6 +41,7 @@ class StoreSettings(NamedTuple):
     path: str
     backend: BackendName = "sqlite"
     page_cache_kib: int = 1024
+    index_cache_kib: int = 1024
     mmap_bytes: int = 0
     wal_bytes: int = 4 * 2**20
     store_bytes: int = 2**30

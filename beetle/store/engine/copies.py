@@ -65,6 +65,7 @@ class Copy:
                 tx.now = self._now
                 yield tx
                 tx.settle()
+                tx.write_index()
         except apsw.Error as error:
             raise translate(error, self._path, self._connection.system_errno) from error
 

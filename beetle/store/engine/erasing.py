@@ -21,9 +21,12 @@ log = logging.getLogger("beetle.store")
 
 WHO = "erasure"
 HELD_LOOK_S = 0.05
-RESENT_BYTES_PER_S = 8 * 2**20
-"""A sidecar that was aside sends the whole store again. So many bytes a second may be sent for the sake of erasures:
-those that come sooner wait, and are done together."""
+RESENT_BYTES_PER_S = 2**20
+"""A sidecar that was aside sends the whole store again, by way of this disk. So many bytes a second may be sent for the
+sake of erasures: those that come sooner wait, and are done together."""
+ASIDE_S, AGAIN_S = 5.0, 30.0
+"""So long a sidecar stays aside for a log that a reader holds: what is written meanwhile stands on this disk alone.
+Then it follows again, and the erasure is tried again later."""
 PENDING_SQL = "SELECT count(*) FROM pending_erasure"
 CLEAR_SQL = "DELETE FROM pending_erasure"
 REPLICATED_SQL = "SELECT 1 FROM sqlite_schema WHERE name = '_litestream_seq'"
@@ -32,8 +35,11 @@ KEEP_SQL = """
 INSERT INTO meta VALUES ('replica_keeps_until', ?)
 ON CONFLICT DO UPDATE SET value = max(value, excluded.value)
 """
-
-
+UNTOLD_SQL = """
+INSERT INTO meta SELECT 'replica_untold', 1 WHERE EXISTS (SELECT 1 FROM meta WHERE key = 'replica_targets')
+ON CONFLICT DO UPDATE SET value = value + 1
+"""
+"""Something was erased that a target has which nothing is sent to now."""
 FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until' AND value = ?"
 
 
@@ -85,6 +91,8 @@ class Erasing:
         # Whether every page that has gone to the file since it was looked through was scrubbed.
         self._is_clean = False
         self._not_before = 0.0
+        # When the log could first not be cut with the follower aside; None while it can be.
+        self._kept_aside_since: float | None = None
 
     @property
     def count(self) -> int:
@@ -94,6 +102,11 @@ class Erasing:
     @count.setter
     def count(self, count: int) -> None:
         self._count = count
+
+    @property
+    def put_off_s(self) -> float:
+        """For so long an erasure may wait for the next sending of the store."""
+        return 0.0 if self._follower.kept_until is None else self._checkpoints.file_bytes() / RESENT_BYTES_PER_S
 
     def finish(self, wait: float, ended: Callable[[], bool]) -> bool:
         """Wait until none is pending; whether that was reached. See `Writer.finish_erasures`."""
@@ -150,7 +163,9 @@ class Erasing:
         longer, and would bring it back."""
         if not self._checkpoints.attempt(TRUNCATE):
             self._hold()
+            self._let_follow()
             return False
+        self._kept_aside_since = None
         self._connection.pragma("shrink_memory")
         return True
 
@@ -162,20 +177,35 @@ class Erasing:
             tx.run(CLEAR_SQL)
             if kept_until is not None:
                 tx.run(KEEP_SQL, kept_until(self._clock()))
+            else:
+                tx.run(UNTOLD_SQL)
 
         if (lost := self._commit(clear)) is not None:
             log.warning("an erasure is done but could not be recorded: %s", type(lost).__name__)
             self._hold()
             return
         if kept_until is not None:
-            self._is_clean = False
-            size = self._checkpoints.file_bytes()
-            self._not_before = time.monotonic() + size / RESENT_BYTES_PER_S
-            self._follower.back(WHO)
+            self._step_in(0.0)
         self._held_since = None
         with self._done:
             self._count = 0
             self._done.notify_all()
+
+    def _let_follow(self) -> None:
+        """Have the follower go on where it has been aside for long, and the log is still held."""
+        if self._follower.kept_until is None:
+            return
+        now = time.monotonic()
+        if self._kept_aside_since is None:
+            self._kept_aside_since = now
+        elif now - self._kept_aside_since > ASIDE_S:
+            self._step_in(AGAIN_S)
+
+    def _step_in(self, rest: float) -> None:
+        """The follower steps in: it folds pages that are not scrubbed, and sends the store. Not again for a while."""
+        self._is_clean, self._place, self._kept_aside_since = False, None, None
+        self._not_before = time.monotonic() + max(rest, self.put_off_s)
+        self._follower.back(WHO)
 
     def _hold(self) -> None:
         if self._held_since is None:

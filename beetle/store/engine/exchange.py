@@ -153,6 +153,20 @@ def make_ready(copy: str, ready: str) -> None:
     sync_folder(ready)
 
 
+def _has_content(log: str) -> bool:
+    """Whether a log or a journal holds something of the store that was closed.
+
+    A power cut may leave a journal whose first sector never reached the disk. SQLite passes over one that begins with
+    a zero, and leaves it there until its next write.
+    """
+    try:
+        with open(log, "rb") as file:
+            first = file.read(1)
+    except FileNotFoundError:
+        return False
+    return bool(first) and (first != b"\0" or not log.endswith("-journal"))
+
+
 def put_in_place(store: str, fresh: str, keep: str) -> None:
     """Let `fresh` take the store's place, and the store the name `keep`.
 
@@ -161,7 +175,7 @@ def put_in_place(store: str, fresh: str, keep: str) -> None:
         StoreReadOnly, StorageFull: the folder does not take it; nothing was changed.
     """
     for log in (store + "-wal", store + "-journal"):
-        if os.path.exists(log) and os.path.getsize(log):
+        if _has_content(log):
             raise Overloaded(what="another program reads the store", maximum="none meanwhile", retry_after_ms=1000)
     try:
         for rest in ("-wal", "-shm", "-journal"):

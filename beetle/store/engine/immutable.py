@@ -21,6 +21,7 @@ class RefusingWriter:
     """Stands where the writer stands."""
 
     queued = erased = 0
+    erasures_put_off_s = 0.0
 
     def __init__(self, path: str, head: Head, pending_erasures: int) -> None:
         self._path = path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from beetle.store.engine.failures import translate
 from beetle.store.engine.store_files import StoreFiles
 from beetle.store.engine.transaction import TICK_STEPS, Reading
 from beetle.store.engine.turns import LOOK_SECONDS, Full, IsAbandoned, Turns
+from beetle.store.postings import PostingCache
 
 PAUSE_S = 0.1
 """A heavy read that rests looks so often whether it still has to."""
@@ -72,15 +74,19 @@ class Readers:
         gate: AbstractContextManager[object],
         undo: Callable[[], BaseException | None],
         files: StoreFiles,
+        postings: PostingCache,
     ) -> None:
         """Prepare; `undo` has the writer take back a change that failed half-way, which a reader cannot; it returns why
         the writer could not either."""
         self._settings = settings
         self._files = files
+        self._postings = postings
         self._gate = gate
         self._undo = undo
         full = Full("every reader is busy", maximum=f"{settings.readers} at once", retry_after_ms=100)
         self.turns = Turns(settings.readers + 1, each=settings.readers, full=full)
+        self.rested = 0.0
+        """Seconds in which heavy reads have rested, of which one runs at a time."""
         self._idle: list[_Reader] = []
         self._guard = threading.Lock()
         self._closed = False
@@ -140,7 +146,7 @@ class Readers:
                 raise DeadlineExceeded.before("the read was begun")
             with self._connected(heavy) as reader:
                 reader.deadline, reader.is_abandoned, reader.breathe = deadline, is_abandoned, breathe
-                yield from _transaction(reader.connection, breathe)
+                yield from _transaction(reader.connection, breathe, self._postings)
         except apsw.InterruptError:
             raise DeadlineExceeded.before("the read was done") from None
         except apsw.Error as error:
@@ -166,11 +172,20 @@ class Readers:
                     self._put(reader)
 
     def _give_way(self, worked: float) -> None:
-        """Rest from heavy work while others read, so that it has its share and no more."""
+        """Rest from heavy work while others read, so that it has its share and no more. The log cannot begin anew while
+        it reads: where that has outgrown its budget, the sooner it ends the better."""
         left = rest_after(worked, self._settings.background_share)
-        while left > 0 and self.turns.taken:
-            time.sleep(min(PAUSE_S, left))
+        while left > 0 and self.turns.taken and not self._log_is_long():
+            pause = min(PAUSE_S, left)
+            time.sleep(pause)
+            self.rested += pause
             left -= PAUSE_S
+
+    def _log_is_long(self) -> bool:
+        try:
+            return os.stat(self._settings.path + "-wal").st_size > self._settings.wal_bytes
+        except FileNotFoundError:
+            return False
 
     def _take_undone(self) -> _Reader:
         """A journal that a failed write left must be played back before anyone reads, which takes a writer."""
@@ -241,10 +256,12 @@ class Readers:
         close_connection(reader.connection)
 
 
-def _transaction(connection: apsw.Connection, breathe: Callable[[], None] | None) -> Iterator[Reading]:
+def _transaction(
+    connection: apsw.Connection, breathe: Callable[[], None] | None, postings: PostingCache
+) -> Iterator[Reading]:
     connection.execute("BEGIN")
     try:
-        yield Reading(connection, breathe)
+        yield Reading(connection, breathe, postings)
     finally:
         # After an error SQLite may have ended the transaction by itself; a ROLLBACK would hide that error.
         if connection.in_transaction:

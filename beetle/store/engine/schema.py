@@ -31,6 +31,9 @@ DIGESTS = (
     "97608f9249275c141a489d081b15456092e232e47c9bdec3fa7301c71b51d847",
     "cd096b00e03ccd69ce6e10a38cd6c3986bc2b5ec625d766d660090ee166b34a0",
     "ed5301a10f3733c52237c78aa4854b4a3db65910c228c8c7a38cb8637e1f8fe7",
+    "1a3b0e34bc81955b780a874cdd3932f92cdcf9ccf0791a07ca4acf0b4f88b0e7",
+    "37e11620d394ebfd817ef4b7f344f41c8fb39b3fae7d7247e08f498120937397",
+    "4a472c56704b2e5c1c9c7707203c70e6d23fa8bffeaf1a75a5b8526605af47b7",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

@@ -36,6 +36,7 @@ from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.engine.writer import Writer
 from beetle.store.event_log import ChainHash, Head, Logged
+from beetle.store.postings import PostingCache
 from beetle.store.seals import Sealer
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class Store:
         settings = self.settings
         clock, chain_hash, version = self._made_with
         connection: apsw.Connection | None = None
+        postings = PostingCache(settings.index_cache_kib * 1024)
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
@@ -142,6 +144,7 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
+                self.writer.postings = postings
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:
@@ -153,7 +156,7 @@ class Store:
                 close_connection(connection)
             self.files.close()
             raise
-        self.readers = Readers(settings, self.gate, self.writer.undo, self.files)
+        self.readers = Readers(settings, self.gate, self.writer.undo, self.files, postings)
         self.readers.turns.is_crowded = self._is_crowded
         try:
             self.readers.open_one()

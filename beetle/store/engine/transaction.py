@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,7 @@ import apsw
 from beetle.contracts.codec import unpack_json
 
 if TYPE_CHECKING:
+    from beetle.store.postings import PostingCache
     from beetle.store.seals import Sealer
 
 Row = tuple[Any, ...]
@@ -32,12 +33,18 @@ class Stopped(Exception):
 class Reading:
     """Queries inside one transaction, which sees one state of the store from its first to its last row."""
 
-    __slots__ = ("breathe", "connection")
+    __slots__ = ("breathe", "connection", "postings")
 
-    def __init__(self, connection: apsw.Connection, breathe: Callable[[], None] | None = None) -> None:
-        """`breathe` is called at every so many rows, and may wait."""
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        breathe: Callable[[], None] | None = None,
+        postings: PostingCache | None = None,
+    ) -> None:
+        """`breathe` is called at every so many rows, and may wait. `postings` is what is remembered of the index."""
         self.connection = connection
         self.breathe = breathe
+        self.postings = postings
 
     def rows(self, sql: str, *values: Any) -> Iterator[Row]:
         """The rows, as they are read. What a damaged text has that is no UTF-8 is U+FFFD: no digest holds of it."""
@@ -115,6 +122,13 @@ class Writing(Reading):
     def mend(self, sql: str, *values: Any) -> None:
         """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
         self.run(sql, *values)
+
+    def index(self, sql: str, *values: Any) -> None:
+        """One INSERT into the recall index; it may be run later in the transaction, with others of its kind."""
+        self.run(sql, *values)
+
+    def index_changed(self, rows: Iterable[int] | None) -> None:
+        """Rows of the recall index came or went, but for those of new messages; None for any number of them."""
 
     def insert(self, sql: str, *values: Any) -> int:
         """One INSERT; its rowid."""

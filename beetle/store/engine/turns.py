@@ -52,6 +52,8 @@ class FairQueue(Generic[T]):
 
     def next_by(self, but: Container[str] = ()) -> str | None:
         """Whose turn it is, of whom something waits, without those in `but`."""
+        if len(self._waiting) <= 1:
+            return next((by for by in self._waiting if by not in but), None)
         waiting = [by for by in self._waiting if by not in but]
         new = next((by for by in waiting if by not in self._served), None)
         return new if new is not None else next((by for by in self._served if by in waiting), None)

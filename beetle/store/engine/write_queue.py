@@ -13,6 +13,34 @@ SLICE_S = 0.02
 """For so long writes of several principals join one commit; then the commit ends, and the next begins."""
 
 
+class Done:
+    """Whether something was done, for the one thread that waits for it: a fraction of what an Event costs."""
+
+    __slots__ = ("_is_set", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._is_set = False
+
+    def set(self) -> None:
+        """It is done; one thread tells so, once or more."""
+        if not self._is_set:
+            self._is_set = True
+            self._lock.release()
+
+    def is_set(self) -> bool:
+        """Whether it is."""
+        return self._is_set
+
+    def wait(self, seconds: float = -1) -> bool:
+        """Wait until it is done, at most so many seconds; whether it is."""
+        if not self._lock.acquire(timeout=seconds):
+            return False
+        self._lock.release()
+        return True
+
+
 class QueuedWrite:
     """One queued write and, when it is done, its answer. `by` is the principal, empty for the daemon's own.
 
@@ -30,7 +58,7 @@ class QueuedWrite:
         self.deadline = deadline
         self.grows = grows
         self.number = 0
-        self.done = threading.Event()
+        self.done = Done()
         self.result: Any = None
         self.error: BaseException | None = None
         self.then: Callable[[BaseException | None], None] | None = None
@@ -57,9 +85,19 @@ class WriteQueue:
         self._added = 0
         # Of the last write that waited when the commit began: no write waits for others that came later.
         self._last = 0
+        self._sizes = (1, 1)
 
     def __len__(self) -> int:
         return len(self._queue)
+
+    @property
+    def company(self) -> int:
+        """How many writes are likely to come together: as many as the larger one of the last two commits had."""
+        return min(self._group, max(self._sizes))
+
+    def committed(self, size: int) -> None:
+        """Remember how many writes a commit had."""
+        self._sizes = (self._sizes[1], size)
 
     def admits(self, by: str) -> bool:
         """Whether one more may wait: who has none that waits is never kept out by others."""

@@ -1,7 +1,11 @@
-"""The one writer: a thread that commits queued writes in groups, each write in its own savepoint.
+"""The one writer: a thread that commits queued writes in groups.
 
 A write is acknowledged only after the commit that holds it is on disk. Waiting writes are taken together, so that one
-sync serves them all; a write never waits for company.
+sync serves them all. Where several came together before, a commit waits a moment for as many again: clients that were
+answered together ask again together. A write whose writer is alone waits for nobody.
+
+A group begins without savepoints: each would have the recall index write what it holds, a segment of its own. When one
+of several writes fails, all are rolled back and run again, each in a savepoint.
 """
 
 from __future__ import annotations
@@ -23,23 +27,32 @@ from beetle.contracts.errors import (
     StoreBudgetExceeded,
     StoreClosed,
 )
+from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
-from beetle.store.engine.connection import PAGE_SIZE, StoreSettings, close_connection
+from beetle.store.engine.connection import StoreSettings, close_connection
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
 from beetle.store.engine.failures import broke, failed, translate
 from beetle.store.engine.pulse import Pulse
+from beetle.store.engine.room import Room
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
+from beetle.store.postings import PostingCache
 from beetle.store.seals import Changes, shapes
 
 ERASURE_RETRY_S = 0.5
 LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
-TIGHT_BYTES = 64 * 2**20
-"""So near to its ceiling a store looks after each write whether it went over; no single write is as large."""
+GATHER_S = 0.005
+"""So long a commit waits at most for the company of the last one, and no longer than that one took."""
+CAREFUL_GROUPS = 64
+"""So many groups have savepoints from the start behind one whose writes had to run again."""
+
+
+class OneFailed(Exception):
+    """One write of a group failed, and has its error; nothing of the group is written."""
 
 
 class Writer:
@@ -58,6 +71,8 @@ class Writer:
         sealing: Sealing | None = None,
     ) -> None:
         self._settings = settings
+        self.postings: PostingCache | None = None
+        """What is remembered of the recall index, which is told of each commit that changes it."""
         self.sealing = sealing
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
@@ -75,12 +90,16 @@ class Writer:
         self._closing = self._stopped = False
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
-        self._tight = True
+        self._careful = 0
+        # So many waiting writes wake the thread; and how long the last commit took.
+        self._gathering = 1
+        self._group_s = 0.0
         self.erased = 0
         self.pulse = Pulse(connection)
         self._pause = threading.Event()
         self.on_commit: Callable[[list[Logged]], None] | None = None
         self._checkpoints = Checkpoints(settings, connection, files)
+        self._room = Room(settings, connection, lambda: self._checkpoints.written)
         self._erasing = Erasing(connection, self._checkpoints, pending_erasures, self._commit_alone, clock)
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
@@ -128,7 +147,8 @@ class Writer:
             if self._closing or self._stopped or not self._queue.admits(""):
                 return False
             self._queue.add(job)
-            self._wake.notify()
+            if len(self._queue) >= self._gathering:
+                self._wake.notify()
             return True
 
     def _hand_over(self, job: QueuedWrite) -> Any:
@@ -171,6 +191,11 @@ class Writer:
     def erasures(self) -> int:
         """Erasures whose bytes may still stand in the write-ahead log."""
         return self._erasing.count
+
+    @property
+    def erasures_put_off_s(self) -> float:
+        """For so long an erasure may be put off, for the sake of a replica that is sent anew for each."""
+        return self._erasing.put_off_s
 
     def finish_erasures(self, wait: float) -> bool:
         """Wait until no erased byte is left in the write-ahead log; whether that was reached.
@@ -242,6 +267,7 @@ class Writer:
                     self.pulse.rest()
                     if not self._wake.wait(self._look_s):
                         break
+                self._gather()
                 first = self._queue.first()
                 self.pulse.beat()
             if first is None:
@@ -255,6 +281,8 @@ class Writer:
                 self._checkpoints.watch()
             elif self._erasing.count:
                 goes_on = self._erasing.go_on()
+                if self._checkpoints.follower.attached:
+                    self._checkpoints.keep_small()
             else:
                 self._checkpoints.keep_small()
             if self._closing and not self._queue:
@@ -264,6 +292,16 @@ class Writer:
                     if not self._queue and not self._closing:
                         self.pulse.rest()
                         self._wake.wait(ERASURE_RETRY_S)
+
+    def _gather(self) -> None:
+        """Wait for the company of the last commits, where a write waits already; the lock is held."""
+        self._gathering = self._queue.company
+        end = time.monotonic() + min(GATHER_S, self._group_s)
+        while 0 < len(self._queue) < self._gathering and not self._closing:
+            if (left := end - time.monotonic()) <= 0:
+                break
+            self._wake.wait(left)
+        self._gathering = 1
 
     def _write_last(self) -> None:
         if self._last is not None:
@@ -284,16 +322,17 @@ class Writer:
 
     def _run_group(self, group: list[QueuedWrite]) -> None:
         """Answer every job of a group, whatever happens; others join its first one as it runs."""
+        began = time.monotonic()
         try:
-            used = self._used_bytes()
-            self._tight = used + TIGHT_BYTES > self._settings.store_bytes
-            self._commit(self._live(group, used))
+            self._commit(self._live(group, self._room.look()))
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
             broke("write_group_failed", "a group of writes failed", defect)
             self._doubtful = True
             for job in group:
                 if not job.done.is_set():
                     job.result, job.error = None, defect
+        self._group_s = time.monotonic() - began
+        self._queue.committed(len(group))
         settle(group, None)
 
     def _live(self, group: list[QueuedWrite], used: int) -> Iterator[QueuedWrite]:
@@ -312,12 +351,18 @@ class Writer:
                 group.append(job)
 
     def _commit(self, joining: Iterator[QueuedWrite]) -> None:
-        head = self._head
         first = next(joining, None)
         if first is None:
             return
-        live = [first]
-        lost = self._attempt(chain([first], noted(joining, live)))
+        live, head = [first], self._head
+        together = not (self._room.tight or self._careful)
+        self._careful = max(0, self._careful - 1)
+        lost = self._attempt(chain([first], noted(joining, live)), together=together)
+        if isinstance(lost, OneFailed):
+            if len(live) == 1:
+                return
+            self._careful = CAREFUL_GROUPS
+            lost = self._attempt(live)
         if lost is None:
             return
         # SQLite rolled the whole group back for the sake of one: give each its own commit, so that only those fail that
@@ -346,18 +391,12 @@ class Writer:
         job.finish()
         return True
 
-    def _over_ceiling(self) -> bool:
-        return self._used_bytes() > self._settings.store_bytes
+    def _attempt(self, jobs: Iterable[QueuedWrite], *, together: bool = False) -> BaseException | None:
+        """Run and commit the jobs. Returns the error that undid them all, None when each has its outcome.
 
-    def _used_bytes(self) -> int:
-        """Bytes of the pages in use, as the transaction that runs sees them."""
-        try:
-            return (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * PAGE_SIZE
-        except apsw.Error:
-            return 0  # a store that cannot be read will say so itself when it is written
-
-    def _attempt(self, jobs: Iterable[QueuedWrite]) -> BaseException | None:
-        """Run and commit the jobs together. Returns the error that undid them all, None when each has its outcome."""
+        Args:
+            together: without savepoints; the first that fails undoes all, which `OneFailed` says.
+        """
         with self._gate:
             try:
                 self._files.check()
@@ -367,10 +406,13 @@ class Writer:
                 tx, sealing = self._begin_sealed()
                 for job in jobs:
                     job.error = None
-                    if (lost := self._run_one(job, tx)) is not None:
+                    if (lost := self._run_one(job, tx, apart=not together)) is not None:
                         self._doubtful = True
                         self._roll_back()
                         return lost
+                tx.write_index()
+                if self.postings is not None and tx.index_changes != []:
+                    self.postings.tell(tx.index_changes, self._head.seq)
                 self._connection.execute("COMMIT")
                 # Nothing is acknowledged that went into a file of another name, or of none.
                 self._files.check()
@@ -419,12 +461,14 @@ class Writer:
         self._doubtful = False
 
     def _roll_back(self) -> None:
+        gone = not self._connection.in_transaction
         try:
-            if self._connection.in_transaction:
+            if not gone:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
             failed("rollback_failed", "a failed write was rolled back with an error", error)
-        self.undo()
+        if self.undo() is None and gone:
+            recall_index.forget_unwritten(self._connection)
 
     def _tell(self, logged: list[Logged]) -> None:
         if self.on_commit is None or not logged:
@@ -434,25 +478,29 @@ class Writer:
         except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
             broke("follower_failed", "a follower of events failed", defect)
 
-    def _run_one(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
-        """Run one job in its savepoint. Returns an error only when the whole transaction is gone."""
+    def _run_one(self, job: QueuedWrite, tx: WriteTransaction, *, apart: bool) -> BaseException | None:
+        """Run one job, `apart` in a savepoint. Returns an error when the whole transaction is gone, or has to go."""
         mark = tx.mark()
-        tx.connection.execute("SAVEPOINT job")
         try:
+            if apart:
+                tx.connection.execute("SAVEPOINT job")
             job.result = job.run(tx)
             tx.settle()
-            if job.grows and self._tight and self._over_ceiling():
-                raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
-            tx.connection.execute("RELEASE job")
+            if apart:
+                tx.write_index()
+                if job.grows and self._room.tight and self._room.is_over:
+                    raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
+                tx.connection.execute("RELEASE job")
         except Exception as error:  # noqa: BLE001 - handed to the thread that waits for it, which judges it
-            failure = self._own_error(error) if isinstance(error, apsw.Error) else error
+            job.error = self._own_error(error) if isinstance(error, apsw.Error) else error
+            job.result = None
             if not tx.connection.in_transaction:
-                return failure
+                return job.error
+            if not apart:
+                return OneFailed()
             tx.connection.execute("ROLLBACK TO job")
             tx.connection.execute("RELEASE job")
             tx.reset(mark)
-            job.error = failure
-            job.result = None
         return None
 
     def _own_error(self, error: apsw.Error) -> BaseException:
@@ -461,7 +509,7 @@ class Writer:
             typed: BeetleError = translate(error, self._settings.path, self._connection.system_errno)
         except apsw.Error as defect:
             return defect
-        if isinstance(typed, StorageFull) and self._over_ceiling():
+        if isinstance(typed, StorageFull) and self._room.is_over:
             return StoreBudgetExceeded(maximum=self._settings.store_bytes)
         return typed
 

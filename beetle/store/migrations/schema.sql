@@ -30,7 +30,7 @@ CREATE TABLE turn (
   at           INTEGER NOT NULL,
   committed_at INTEGER NOT NULL,
   archived     INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1)),
-  digest       BLOB NOT NULL, seal BLOB,
+  digest       BLOB NOT NULL, seal BLOB, first_message INTEGER NOT NULL DEFAULT 0, last_message INTEGER NOT NULL DEFAULT 0, latest INTEGER NOT NULL DEFAULT 0,
   UNIQUE (conversation, sequence),
   UNIQUE (conversation, turn_id)
 ) STRICT;
@@ -59,7 +59,6 @@ CREATE TABLE message (
   UNIQUE (conversation, message_id),
   UNIQUE (conversation, ordinal)
 ) STRICT;
-CREATE INDEX message_turn ON message (turn, position);
 CREATE TABLE conversation_speaker (
   conversation_speaker INTEGER PRIMARY KEY,
   conversation         INTEGER NOT NULL REFERENCES conversation,
@@ -264,7 +263,7 @@ CREATE TABLE candidate_body (
   topic     TEXT NOT NULL,
   content   TEXT NOT NULL,
   keywords  TEXT NOT NULL
-, sealed BLOB) STRICT;
+, sealed BLOB, former_identity INTEGER REFERENCES former_identity) STRICT;
 CREATE TABLE policy (
   policy    INTEGER PRIMARY KEY,
   space     INTEGER NOT NULL REFERENCES space,
@@ -322,7 +321,7 @@ CREATE TABLE private_item (
   length       INTEGER NOT NULL,
   sealed       BLOB NOT NULL,
   principal    TEXT NOT NULL,
-  at           INTEGER NOT NULL,
+  at           INTEGER NOT NULL, former_identity INTEGER REFERENCES former_identity,
   UNIQUE (space, record_id)
 ) STRICT;
 CREATE INDEX private_item_space ON private_item (space);
@@ -433,22 +432,12 @@ CREATE TABLE proposal_body (
   rationale TEXT NOT NULL
 ) STRICT;
 CREATE INDEX message_hidden ON message (state, conversation) WHERE state <> 'live';
-CREATE INDEX turn_at ON turn (conversation, at, sequence);
 CREATE INDEX conversation_listed ON conversation (space);
 CREATE TABLE log_head (
   one    INTEGER PRIMARY KEY CHECK (one = 1),
   signed TEXT
 ) STRICT;
 INSERT INTO log_head VALUES (1, NULL);
-CREATE TABLE event_place (
-  seq           INTEGER PRIMARY KEY,
-  space         TEXT NOT NULL,
-  matter        TEXT NOT NULL CHECK (matter IN ('shared', 'private', 'sealed')),
-  place         INTEGER NOT NULL,
-  place_private INTEGER NOT NULL,
-  place_shared  INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX event_place_in_space ON event_place (space, place);
 CREATE TABLE removed_value (
   space      INTEGER NOT NULL REFERENCES space,
   digest     BLOB NOT NULL,
@@ -780,4 +769,27 @@ CREATE TABLE removed_chunk (
   UNIQUE (space, chunk_id)
 ) STRICT;
 CREATE UNIQUE INDEX removed_chunk_by_revision ON removed_chunk (space, revision);
+CREATE TABLE "event_place" (
+  seq           INTEGER NOT NULL,
+  space         TEXT NOT NULL,
+  matter        TEXT NOT NULL CHECK (matter IN ('shared', 'private', 'sealed')),
+  place         INTEGER NOT NULL,
+  place_private INTEGER NOT NULL,
+  place_shared  INTEGER NOT NULL,
+  PRIMARY KEY (space, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE former_identity (
+  former_identity INTEGER PRIMARY KEY,
+  check_value     TEXT NOT NULL,
+  public_key      BLOB,
+  renewed_at      INTEGER NOT NULL
+) STRICT;
+CREATE TABLE former_space_key (
+  former_identity INTEGER NOT NULL REFERENCES former_identity,
+  space           INTEGER NOT NULL REFERENCES space,
+  wrapped         BLOB NOT NULL,
+  created_at      INTEGER NOT NULL,
+  PRIMARY KEY (former_identity, space)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX turn_late ON turn (conversation, at, sequence) WHERE at < latest;
 INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);

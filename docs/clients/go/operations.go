@@ -445,6 +445,7 @@ type VerifyFinding struct {
 	Check   string `json:"check"`
 	Subject string `json:"subject"`
 	Problem string `json:"problem"`
+	Known   bool   `json:"known"`
 }
 
 type WorkingRecall struct {

@@ -335,7 +335,7 @@ export interface RecallTimings {
 
 export interface ReceiptCheck {
   valid: boolean;
-  reasons: Array<"event_changed" | "event_differs" | "event_missing" | "malformed" | "other_device" | "other_store" | "unknown_version" | "unsigned" | "wrong_signature">;
+  reasons: Array<"event_changed" | "event_differs" | "event_missing" | "former_device" | "malformed" | "other_device" | "other_store" | "unknown_version" | "unsigned" | "wrong_signature">;
   signed: boolean;
   kind: string | null;
   event: number | null;
@@ -499,6 +499,7 @@ export interface VerifyFinding {
   check: string;
   subject: string;
   problem: string;
+  known: boolean;
 }
 
 export interface WorkingRecall {

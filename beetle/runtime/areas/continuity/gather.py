@@ -14,7 +14,7 @@ from beetle.domain.governance import SEALED, VISIBILITY
 from beetle.runtime.planes import table
 from beetle.runtime.planes.gather_derived import fact_text
 from beetle.runtime.planes.gathering import Chat, Gathering, Open, Where
-from beetle.store import candidates, continuity, policies
+from beetle.store import candidates, continuity, policies, private
 from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.sight import Sight
@@ -85,6 +85,9 @@ def _candidates(gathering: Gathering, space: int) -> Iterator[CandidateRecord]:
         return
     places = {record_id: place for place, record_id in enumerate(gathering.items)}
     for row in rows:
+        if gathering.sort == "private" and private.is_closed(gathering.tx, space, row.candidate, row.record_id):
+            gathering.leave_out("closed")
+            continue
         body = _body(gathering, row)
         yield CandidateRecord(
             candidate_id=row.candidate_id, target=cast(Any, row.target), kind=cast(Any, row.kind),
@@ -101,10 +104,9 @@ def _body(gathering: Gathering, row: Waiting) -> Body | None:
     found = candidates.body_of(gathering.tx, row.candidate)
     if found is None:
         return None
-    body, sealed = found
-    if sealed is None:
-        return body
-    return None if gathering.opened is None else gathering.opened.waiting(row)
+    if found.sealed is None:
+        return found.body
+    return None if gathering.opened is None or found.closed else gathering.opened.waiting(row)
 
 
 def _is_known(sight: Sight, row: Waiting) -> bool:

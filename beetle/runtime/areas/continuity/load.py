@@ -50,9 +50,9 @@ from beetle.store.policies import PolicyRow
 from beetle.store.skills import RevisionRow
 from beetle.store.tool_observations import Brief, ObservationRow
 
-NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates", "masked_thoughts")
+NEVER_CARRIED = ("messages", "private_facts", "private_items", "candidates", "masked_thoughts", "closed")
 """What full_restore does not take away unasked when the snapshot is of a sort that never holds it."""
-SEALED_COUNTS = ("private", "private_items", "candidates")
+SEALED_COUNTS = ("private", "private_items", "candidates", "closed")
 """Counts that are for who may read the private plane alone; what waits may be of it."""
 
 
@@ -167,7 +167,8 @@ class Loading:
         if signer.fault is None or self.other_store:
             return
         own = self.invocation.shared.identity.fingerprint or "unknown: its identity cannot be used"
-        whose = "no device has signed it" if signer.device is None else f"the device {signer.device} has signed it"
+        signed_by = "former identity of this store" if signer.fault == "former_device" else "device"
+        whose = "no device has signed it" if signer.device is None else f"the {signed_by} {signer.device} has signed it"
         raise Conflict(
             reason=f"{whose}, this one is {own}; it would replace the existing content",
             hint="give other_store if you trust its source, or import it into an empty place",

@@ -64,7 +64,7 @@ def prepare(invocation: Invocation, data: bytes, kind: str, words: str | None) -
     """
     envelope, digest = open_envelope(data, kind)
     with invocation.shared.store.read() as tx:
-        known = signed_text.known_key(invocation.shared.identity, tx)
+        known = signed_text.known_keys(invocation.shared.identity, tx)
     signer = signed_text.signer_of(envelope.signed, ARCHIVE, known, digest=digest)
     if signer.fault == "wrong_signature":
         raise IntegrityViolation(reason="it is not what the device in it has signed", hint=FETCH_AGAIN)

@@ -166,6 +166,7 @@ def _load(
         erasure="pending" if loaded.replaced else None,
         receipt=loaded.receipt,
         own=prepared.signer.fault is None,
+        former=prepared.signer.fault == "former_device",
         device=prepared.signer.device,
     )
 

@@ -14,7 +14,7 @@ from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import kinds, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import erased_since, erasures, evidence, restores
+from beetle.store import erased_since, erasures, evidence, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
@@ -117,7 +117,13 @@ class Unpacked:
 @contextmanager
 def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Generator[Unpacked]:
     """An unpacked snapshot of this very store, to be changed before it is anyone's; its log ends at this row."""
-    copy = Copy(path, invocation.now, invocation.shared.version, chain_hash, invocation.shared.store.sealer)
+    shared = invocation.shared
+    sealer = shared.store.sealer
+    with snapshot_file.reading(path) as tx:
+        if sealer is not None and private.recorded_check(tx) != shared.identity.check:
+            # What a former identity of the store has sealed, today's cannot go on with.
+            sealer = sealer._replace(strong=None)
+    copy = Copy(path, invocation.now, shared.version, chain_hash, sealer)
     try:
         yield Unpacked(invocation, copy, seq, head)
     finally:

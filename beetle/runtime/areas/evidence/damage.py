@@ -204,7 +204,8 @@ def counts_issues(where: ConversationKey, held: Counts | None) -> Iterator[Issue
     if held is None:
         return
     said = (held.turns, held.last_sequence, held.messages, held.first_at, held.last_at)
-    if said != (held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest):
+    there = (held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest)
+    if said != there or held.astray:
         yield _of_conversation(where, "counts_disagree", "recounted")
     # Sequences and ordinals count from 1 without a gap, and nothing ever takes a row away.
     if held.held_turns < held.highest_sequence:

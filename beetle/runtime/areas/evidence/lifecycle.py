@@ -19,7 +19,7 @@ from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.evidence import INDEXED
 from beetle.runtime.planes.proof import is_whole
-from beetle.store import erasures, evidence, recall_index, repair
+from beetle.store import erasures, evidence, recall_index, repair, turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
@@ -168,7 +168,7 @@ def _sequences(tx: Reading, request: MemoryTranscriptLifecycleRequest, conversat
     if request.turn_ids is not None:
         return evidence.sequences_by_id(tx, conversation, request.turn_ids)
     assert request.before is not None
-    return evidence.sequences_before(tx, conversation, to_us(request.before))
+    return turn_times.sequences_before(tx, conversation, to_us(request.before))
 
 
 E = TypeVar("E", bound=Report)

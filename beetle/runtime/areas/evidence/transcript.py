@@ -39,7 +39,7 @@ from beetle.runtime.pipeline.paging import Room, page
 from beetle.runtime.pipeline.views import sees_all, visible_kinds
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.runtime.planes.proof import proof
-from beetle.store import evidence, tool_observations, transcripts
+from beetle.store import evidence, tool_observations, transcripts, turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.evidence import ConversationRow, KnownTurn, PreparedAttr, PreparedMessage, PreparedTurn
@@ -95,7 +95,7 @@ def _count(
     *,
     is_current: bool,
 ) -> None:
-    key, last, _ = conversation
+    key, last = conversation.conversation, conversation.last_sequence
     evidence.grow_conversation(tx, conversation, [turn.at for turn in fresh])
     spoke = {(m.visibility, m.actor[0]) for turn in fresh for m in turn.messages if m.actor[0] is not None}
     evidence.add_speakers(tx, key, sorted((visibility, name or "") for visibility, name in spoke))
@@ -310,11 +310,11 @@ def _placed(tx: Reading, conversation: int, pages: _Pages, anchor: Any, limit: i
         older = pages.backward(around - 1, limit // 2)
         return older + pages.forward(around, limit - len(older))
     if anchor.at is not None:
-        start = transcripts.first_at(tx, conversation, to_us(anchor.at))
+        start = turn_times.first_at(tx, conversation, to_us(anchor.at))
     else:
         assert anchor.first_in is not None
         begin, end = to_us(anchor.first_in.begin), to_us(anchor.first_in.end)
-        start = transcripts.first_in(tx, conversation, begin, end)
+        start = turn_times.first_in(tx, conversation, begin, end)
     return [] if start is None else pages.forward(start, limit)
 
 

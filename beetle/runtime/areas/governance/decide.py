@@ -18,8 +18,8 @@ from beetle.runtime.areas.governance.waiting import known_to
 from beetle.runtime.host import jobs as work
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes import removed
-from beetle.store import candidates, evidence, jobs
+from beetle.runtime.planes import removed, sealed_items
+from beetle.store import candidates, evidence, jobs, private
 from beetle.store.candidates import Waiting
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -100,8 +100,14 @@ def _one(
             hint="an operator may decide it",
             authority=row.authority,
         )
-    claim = _claim(invocation, tx, space, row)._replace(note=request.reason)
     digests = () if row.content_mac is None else (row.content_mac,)
+    if private.is_closed(tx, space, row.candidate, row.record_id):
+        if request.decision == "accept":
+            raise sealed_items.closed(f"the text of {row.waiting_id}", "governance.decide rejects it")
+        if not request.dry_run:
+            queue.drop(invocation, tx, space, row, "declined")
+        return Decided(DecisionOutcome(id=name, outcome="rejected", reason="declined"), digests)
+    claim = _claim(invocation, tx, space, row)._replace(note=request.reason)
     if request.decision == "accept":
         return Decided(_accept(invocation, tx, space, row, claim, dry_run=request.dry_run), digests)
     if not request.dry_run:

@@ -51,7 +51,9 @@ def _content(invocation: Invocation, tx: Reading, space: int, claim: Claim) -> s
     if claim.target not in SEALED or claim.record_id is None or sealed_items.available(invocation) is not None:
         return claim.content
     item = private.find_item(tx, space, claim.record_id)
-    return "" if item is None else sealed_items.content_of(invocation, tx, space, item)
+    if item is None or item.closed:
+        return ""
+    return sealed_items.content_of(invocation, tx, space, item)
 
 
 def _bears(

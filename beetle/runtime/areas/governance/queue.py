@@ -59,10 +59,9 @@ def body_of(invocation: Invocation, tx: Reading, space: int, row: Waiting) -> Bo
     found = candidates.body_of(tx, row.candidate)
     if found is None:
         return NOTHING
-    body, sealed = found
-    if sealed is None:
-        return body
-    text = sealed_items.open_waiting(invocation, tx, space, row.waiting_id, sealed)
+    if found.sealed is None:
+        return found.body
+    text = None if found.closed else sealed_items.open_waiting(invocation, tx, space, row.waiting_id, found.sealed)
     if text is None:
         return None
     topic, content, keywords = unpack_any(text)

@@ -108,7 +108,7 @@ def _said(invocation: Invocation, tx: Reading, space: int, row: Waiting) -> Body
     if row.record_id is None:
         return queue.body_of(invocation, tx, space, row)
     item = private.find_item(tx, space, row.record_id)
-    if item is None or sealed_items.available(invocation) is not None:
+    if item is None or item.closed or sealed_items.available(invocation) is not None:
         return None
     return Body("", sealed_items.content_of(invocation, tx, space, item), ())
 

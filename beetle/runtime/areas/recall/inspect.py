@@ -109,7 +109,7 @@ def _store_state(invocation: Invocation, tx: Reading) -> StoreState:
 
 def _operator(invocation: Invocation, tx: Reading, current: Current) -> OperatorInspection:
     shared = invocation.shared
-    key = private.public_key(tx)
+    key, sealed = private.public_key(tx), private.sealed_counts(tx)
     state = shared.identity.state
     problem, advice = shared.identity.problem(state, whole_path=True) or (None, None)
     return OperatorInspection(
@@ -123,7 +123,14 @@ def _operator(invocation: Invocation, tx: Reading, current: Current) -> Operator
         refusals=shared.refusals(),
         findings=shared.store.findings,
         identity=IdentityState(
-            state=state, problem=problem, advice=advice, device=None if key is None else fingerprint_of(key)
+            state=state,
+            problem=problem,
+            advice=advice,
+            device=None if key is None else fingerprint_of(key),
+            former=tuple(
+                fingerprint_of(each.public_key) for each in private.former_identities(tx) if each.public_key is not None
+            ),
+            closed=sealed.closed_items + sealed.closed_texts,
         ),
     )
 

@@ -40,7 +40,7 @@ from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
-from beetle.store import devices, restores, snapshot_file, transports
+from beetle.store import devices, replica_marks, restores, snapshot_file, transports
 from beetle.store.devices import DeviceRow
 from beetle.store.engine import erasing, exchange
 from beetle.store.engine.store import Store
@@ -53,7 +53,7 @@ CHECKING = ("unpack", "pages", "event_log")
 PUTTING_BACK = ("erase_again", "exchange")
 """The steps of putting it in the store's place."""
 REFS_SHOWN = 1000
-ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device")
+ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device", "former_device")
 """What `other_store` allows."""
 
 
@@ -174,7 +174,7 @@ def _look_through(invocation: Invocation, found: SnapshotFile, copy: str) -> Unp
     fault = fault or store_snapshots.unpack(found, copy, _check_continue(invocation))
     if fault is not None:
         return Unpacked(found, copy, [fault], {})
-    device, stopped = invocation.shared.identity.check, partial(must_end, invocation)
+    device, stopped = store_snapshots.recorded(invocation.shared), partial(must_end, invocation)
     faults, checked = store_snapshots.examine(
         invocation.shared.store, device, header, copy, stopped, invocation.progress
     )
@@ -267,7 +267,8 @@ def put_back(
         )
     invocation.progress.step("exchange")
     shared.heads.sign()
-    kept_until = _kept_until(store)
+    with store.read() as tx:
+        kept_until, targets = erasing.kept_until(tx), replica_marks.targets(tx)
     with store.held():
         behind = max(0, store.head.seq - header.event_log_rows)
         rights = _rights(store)
@@ -287,6 +288,7 @@ def put_back(
         _carry(tx, rights, invocation.caller.name)
         restores.told(tx, header.event_log_rows)
         erasing.keep_until(tx, kept_until)
+        replica_marks.keep_targets(tx, targets)
 
     lifecycle = log_apart(invocation, restored, carry)
     return SnapshotRestoreReport(
@@ -302,11 +304,6 @@ def put_back(
         devices_suspended=_suspended(rights, active),
         lifecycle=lifecycle,
     )
-
-
-def _kept_until(store: Store) -> int | None:
-    with store.read() as tx:
-        return erasing.kept_until(tx)
 
 
 class Prepared(NamedTuple):
@@ -373,6 +370,8 @@ def trusted(
             "unsigned": "no device has signed it",
             "other_store": f"it is of the store {header.store_id}, this one is {invocation.shared.store.store_id}",
             "other_device": f"it is of the device {unpacked.signer or 'that made it'}, this one is {own}",
+            "former_device": f"it is of a former identity of this store, {unpacked.signer or 'unsigned'}, "
+            f"today's is {own}",
         }
         raise Conflict(
             reason=f"{named}: {'; '.join(told[each] for each in unpacked.faults)}",

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from beetle.contracts.codec import format_us, pack_json, replace
 from beetle.contracts.errors import (
@@ -37,8 +37,8 @@ from beetle.runtime.host import signed_text
 from beetle.runtime.host.identity import Keys
 from beetle.runtime.host.signed_text import SNAPSHOT, Signer
 from beetle.runtime.host.trusted_file import distrust_folder
-from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import snapshot_file
+from beetle.runtime.pipeline.invocation import Facilities, Invocation
+from beetle.store import private, snapshot_file
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.schema import SchemaAltered
@@ -234,7 +234,7 @@ def signed(header: Header, keys: Keys) -> Header:
 def signer_of(invocation: Invocation, header: Header) -> Signer:
     """Whose signature the header bears. It covers the payload too, whose digest is in the header."""
     with invocation.shared.store.read() as tx:
-        known = signed_text.known_key(invocation.shared.identity, tx)
+        known = signed_text.known_keys(invocation.shared.identity, tx)
     return signed_text.signer_of(header.signed, SNAPSHOT, known, digest=_digest(header))
 
 
@@ -334,14 +334,27 @@ def read_back(found: SnapshotFile, check_continue: CheckContinue) -> SnapshotFau
     return None if digest.hexdigest() == header.payload_sha256 else "payload_changed"
 
 
+class Recorded(NamedTuple):
+    """By what a store knows its device identity again, and by what it knew the ones before."""
+
+    own: str | None
+    former: frozenset[str]
+
+
+def recorded(shared: Facilities) -> Recorded:
+    """What the open store has recorded of its identities."""
+    with shared.store.read() as tx:
+        return Recorded(shared.identity.check, frozenset(each.check for each in private.former_identities(tx)))
+
+
 def examine(
-    store: Store, device: str | None, header: Header, copy: str, stopped: Callable[[], bool], progress: Progress
+    store: Store, device: Recorded, header: Header, copy: str, stopped: Callable[[], bool], progress: Progress
 ) -> tuple[list[SnapshotFault], dict[str, int]]:
     """Whether what came out of a snapshot is the store that its header tells of, and one of this store and device: what
     is wrong, and how much was looked at.
 
     Args:
-        device: by what this store knows its device identity again.
+        device: of the open store.
         progress: is told the steps `pages` and `event_log`.
     """
     faults: list[SnapshotFault] = []
@@ -368,8 +381,8 @@ def examine(
         faults.append("counts_differ")
     if facts.store_id != store.store_id:
         faults.append("other_store")
-    if None not in (facts.identity, device) and facts.identity != device:
-        faults.append("other_device")
+    if facts.identity is not None and device.own is not None and facts.identity != device.own:
+        faults.append("former_device" if facts.identity in device.former else "other_device")
     return faults, checked
 
 

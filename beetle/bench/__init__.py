@@ -1,0 +1,1 @@
+"""`beetle bench`: what this device does with a temporary store, beside plain SQLite on the same disk."""

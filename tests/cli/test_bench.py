@@ -1,0 +1,96 @@
+"""`beetle bench`: a small run on a temporary store, and two results beside each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forked import run_text
+
+SMALL = ("--turns", "40", "--clients", "2", "--profile", "standalone")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of somebody whose environment names a store of theirs."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def disk() -> Iterator[Path]:
+    """A folder that is on a disk, where there is one: that of the tests may be in memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def ran(home: Path, disk: Path) -> tuple[Path, dict[str, Any], str]:
+    """The file that a run wrote, what it printed as JSON, and what it told meanwhile."""
+    out = home / "first.json"
+    environment = {**os.environ, "HOME": str(home), "BEETLE_STORE": str(home / "mine.db")}
+    done = run_text(["bench", *SMALL, "--json", "--out", str(out), "--folder", str(disk)], env=environment)
+    assert done.returncode == 0, done.stderr
+    return out, json.loads(done.stdout), done.stderr
+
+
+def test_a_run_tells_every_figure_and_leaves_nothing_behind(
+    home: Path, disk: Path, ran: tuple[Path, dict[str, Any], str]
+) -> None:
+    out, result, told = ran
+    figures = {each["name"]: each for each in result["figures"]}
+    assert {"start_empty", "ingest_one", "ingest_many", "ingest_batch", "recall_p99", "project_p50"} <= set(figures)
+    assert all(each["value"] > 0 for name, each in figures.items() if not name.startswith("written"))
+    beside = ("ingest_one", "ingest_many", "ingest_batch", "recall_p50", "recall_p99", "store")
+    assert all(figures[name]["floor"] > 0 for name in beside)
+    assert json.loads(out.read_text()) == result and "measuring: writes, 2 clients" in told
+    assert os.listdir(home) == [out.name] and os.listdir(disk) == []
+
+
+def test_what_reaches_the_disk_is_told_where_the_system_counts_it(ran: tuple[Path, dict[str, Any], str]) -> None:
+    """A commit is a few pages of 4 KiB for 150 characters: it cannot be less than the text, nor a megabyte."""
+    _, result, _ = ran
+    written = {each["name"]: each["value"] for each in result["figures"] if each["name"].startswith("written")}
+    if result["settings"]["bytes_counted"]:
+        assert 10 < written["written_batch"] < written["written_one"] < 10_000
+        assert written["written_in_all"] > written["written_batch"]
+    else:
+        assert set(written.values()) == {None}
+
+
+def test_two_results_are_shown_beside_each_other(ran: tuple[Path, dict[str, Any], str], tmp_path: Path) -> None:
+    first, result, _ = ran
+    for each in result["figures"]:
+        each["value"] = each["value"] and each["value"] * 2
+    result["settings"]["clients"] = 4
+    (second := tmp_path / "second.json").write_text(json.dumps(result))
+    compared = run_text(["bench", "--compare", str(first), str(second)]).stdout
+    assert "Not the same: clients: 2, 4" in compared
+    rates = next(line for line in compared.splitlines() if line.startswith("acknowledged turns, 1 client"))
+    starts = next(line for line in compared.splitlines() if line.startswith("start to first answer, empty"))
+    assert rates.split()[-1] == "better" and starts.split()[-1] == "worse"
+    plain = json.loads(run_text(["bench", "--compare", str(first), str(second), "--json"]).stdout)
+    assert {each["ratio"] for each in plain["figures"]} <= {2, None} and len(plain["figures"]) == len(result["figures"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--turns", "0"), "--turns must be from 1 to"),
+        (("--clients", "1000"), "--clients must be from 1 to 32"),
+        (("--folder", "/nowhere"), "/nowhere is no folder"),
+        (("--out", "/"), "--out"),
+        (("--profile", "vast"), "vast"),
+        (("--turns", "1000000", "--folder", "/dev/shm"), "may be needed"),
+        (("--compare", __file__, __file__), "is no result of `beetle bench`"),
+        (("--compare", "/nowhere", __file__), "/nowhere: No such file"),
+    ],
+)
+def test_what_cannot_be_measured_or_compared_is_told_with_a_hint(arguments: tuple[str, ...], says: str) -> None:
+    done = run_text(["bench", *arguments])
+    assert done.returncode not in (0, 1) and says in done.stderr and len(done.stderr.splitlines()) == 2, done.stderr

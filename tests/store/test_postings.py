@@ -1,0 +1,197 @@
+"""What is remembered of the recall index answers as the index itself does, at every moment of the store."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from contextlib import ExitStack
+from math import fsum
+from pathlib import Path
+from typing import Literal
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beetle import MemoryRuntime
+from beetle.runtime.planes import table
+from beetle.store import postings, recall_index, recover
+from beetle.store.best_rows import best_rows
+from beetle.store.engine.transaction import Reading
+from beetle.store.postings import CHANGES, PostingCache
+from beetle.store.recall_index import SearchScope
+from tests.store.conftest import commit, open_runtime, store_of, turn
+
+WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
+TERMS = tuple((f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
+TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
+HOUR = 3_600_000_000
+MIDDLE = 1_767_322_800_000_000
+"""Microseconds: 2026-01-02T03:00:00Z, between the times at which something is said."""
+ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
+WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(ROWS, WEIGHTS), max_size=7), st.integers(1, 20))
+def test_the_best_rows_are_those_of_scoring_every_row(lists: list[tuple[list[int], float]], most: int) -> None:
+    scores: defaultdict[int, list[float]] = defaultdict(list)
+    for rows, weight in lists:
+        for row in rows:
+            scores[row].append(weight)
+    ranked = sorted(((row, fsum(weights)) for row, weights in scores.items()), key=lambda each: (-each[1], -each[0]))
+    assert best_rows(lists, most) == ranked[:most]
+
+
+def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
+    (space,) = next(tx.rows("SELECT min(space) FROM space"))
+    return recall_index.search(tx, TERMS, SearchScope(space or 1, TABLES, private=private), 20)
+
+
+def assert_true(tx: Reading) -> None:
+    """It answers as a search that remembers nothing does, and one that SQLite does by itself."""
+    (space,) = next(tx.rows("SELECT min(space) FROM space"))
+    for private in (False, True):
+        told = found(tx, private)
+        assert told == found(Reading(tx.connection), private)
+        scope = SearchScope(space or 1, TABLES, private=private)
+        assert_same(told, by_sqlite(tx, scope._replace(since=-(2**62))))
+        for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
+            timed = scope._replace(since=since, until=until)
+            assert_same(recall_index.search(tx, TERMS, timed, 20), by_sqlite(tx, timed))
+
+
+def by_sqlite(tx: Reading, scope: SearchScope) -> list[recall_index.IndexMatch]:
+    """A search in a time that looks at none of the best rows first."""
+    with patch.object(recall_index, "LOOKED_AT", ()):
+        return recall_index.search(tx, TERMS, scope, 20)
+
+
+def assert_same(told: list[recall_index.IndexMatch], plain: list[recall_index.IndexMatch]) -> None:
+    assert [(each.plane, each.key) for each in told] == [(each.plane, each.key) for each in plain]
+    assert [each.score for each in told] == pytest.approx([each.score for each in plain])
+
+
+class Acts:
+    """Changes of a store that touch its index, drawn by one seed."""
+
+    def __init__(self, memory: MemoryRuntime, seed: int) -> None:
+        self.memory, self.rolls, self.number = memory, random.Random(seed), 0
+        self.live: list[str] = []
+
+    def text(self) -> str:
+        return " ".join(self.rolls.choices(WORDS, k=3))
+
+    def say(self) -> None:
+        self.number += 1
+        visibility = self.rolls.choice(("shared", "shared", "private", "soul"))
+        said = turn(f"t{self.number}", self.text())
+        said["messages"][0]["visibility"] = visibility
+        said["at"] = f"2026-01-02T{self.rolls.randrange(6):02}:30:00Z"
+        commit(self.memory, said)
+        self.live.append(f"t{self.number}")
+
+    def step(self, action: Literal["mask", "delete_raw"]) -> None:
+        if self.live:
+            name = self.live.pop(self.rolls.randrange(len(self.live)))
+            self.memory.request_transcript_lifecycle(
+                conversation={"conversation_id": "c1"}, action=action, turn_ids=[name], reason="r"
+            )
+
+    def think(self) -> None:
+        self.memory.append_thought(chain_key="plan", agent_id="a", thought_type="Idea", content=self.text())
+
+    def any(self) -> None:
+        acts = (self.say, self.say, self.say, self.think, lambda: self.step("mask"), lambda: self.step("delete_raw"))
+        self.rolls.choice(acts)()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_readers_that_began_before_and_after_each_change_find_what_the_index_held_then(path: Path, seed: int) -> None:
+    with open_runtime(path) as memory, ExitStack() as open_reads:
+        acts, store = Acts(memory, seed), store_of(memory)
+        acts.say()
+        earlier: list[Reading] = []
+        for number in range(30):
+            acts.any()
+            if number == 15:
+                earlier.append(open_reads.enter_context(store.read()))
+                assert_true(earlier[0])
+            with store.read() as tx:
+                assert_true(tx)
+            for each in earlier:
+                assert_true(each)
+
+
+def test_many_changes_at_once_and_an_index_that_is_made_anew_are_followed(path: Path) -> None:
+    with open_runtime(path) as memory:
+        acts, store = Acts(memory, 9), store_of(memory)
+        for _ in range(CHANGES + 10):
+            acts.say()
+        with store.read() as tx:
+            assert_true(tx)
+        memory.request_transcript_lifecycle(
+            conversation={"conversation_id": "c1"}, action="delete_raw", turn_ids=acts.live[: CHANGES + 5], reason="r"
+        )
+        with store.read() as tx:
+            assert_true(tx)
+        store.write(recover.empty_index)
+        with store.read() as tx:
+            assert found(tx) == []
+        memory.recover(trigger="after_restore")
+        with store.read() as tx:
+            assert_true(tx)
+            assert found(tx)
+
+
+def test_messages_that_get_the_numbers_of_cleared_ones_are_found(path: Path) -> None:
+    with open_runtime(path) as memory:
+        acts, store = Acts(memory, 13), store_of(memory)
+        for _ in range(8):
+            acts.say()
+        archive = memory.export_space(include_private=True, passphrase="a long passphrase").archive
+        for _ in range(8):
+            acts.say()
+        with store.read() as tx:
+            assert_true(tx)
+        memory.import_space(archive=archive, mode="full_restore", passphrase="a long passphrase", discard_withheld=True)
+        with store.read() as tx:
+            assert_true(tx)
+        acts.say()
+        with store.read() as tx:
+            assert_true(tx)
+
+
+def test_a_write_that_is_undone_changes_nothing(path: Path) -> None:
+    with open_runtime(path) as memory:
+        acts, store = Acts(memory, 3), store_of(memory)
+        for _ in range(5):
+            acts.say()
+        with store.read() as tx:
+            before = found(tx)
+        entry = recall_index.Entry("thoughts", 77, 1, None, "shared")
+
+        def fails(tx: object) -> None:
+            recall_index.add(tx, entry, ("anchor bridge candle dagger ember", "", ""))  # type: ignore[arg-type]
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            store.write(fails)
+        with store.read() as tx:
+            assert_true(tx)
+            assert found(tx) == before
+
+
+def test_what_is_not_used_goes_first_and_what_is_too_large_is_not_kept(path: Path) -> None:
+    with open_runtime(path) as memory:
+        acts = Acts(memory, 5)
+        for _ in range(30):
+            acts.say()
+        with store_of(memory).read() as tx:
+            now, cache = postings.snapshot(tx), PostingCache(1000)
+            expressions = [expression for expression, _ in TERMS]
+            for expression in expressions:
+                assert list(cache.rows(tx, now, expression, -1)) == list(postings.read_rows(tx, expression, -1))
+            assert cache.bytes <= 1000
+            assert PostingCache(0).rows(tx, now, expressions[0], -1) == cache.rows(tx, now, expressions[0], -1)
