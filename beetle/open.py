@@ -24,7 +24,7 @@ from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, rea
 from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
 from beetle.runtime.host.identity import Identity, open_identity
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
-from beetle.runtime.host.profile import Profile, choose_profile, load_profile, read_machine
+from beetle.runtime.host.profile import Profile, load_profile
 from beetle.runtime.host.replica import Source
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
@@ -193,6 +193,9 @@ def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:
     """The profile of that name, or for `auto` the one that fits, with the reasons."""
     if name != "auto":
         return load_profile(name), ("it was asked for",)
+    # A daemon whose profile is configured needs none of it.
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+
     choice = choose_profile(read_machine(Path(os.path.dirname(os.path.abspath(store)))))
     return load_profile(choice.name), choice.reasons
 

@@ -60,8 +60,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.memory_client": ("contracts rpc hook_events", "grpc msgspec"),
     "beetle.cli": (
         "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing bench "
-        "runtime.host.config runtime.host.profile runtime.host.toml_file runtime.host.capability_snapshot "
-        "store.engine.lock",
+        "runtime.host.config runtime.host.profile runtime.host.choosing runtime.host.toml_file "
+        "runtime.host.capability_snapshot store.engine.lock",
         "msgspec beetle_tui",
     ),
     # A daemon of its own as a client sees it, beside a plain loop of SQLite.

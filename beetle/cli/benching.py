@@ -91,7 +91,8 @@ def _launch(typed: Namespace) -> Launch:
     """This program with the profile that was asked for, or with the one that fits this machine."""
     from beetle.bench.daemon import Launch
     from beetle.cli.control import environment, program
-    from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+    from beetle.runtime.host.profile import load_profile
 
     name = typed_option(typed, "profile") or "auto"
     profile = choose_profile(read_machine(Path.cwd())).name if name == "auto" else name

@@ -195,7 +195,8 @@ def _origin(typed: Namespace, key: str, variable: str, said: Mapping[str, Any], 
 def _budgets(profile: str, store: str) -> Iterator[Shown]:
     from msgspec.structs import asdict
 
-    from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+    from beetle.runtime.host.profile import load_profile
 
     name = choose_profile(read_machine(Path(store).parent)).name if profile == "auto" else profile
     found = load_profile(name)

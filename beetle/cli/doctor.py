@@ -161,7 +161,8 @@ def _guarded(check: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Findi
 
 
 def _profile(typed: Namespace, config: Config, target: Target) -> tuple[Profile, str]:
-    from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+    from beetle.runtime.host.profile import load_profile
 
     name = typed_option(typed, "profile") or config.daemon.profile or "auto"
     if name != "auto":

@@ -301,7 +301,8 @@ def profile_limits(
     """
     from beetle.cli.doctor import OWN_DESCRIPTORS
     from beetle.deploy.layout import Limits
-    from beetle.runtime.host.profile import ALIASES, choose_profile, load_profile, read_machine
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+    from beetle.runtime.host.profile import ALIASES, load_profile
 
     why: tuple[str, ...] = ("It was asked for with --profile.",)
     if name in (None, "auto"):

@@ -379,7 +379,8 @@ WATCHED = """\
 import os, sys
 from pathlib import Path
 from beetle.runtime.host.config import default_sockets_to_probe, read_config, socket_path, store_path
-from beetle.runtime.host.profile import choose_profile, load_profile, read_machine
+from beetle.runtime.host.choosing import choose_profile, read_machine
+from beetle.runtime.host.profile import load_profile
 
 changes = []
 

@@ -10,22 +10,19 @@ from hypothesis import strategies as st
 
 from beetle.contracts.capabilities import APART, CAPABILITIES, CAPABILITY_NAMES
 from beetle.contracts.errors import InvalidRequest
+from beetle.runtime.host.choosing import NEEDS, Machine, choose_profile, read_machine
 from beetle.runtime.host.profile import (
     ALIASES,
     COMPACT,
     DESKTOP,
     DEV_FULL,
     GATEWAY,
-    NEEDS,
     STANDALONE,
     Budgets,
-    Machine,
     Profile,
-    choose_profile,
     load_profile,
     profile_names,
     profiles_folder,
-    read_machine,
 )
 
 REPOSITORY = Path(__file__).parents[2]

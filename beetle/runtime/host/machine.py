@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import format_us
-from beetle.runtime.host.profile import read_machine, read_text
+from beetle.runtime.host.choosing import read_machine, read_text
 
 if TYPE_CHECKING:
     from beetle.contracts.console import SystemState
