@@ -17,8 +17,8 @@ from beetle.contracts.replication import ReplicationRestoreReport, ReplicationRe
 from beetle.contracts.snapshots import SnapshotFault, SnapshotRestoreReport, SnapshotRestoreRequest
 from beetle.domain.chain import chain_hash
 from beetle.runtime.areas import verification
-from beetle.runtime.areas.snapshots import snapshots, store_snapshots
-from beetle.runtime.areas.snapshots.snapshots import Unpacked
+from beetle.runtime.areas.snapshots import putting_back, snapshots, store_snapshots
+from beetle.runtime.areas.snapshots.putting_back import Unpacked
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
 from beetle.runtime.host.replica import SentFile, Source
 from beetle.runtime.pipeline.invocation import Invocation
@@ -61,7 +61,7 @@ def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> Repli
     source = invocation.shared.replica.source()
     snapshots.on_disk(invocation)
     steps = (*FETCHING, *verification.GENUINE)
-    invocation.progress.plan(steps if request.dry_run else (*steps, *snapshots.PUTTING_BACK))
+    invocation.progress.plan(steps if request.dry_run else (*steps, *putting_back.STEPS))
     with invocation.shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
         invocation.progress.step("list")
         known = _range(invocation, source.files(), request)
@@ -76,7 +76,7 @@ def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> Repli
                 keep_erased=request.keep_erased,
             )
             if request.to is None:
-                done = snapshots.put_back(invocation, terms, fetched.unpacked, WHAT)
+                done = putting_back.put_back(invocation, terms, fetched.unpacked, WHAT)
             else:
                 done = _put_aside(invocation, terms, fetched, request.to)
     return _report(fetched, done, request)
@@ -273,9 +273,9 @@ def _put_aside(
     invocation: Invocation, terms: SnapshotRestoreRequest, fetched: Fetched, to: str
 ) -> SnapshotRestoreReport:
     """Let a fetched state be a file of its own, with what was erased since erased in it, and no device let in."""
-    header = snapshots.trusted(invocation, fetched.unpacked, terms, WHAT)
+    header = putting_back.trusted(invocation, fetched.unpacked, terms, WHAT)
     shared, copy = invocation.shared, fetched.unpacked.copy
-    prepared = snapshots.erase_again(invocation, terms, fetched.unpacked)
+    prepared = putting_back.erase_again(invocation, terms, fetched.unpacked)
     active = snapshot_file.active_devices(copy)
     if not terms.dry_run:
         invocation.progress.step("exchange")
@@ -289,7 +289,7 @@ def _put_aside(
         identity=shared.identity.state,
         devices_suspended=len(active),
         kept_erased=terms.keep_erased,
-        **prepared.told,
+        **prepared.fields,
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, replace
 from beetle.contracts.errors import BeetleError
-from beetle.contracts.snapshots import KeptBy
+from beetle.contracts.snapshots import KeptBy, SnapshotInfo
 from beetle.domain import retention
 from beetle.runtime.areas.snapshots import store_snapshots
-from beetle.runtime.areas.snapshots.file_form import SnapshotFile
+from beetle.runtime.areas.snapshots.file_form import Header, SnapshotFile
 from beetle.runtime.host.scheduler import Scheduler
 from beetle.runtime.pipeline.invocation import Facilities
 from beetle.store.engine import exchange
@@ -43,6 +43,12 @@ def kept_by(shared: Facilities, found: Sequence[SnapshotFile]) -> dict[str, tupl
     }
     rules = retention.reasons(_times(own), scheduler.keep_snapshots, scheduler.days_of)
     return told | {each.snapshot_id: why for each, why in zip(own, rules, strict=True)}
+
+
+def info(shared: Facilities, header: Header, size: int) -> SnapshotInfo:
+    """A snapshot as reports show it, with why the job keeps it."""
+    why = kept_by(shared, store_snapshots.snapshot_files(shared.store))
+    return replace(store_snapshots.info(shared.store, header, size), kept_by=why.get(header.snapshot_id, ()))
 
 
 def until(shared: Facilities, now: int, tx: Reading | None = None) -> str | None:

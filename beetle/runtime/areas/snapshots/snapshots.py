@@ -7,11 +7,10 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
 
 from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Lifecycle
-from beetle.contracts.errors import Conflict, DeadlineExceeded, IntegrityViolation, InvalidRequest
+from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation, InvalidRequest
 from beetle.contracts.snapshots import (
     BrokenSnapshot,
     KeptBy,
@@ -29,32 +28,19 @@ from beetle.contracts.snapshots import (
     SnapshotVerifyReport,
     SnapshotVerifyRequest,
 )
-from beetle.runtime.areas.devices import forget_holder
-from beetle.runtime.areas.erasure import again
-from beetle.runtime.areas.snapshots import kept, store_snapshots
-from beetle.runtime.areas.snapshots.file_form import Header, SnapshotFile
-from beetle.runtime.host import sealing
-from beetle.runtime.host.identity import Identity
-from beetle.runtime.host.modes import RESTORED
+from beetle.runtime.areas.snapshots import kept, putting_back, store_snapshots
+from beetle.runtime.areas.snapshots.file_form import SnapshotFile
+from beetle.runtime.areas.snapshots.putting_back import Unpacked
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Plain
-from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
+from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
-from beetle.store import devices, replica_marks, restores, snapshot_file, transports
-from beetle.store.devices import DeviceRow
-from beetle.store.engine import erasing, exchange
+from beetle.store.engine import exchange
 from beetle.store.engine.store import Store
-from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.snapshot_file import CheckContinue
-from beetle.store.transports import TransportRow
 
 CHECKING = ("unpack", "pages", "event_log")
 """The steps of looking a snapshot through."""
-PUTTING_BACK = ("erase_again", "exchange")
-"""The steps of putting it in the store's place."""
-REFS_SHOWN = 1000
-ELSEWHERE: tuple[SnapshotFault, ...] = ("unsigned", "other_store", "other_device", "former_device")
-"""What `other_store` allows."""
 
 
 def create(invocation: Invocation, request: SnapshotCreateRequest) -> SnapshotCreateReport:
@@ -74,7 +60,7 @@ def _make(invocation: Invocation, label: str | None) -> SnapshotCreateReport:
     told = {"snapshot_id": header.snapshot_id, "bytes": size, "rows": header.event_log_rows}
     lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshot_created", **told))
     return SnapshotCreateReport(
-        snapshot=_info(shared, header, size),
+        snapshot=kept.info(shared, header, size),
         restarts=restarts,
         ms=round((time.monotonic() - begun) * 1000, 3),
         lifecycle=lifecycle,
@@ -123,11 +109,6 @@ def _listed(store: Store, file: SnapshotFile, why: Mapping[str, tuple[KeptBy, ..
     return replace(store_snapshots.info(store, file.header, file.bytes), kept_by=why[file.snapshot_id])
 
 
-def _info(shared: Facilities, header: Header, size: int) -> SnapshotInfo:
-    why = kept.kept_by(shared, store_snapshots.snapshot_files(shared.store))
-    return replace(store_snapshots.info(shared.store, header, size), kept_by=why.get(header.snapshot_id, ()))
-
-
 def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
     for each in store_snapshots.replaced(invocation.shared.store):
         with suppress(FileNotFoundError):
@@ -138,16 +119,6 @@ def _replaced(invocation: Invocation) -> Iterator[ReplacedStore]:
                 replaced_at=format_us(found.st_ctime_ns // 1000),
                 bytes=found.st_size,
             )
-
-
-class Unpacked(NamedTuple):
-    """An unpacked snapshot, or why there is none to trust."""
-
-    found: SnapshotFile
-    copy: str
-    faults: list[SnapshotFault]
-    checked: dict[str, int]
-    signer: str | None = None
 
 
 @contextmanager
@@ -193,229 +164,16 @@ def verify(invocation: Invocation, request: SnapshotVerifyRequest) -> SnapshotVe
             valid=not unpacked.faults,
             reasons=tuple(unpacked.faults),
             checked=unpacked.checked,
-            snapshot=None if header is None else _info(invocation.shared, header, unpacked.found.bytes),
+            snapshot=None if header is None else kept.info(invocation.shared, header, unpacked.found.bytes),
         )
-
-
-def _check_is_free(keep: str) -> None:
-    """Raises Conflict when an earlier restore has left its store under the name."""
-    if os.path.lexists(keep):
-        raise Conflict(
-            reason="the store replaced by an earlier restore of this snapshot still exists",
-            hint="move it away, or remove it: beetle snapshot prune --keep N --replaced",
-        )
-
-
-def _exchange(shared: Facilities, copy: str, snapshot_id: str, keep: str) -> None:
-    """Put an unpacked snapshot in the place of the store, which is held; the store is kept under another name."""
-    store = shared.store
-    ready = exchange.named(store.settings.path, exchange.READY, snapshot_id)
-    try:
-        exchange.make_ready(copy, ready)
-    except OSError as error:
-        raise exchange.unwritable(ready, error) from error
-    known = shared.identity.check
-    shared.mirrors.withdraw_every()
-    try:
-        store.exchange(ready, keep, partial(_sealed_anew, store, shared.identity))
-    except BaseException:
-        shared.identity.recheck(known)
-        raise
-    finally:
-        store_snapshots.remove(store, ready)
-    sealing.begin(store, shared.identity, restored=True)
 
 
 def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> SnapshotRestoreReport:
     """Check it, set the store aside, put the snapshot in its place, and go on with that."""
-    invocation.progress.plan(CHECKING if request.dry_run else (*CHECKING, *PUTTING_BACK))
+    invocation.progress.plan(CHECKING if request.dry_run else (*CHECKING, *putting_back.STEPS))
     alone = invocation.shared.lifecycle.alone(invocation.operation.name)
     with alone, invocation.heavy_turn(), _unpacked(invocation, request.snapshot_id) as unpacked:
-        return put_back(invocation, request, unpacked)
-
-
-def put_back(
-    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: Unpacked, what: str = "snapshot"
-) -> SnapshotRestoreReport:
-    """Put an unpacked copy in the store's place: the steps `erase_again` and `exchange`.
-
-    Args:
-        what: what the copy is of, for errors.
-
-    Raises:
-        IntegrityViolation: it is not whole.
-        Conflict: it is another store's or device's, and that was not allowed; an earlier restore is in the way.
-    """
-    shared = invocation.shared
-    header = trusted(invocation, unpacked, request, what)
-    store = shared.store
-    info = _info(shared, header, unpacked.found.bytes)
-    behind = max(0, store.head.seq - header.event_log_rows)
-    keep = exchange.named(store.settings.path, exchange.BEFORE, header.snapshot_id)
-    _check_is_free(keep)
-    active = snapshot_file.active_devices(unpacked.copy)
-    prepared = erase_again(invocation, request, unpacked)
-    if request.dry_run:
-        return SnapshotRestoreReport(
-            snapshot=info,
-            dry_run=True,
-            changed=False,
-            events_behind=behind,
-            identity=shared.identity.state,
-            devices_suspended=_suspended(_rights(store), active),
-            **prepared.told,
-        )
-    invocation.progress.step("exchange")
-    shared.heads.sign()
-    with store.read() as tx:
-        kept_until, targets = erasing.kept_until(tx), replica_marks.targets(tx)
-    with store.held():
-        behind = max(0, store.head.seq - header.event_log_rows)
-        rights = _rights(store)
-        closed = tuple(each for each in rights.transports if not each.enabled)
-        erase_again(invocation, request, unpacked, last=True)
-        snapshot_file.revoke_access(unpacked.copy, closed, invocation.caller.name)
-        _exchange(shared, unpacked.copy, header.snapshot_id, keep)
-    told = {
-        "snapshot_id": header.snapshot_id,
-        "events_behind": behind,
-        "event_log_rows": header.event_log_rows,
-        "erased_again": sum(prepared.counts.values()),
-    }
-    restored = invocation.own_event("lifecycle", RESTORED, **told)
-
-    def carry(tx: WriteTransaction) -> None:
-        _carry(tx, rights, invocation.caller.name)
-        restores.told(tx, header.event_log_rows)
-        erasing.keep_until(tx, kept_until)
-        replica_marks.keep_targets(tx, targets)
-
-    lifecycle = log_apart(invocation, restored, carry)
-    return SnapshotRestoreReport(
-        snapshot=info,
-        dry_run=False,
-        changed=True,
-        kept_erased=request.keep_erased,
-        events_behind=behind,
-        kept_as=keep,
-        migrations_applied=prepared.applied or store.open_report.migrations_applied,
-        **prepared.told,
-        identity=shared.identity.state,
-        devices_suspended=_suspended(rights, active),
-        lifecycle=lifecycle,
-    )
-
-
-class Prepared(NamedTuple):
-    """What was erased again in an unpacked snapshot, or would be; and the migrations that it took."""
-
-    counts: dict[str, int]
-    refs: tuple[str, ...] = ()
-    applied: tuple[str, ...] = ()
-    cut: bool = False
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """As fields of the report."""
-        return {"erased": self.counts, "erased_refs": self.refs, "profile_budget_applied": self.cut}
-
-
-def erase_again(
-    invocation: Invocation, request: SnapshotRestoreRequest, unpacked: Unpacked, *, last: bool = False
-) -> Prepared:
-    """Erase in an unpacked snapshot what was erased from the store since; in a dry run only look for it.
-
-    `last`: nobody writes any more, and the event log is carried over too.
-    """
-    header = unpacked.found.header
-    if header is None or header.store_id != invocation.shared.store.store_id:
-        if not request.dry_run and not last:
-            invocation.progress.step("erase_again")
-        return Prepared({})
-    with again.opened(invocation, unpacked.copy, header.event_log_rows, bytes.fromhex(header.event_log_head)) as copy:
-        found = copy.look()
-        if not request.dry_run and not request.keep_erased:
-            copy.erase(found, told=not last)
-        elif not request.dry_run and not last:
-            invocation.progress.step("erase_again")
-        if last:
-            copy.carry_events()
-        refs = found.refs
-        return Prepared(found.counts, tuple(refs[:REFS_SHOWN]), copy.applied, len(refs) > REFS_SHOWN)
-
-
-def trusted(
-    invocation: Invocation, unpacked: Unpacked, request: SnapshotRestoreRequest, what: str = "snapshot"
-) -> Header:
-    """The header of a copy that may take the store's place.
-
-    Raises:
-        IntegrityViolation: it is not whole.
-        Conflict: it is another store's or device's, or nobody's, and that was not allowed.
-    """
-    wrong = [each for each in unpacked.faults if each not in ELSEWHERE]
-    header = unpacked.found.header
-    named = f"the {what} {request.snapshot_id}" if what == "snapshot" else f"the {what}"
-    if wrong or header is None:
-        raise IntegrityViolation(
-            reason=f"{named} is not whole: {', '.join(wrong)}; nothing was changed",
-            hint="`beetle snapshot verify` says more; restore another one"
-            if what == "snapshot"
-            else "restore an earlier time with --at, or a snapshot",
-            faults=wrong,
-        )
-    if unpacked.faults and not request.other_store:
-        own = invocation.shared.identity.fingerprint or "unknown: its identity cannot be used"
-        told = {
-            "unsigned": "no device has signed it",
-            "other_store": f"it is of the store {header.store_id}, this one is {invocation.shared.store.store_id}",
-            "other_device": f"it is of the device {unpacked.signer or 'that made it'}, this one is {own}",
-            "former_device": f"it is of a former identity of this store, {unpacked.signer or 'unsigned'}, "
-            f"today's is {own}",
-        }
-        raise Conflict(
-            reason=f"{named}: {'; '.join(told[each] for each in unpacked.faults)}",
-            hint="give other_store if you trust its source; its private plane opens with its own key file alone",
-            faults=unpacked.faults,
-            device=unpacked.signer,
-        )
-    return header
-
-
-class _Rights(NamedTuple):
-    """Who may speak to the daemon, and over what."""
-
-    devices: tuple[DeviceRow, ...]
-    transports: tuple[TransportRow, ...]
-
-
-def _sealed_anew(store: Store, identity: Identity) -> Sealing:
-    """What seals the copy that has become the store: by its own key, and by the identity that it knows."""
-    identity.recheck(store.identity_check)
-    return sealing.sealing_of(store, identity, restored=True)
-
-
-def _rights(store: Store) -> _Rights:
-    with store.read() as tx:
-        return _Rights(tuple(devices.all_devices(tx)), tuple(transports.by_name(tx).values()))
-
-
-def _suspended(rights: _Rights, active: set[str]) -> int:
-    """How many devices that are active in a snapshot are suspended when the rights of today hold in it."""
-    today = {each.device_id: each.state for each in rights.devices}
-    return sum(today.get(each, "suspended") == "suspended" for each in active)
-
-
-def _carry(tx: WriteTransaction, rights: _Rights, principal: str) -> None:
-    """Rights are of today, whatever the snapshot says: a key that was taken back since opens nothing again."""
-    for device in rights.devices:
-        before = devices.find_device(tx, device.device_id)
-        if before is None or before.created_at != device.created_at:
-            # The snapshot remembers what another device of that id was answered, and what it left.
-            forget_holder(tx, device.device_id)
-        devices.carry_device(tx, device)
-    for transport in rights.transports:
-        transports.set_transport(tx, transport, principal)
+        return putting_back.put_back(invocation, request, unpacked)
 
 
 def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPruneReport:
