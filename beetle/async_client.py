@@ -160,7 +160,7 @@ class AsyncClient(AsyncFileMethods):
     async def subscribe(self, topics: Iterable[str], *, scope: WireScope | None = None) -> AsyncEvents:
         """Events of the topics as they happen, over a connection of their own, until the iterator is closed.
 
-        The subscription stands when this returns: what happens afterwards is delivered. The iterator is an asynchronous
+        The subscription is active when this returns: every later event is delivered. The iterator is an asynchronous
         context manager; it outlives the client. A connection that is lost raises ConnectionError: events may have been
         missed.
         """
@@ -344,8 +344,8 @@ class AsyncEvents(AsyncIterator[WireEvent]):
 class AsyncSession(AsyncSessionMethods):
     """Every call names the session's scope; one whose request needs a `conversation` gets the session's.
 
-    What a call gives itself stands. A `conversation` that only narrows a search is not filled in: recall answers from
-    the whole memory, with the session's conversation as the current one. Closing is the client's.
+    An argument of the call takes precedence. A `conversation` that only narrows a search is not filled in: recall
+    answers from the whole memory, with the session's conversation as the current one. Closing is the client's.
     """
 
     def __init__(self, client: AsyncOperationMethods, scope: WireScope) -> None:

@@ -86,7 +86,7 @@ class _Lanes:
 
 
 class Client(FileMethods):
-    """A bounded pool of connections, one unless told otherwise; a context manager. Threads may share it: a call has a
+    """A bounded pool of connections, one by default; a context manager. Threads may share it: a call has a
     connection to itself, and waits for one while all are taken.
 
     A lost connection is opened again and the request repeated; a write carries an idempotency key, so that repeating it
@@ -189,7 +189,7 @@ class Client(FileMethods):
     def subscribe(self, topics: Iterable[str], *, scope: WireScope | None = None) -> Events:
         """Events of the topics as they happen, over a connection of their own, until the iterator is closed.
 
-        The subscription stands when this returns: what happens afterwards is delivered. The iterator is a context
+        The subscription is active when this returns: every later event is delivered. The iterator is a context
         manager; it outlives the client. A connection that is lost raises ConnectionError: events may have been missed.
         """
         request = self._requests.make("subscribe", {"topics": list(topics)}, scope)

@@ -70,7 +70,7 @@ class ClientError(Exception):
 
 
 class ConnectionFailed(ClientError):
-    """Nobody answers at the endpoint, or the connection broke."""
+    """Nothing answers at the endpoint, or the connection broke."""
 
     kind = "Connection"
 
@@ -313,7 +313,7 @@ class MemoryClient:
     def expand_grip(
         self, grip_id: str, events_before: int | None = None, events_after: int | None = None
     ) -> ExpandGripResult:
-        """The events that a grip stands for, with 3 before and after them unless others are asked for."""
+        """The events that a grip refers to, with 3 before and after them unless others are asked for."""
         asked = {"grip_id": grip_id, "events_before": events_before, "events_after": events_after}
         return _read(self.ask("ExpandGrip", asked), ExpandGripResult)
 

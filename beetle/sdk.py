@@ -178,7 +178,7 @@ class MemoryRuntimeBuilder:
         """Who answers maintenance, as `[model]` of beetle.toml would say it.
 
         Args:
-            kind: which protocol it speaks.
+            kind: its protocol.
             url: the usual loopback address of its kind when left out; `unix:PATH` is a socket on this machine.
             api_key_file: a file of one line that only this user may read.
             timeout_s: seconds that one question may take.

@@ -13,8 +13,8 @@ from beetle.contracts.progress import OnProgress
 class Session(SessionMethods):
     """Every call names the session's scope; one whose request needs a `conversation` gets the session's.
 
-    What a call gives itself stands. A `conversation` that only narrows a search is not filled in: recall answers from
-    the whole memory, with the session's conversation as the current one. Closing is the client's.
+    An argument of the call takes precedence. A `conversation` that only narrows a search is not filled in: recall
+    answers from the whole memory, with the session's conversation as the current one. Closing is the client's.
     """
 
     def __init__(self, client: OperationMethods, scope: WireScope) -> None:

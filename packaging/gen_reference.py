@@ -301,7 +301,7 @@ a schedule is configured (each writes a quarter of the store, and five at most a
 of 256 KiB. Each commit is synced before it is acknowledged, whatever these settings are.
 
 The intervals of a [replica](replication.md) are not a profile's: 25 ms by default, so that a lost device takes 0.03 s
-with it, cost 302 KiB; 100 ms 150; 1,000 ms 75. [bench.md](bench.md#wear-of-flash) tells how all this is measured.
+with it, cost 302 KiB; 100 ms 150; 1,000 ms 75. [bench.md](bench.md#wear-of-flash) says how all this is measured.
 """
 
 PAGES: Mapping[str, Callable[[], str]] = {

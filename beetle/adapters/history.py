@@ -41,7 +41,7 @@ class Codec(Protocol[T]):
 
 class History(Generic[T]):
     """The requests about one conversation. A message is evidence like any other: its words are recalled, views and
-    erasure hold for it. The framework's own form stands beside it as an attr of the turn, which goes where it goes."""
+    erasure hold for it. The framework's own form is kept beside it as an attr of the turn, which goes where it goes."""
 
     def __init__(self, codec: Codec[T], kind: str, conversation: str, channel: str) -> None:
         """`kind` names the framework in the key of the attr."""
@@ -50,7 +50,7 @@ class History(Generic[T]):
         self.where = {"channel_id": channel, "conversation_id": conversation}
 
     def commits(self, items: Sequence[T]) -> Iterator[dict[str, Any]]:
-        """Arguments of transcript.commit that add the items behind those that are there."""
+        """Arguments of transcript.commit that add the items behind the existing ones."""
         for start in range(0, len(items), COMMIT_TURNS):
             turns = [self._turn(each) for each in items[start : start + COMMIT_TURNS]]
             yield {"conversation": self.where, "turns": turns}

@@ -44,7 +44,7 @@ class _Messages:
 
 class BeetleMemory(BaseMemory):
     """The messages of one conversation; with `context_chars`, what memory knows about the input comes first. `reset`
-    and `set` delete what was there for good."""
+    and `set` delete the existing messages for good."""
 
     conversation: str
     channel: str = "llamaindex"

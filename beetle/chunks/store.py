@@ -44,7 +44,7 @@ _finding = threading.Lock()
 
 
 class CreateOptions(TypedDict, total=False):
-    """What else may be said of a chunk that is created."""
+    """Optional fields of a chunk that is created."""
 
     source: str
     link: bool

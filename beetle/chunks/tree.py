@@ -3,7 +3,7 @@
 The store is the truth. A chunk's file is written once its row is committed; `tree.json` beside the store says up to
 which revision the files are written, so that whoever opens the store next writes what is missing, after a kill too. The
 index files are a cache of everything, and writing them costs the more the more chunks there are: they are written at
-once while that takes at most a tenth of the time, and in any case when nobody calls, or when the store is closed.
+once while that takes at most a tenth of the time, and in any case when no call runs, or when the store is closed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class SyncedTree:
     # What the lease calls.
 
     def moved_in(self, opened: Embedded) -> None:
-        """Take in a tree that was there before the store, and write what the last owner did not."""
+        """Import a tree that existed before the store, and write what the last owner did not."""
         if self._folder is not None:
             self._folder.close()
         self._folder = TreeFolder(os.fspath(self.base), make=True)

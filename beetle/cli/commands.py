@@ -193,8 +193,8 @@ OWN: tuple[Command, ...] = (
            ("beetle capture < turns.jsonl", "beetle capture --host claude-code SESSION.jsonl --watch",
             "beetle capture --hook < hook.json"),
            description="Capture turns as evidence, each once. Without --host the lines of stdin are requests of\n"
-           "turn.capture in JSON, and a line of JSON answers each. Running it again changes nothing. A line\n"
-           "that is broken is told and passed over; exit code 1 if there were such. `beetle help capture`."),
+           "turn.capture in JSON, and a line of JSON answers each. Running it again changes nothing. A broken\n"
+           "line is reported and skipped; exit code 1 if there were such. `beetle help capture`."),
     _named("export", SHORT, "write conversations as JSON lines or Markdown", "[OPTION]…",
            ("beetle export --out memory.jsonl", "beetle export --format markdown --conversation telegram/42"),
            description="Write conversations as text, in the export view. `beetle import` takes JSON lines in again."),

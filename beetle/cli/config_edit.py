@@ -81,7 +81,7 @@ def changed(text: str, path: Path, value: Any) -> str:
 def _strange(path: Path, line: int | None) -> InvalidRequest:
     at = f" at line {line}" if line else ""
     return InvalidRequest(
-        reason=f"{'.'.join(path)} stands in a shape that is not changed by a command{at}",
+        reason=f"{'.'.join(path)} has a form that no command changes{at}",
         hint="change the file with an editor, then `beetle config check`",
     )
 

@@ -39,7 +39,7 @@ def turn_flags() -> tuple[Flag, ...]:
     message = {each.field: each._replace(required=False) for each in fields}
     return (
         Flag("text", "--text", "text", "commit one new turn with this message", False, long_text=True),
-        message["role"]._replace(help="who speaks", default="user"),
+        message["role"]._replace(help="role of the speaker", default="user"),
         message["speaker"]._replace(help="display name of the speaker"),
         message["at"]._replace(help="time of the message; default: now"),
         message["visibility"]._replace(help="visibility of the message"),

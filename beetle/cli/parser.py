@@ -120,7 +120,7 @@ class Parser(argparse.ArgumentParser):
             usage=f"beetle {command.name} {command.arguments}".rstrip(),
             description=command.description or command.help[:1].upper() + command.help[1:] + ".",
             epilog=(f"examples:{examples}\n\n" if examples else "")
-            + "Global options (--json, --socket, --store, …) may stand here too: see `beetle --help`.",
+            + "Global options (--json, --socket, --store, …) are accepted here too: see `beetle --help`.",
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
@@ -285,6 +285,6 @@ MCP = Command(
     _mcp,
     examples=("beetle mcp", "beetle --store notes.db mcp --autostart", "beetle mcp --install claude-code --write"),
     description="Serve the host of a model (Claude, Cursor, VS Code, …) over the Model Context Protocol, on stdin\n"
-    "and stdout. It speaks to the daemon; without one it opens the store itself, while something is asked.",
+    "and stdout. It connects to the daemon; without one it opens the store itself, while something is asked.",
 )
 """It stands here since it is read without the table of the others: whoever starts it waits for it to speak."""

@@ -87,7 +87,7 @@ class MetricLabel(Piece, frozen=True, kw_only=True):
 
 
 class MetricSample(Piece, frozen=True, kw_only=True):
-    """A value. `suffix` stands behind the metric's name: `_bucket`, `_sum` and `_count` of a histogram."""
+    """A value. `suffix` follows the metric's name: `_bucket`, `_sum` and `_count` of a histogram."""
 
     value: Open[float]
     labels: Open[tuple[MetricLabel, ...]] = ()

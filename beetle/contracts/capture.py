@@ -37,7 +37,7 @@ class MemoryCaptureTurnRequest(Request, frozen=True, kw_only=True):
     host_turn_index: Annotated[
         int, Meta(ge=0, le=2**63 - 1, description="number of the turn in its session, from 0; any order, gaps allowed")
     ]
-    role: Annotated[TurnRole, Meta(description="who speaks")]
+    role: Annotated[TurnRole, Meta(description="role of the speaker")]
     content: Annotated[
         str, Meta(extra=budgeted("message_content_bytes"), description="the text; stored byte for byte, may be empty")
     ]
@@ -94,9 +94,9 @@ class CaptureAttr(Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MemoryCaptureTurnReport(Report, frozen=True, kw_only=True):
-    """`memory_id` is the ref of the turn's message. `dedup_hit`: the turn was there already, and nothing was written.
+    """`memory_id` is the ref of the turn's message. `dedup_hit`: the turn existed already, and nothing was written.
 
-    `content_mismatch`: the turn that is there has another role, content or tool calls; the first ones stay. It is false
+    `content_mismatch`: the existing turn has another role, content or tool calls; the first ones stay. It is false
     where the caller may not see them. `memory_deleted`: the content of the turn was deleted, and stays so.
     `elapsed_ms` is the time that the runtime took.
     """
@@ -189,8 +189,8 @@ class HostCoverage(Piece, frozen=True, kw_only=True):
 
     `gaps` counts the indexes between 0 and a session's largest one that never came, over the host's sessions;
     `coverage` is turns / (turns + gaps), `signed_share` signed / turns. A session belongs to the host of its first
-    turn. `duplicates` counts deliveries of turns that were there, `content_mismatches` those of them that said
-    something else. `first_at` and `last_at` are times of turns.
+    turn. `duplicates` counts deliveries of existing turns, `content_mismatches` those of them that had
+    other content. `first_at` and `last_at` are times of turns.
     """
 
     host_kind: Open[str]

@@ -52,7 +52,7 @@ class RefusedFile(Piece, frozen=True, kw_only=True):
 
 
 class ChunkImportTreeReport(Report, frozen=True, kw_only=True):
-    """`unchanged`: chunks that were there as the file has them. Those that the folder lacks stay. Of the refused files
+    """`unchanged`: chunks that are already as in the file. Those that the folder lacks stay. Of the refused files
     `refused` lists as many as the profile's repair_issues, and `refused_files` counts all.
     """
 

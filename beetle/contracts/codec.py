@@ -114,7 +114,7 @@ def decode_request(data: bytes | memoryview | Raw, kind: Any, root: str = "$.arg
 
 
 def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
-    """Decode JSON of somebody who is not trusted, as strictly as a request.
+    """Decode JSON from an untrusted source, as strictly as a request.
 
     Raises:
         InvalidRequest: as `decode_request`, and for what is no JSON or has a key twice. Its message may quote the names
@@ -147,7 +147,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object that JSON's pairs make, as `json.loads` takes a hook for it.
 
     Raises:
-        ValueError: a key stands twice; it is named.
+        ValueError: a key occurs twice; it is named.
     """
     found = dict(pairs)
     if len(found) == len(pairs):

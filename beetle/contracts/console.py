@@ -131,7 +131,8 @@ class SessionOverview(Piece, frozen=True, kw_only=True):
 
 
 class MemoryContext(Piece, frozen=True, kw_only=True):
-    """Where this request works, what its chat id stands for, and what went into this caller's last projection here."""
+    """Where this request works, which conversation its chat id refers to, and what went into this caller's last
+    projection here."""
 
     memory_space_id: Open[str]
     owner_id: Open[str]
@@ -145,7 +146,7 @@ class MemoryContext(Piece, frozen=True, kw_only=True):
 
 
 class StorageState(Piece, frozen=True, kw_only=True):
-    """The store's files and the disk that they stand on; null for a store in memory."""
+    """The store's files and their disk; null for a store in memory."""
 
     path: OperatorOnly[str | None]
     bytes: OperatorOnly[int | None]
@@ -156,7 +157,7 @@ class StorageState(Piece, frozen=True, kw_only=True):
 
 
 class ConsoleOverviewReport(Report, frozen=True, kw_only=True):
-    """`system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's. `activity` is
+    """`system`, `metrics`, `sessions` and `activity` describe the whole daemon; only operators see them. `activity` is
     null unless `steps` of it were asked for.
     """
 
@@ -185,7 +186,7 @@ class OwnerSummary(Piece, frozen=True, kw_only=True):
 
 
 class ConsoleSessionReport(Report, frozen=True, kw_only=True):
-    """`device` is there when the caller is one. `capabilities` are those that it may use here and now."""
+    """`device` is present if the caller is one. `capabilities` are those that it may use here and now."""
 
     principal: Open[str]
     kind: Open[KnownKind]

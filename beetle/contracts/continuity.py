@@ -82,7 +82,7 @@ class LedgerTurn(Piece, frozen=True, kw_only=True):
 
 
 class MemoryReplayReport(Report, frozen=True, kw_only=True):
-    """`conversation` is what the chat stands for."""
+    """`conversation` is the one that the chat refers to."""
 
     conversation: Open[ConversationRef]
     turns: Open[tuple[LedgerTurn, ...]]

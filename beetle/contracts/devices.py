@@ -1,4 +1,4 @@
-"""Devices and communication entries: who may speak to the daemon with a key of its own, and over what."""
+"""Devices and communication entries: which devices may connect with a key of their own, and over what."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CapabilityNames = Annotated[
 
 
 class Device(Piece, frozen=True, kw_only=True):
-    """A device as it is known here. Its key is kept nowhere; the fingerprint tells one key from another.
+    """A registered device. Its key is stored nowhere; the fingerprint distinguishes keys.
 
     `last_seen` is when it last proved itself, exact to a minute after a restart; `connections` are those that are open
     now and have proved its present key.

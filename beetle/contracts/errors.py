@@ -276,7 +276,7 @@ class FolderRefused(StoreReadOnly):
 
 
 class StoreClosed(StoreReadOnly):
-    """The store was closed: nothing is read or written through it any more."""
+    """The store was closed: nothing can be read or written through it."""
 
     template = "the store {path} {reason}"
     hint_template = "open it again"

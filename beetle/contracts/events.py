@@ -54,7 +54,7 @@ class EventIngestRequest(Request, frozen=True, kw_only=True):
 
 
 class EventIngestReport(Report, frozen=True, kw_only=True):
-    """`created` false: an event of this id was there already, and nothing was written."""
+    """`created` false: an event of this id existed already, and nothing was written."""
 
     event_id: Open[str]
     created: Open[bool]
@@ -63,7 +63,7 @@ class EventIngestReport(Report, frozen=True, kw_only=True):
 class EventRangeRequest(Request, frozen=True, kw_only=True):
     """Read what was said between two times, in the order of (timestamp_ms, event_id); both ends are included.
 
-    Turns that came in by other ways are events too: their ids are refs. They stand before ingested events of the same
+    Turns that came in by other ways are events too: their ids are refs. They precede ingested events of the same
     millisecond.
     """
 
@@ -77,7 +77,7 @@ class EventRecord(Piece, frozen=True, kw_only=True):
     """One event. `text` and `metadata` are null where they may not be shown, and `redacted` says why.
 
     `event_type` of a turn that came in another way follows from its role. `tool_use` is shown as role assistant,
-    `tool_result` as tool, `other` as system; `stored_role` is what stands in the store.
+    `tool_result` as tool, `other` as system; `stored_role` is the stored one.
     """
 
     event_id: Open[str]

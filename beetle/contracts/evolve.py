@@ -226,7 +226,7 @@ class EvolveSubmitReport(Report, frozen=True, kw_only=True):
     """In the order of the request. `submitted` counts those that were carried out.
 
     `erasure` is `done` when no byte of the closed proposals' text is left in the store's files, else `pending`;
-    `replica_horizon` tells until when snapshots hold it.
+    `replica_horizon` says until when snapshots hold it.
     """
 
     outcomes: Open[tuple[SubmitOutcome, ...]]

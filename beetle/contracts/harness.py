@@ -63,19 +63,19 @@ class BlockCheck(Part, frozen=True, kw_only=True, tag="block", tag_field="check"
 
 
 class SaysCheck(Part, frozen=True, kw_only=True, tag="says", tag_field="check"):
-    """Every text stands somewhere in the report."""
+    """Every text occurs somewhere in the report."""
 
     texts: Annotated[tuple[Text, ...], Meta(min_length=1)]
 
 
 class LacksCheck(Part, frozen=True, kw_only=True, tag="lacks", tag_field="check"):
-    """None of the texts stands anywhere in the report."""
+    """None of the texts occurs in the report."""
 
     texts: Annotated[tuple[Text, ...], Meta(min_length=1)]
 
 
 class ValueCheck(Part, frozen=True, kw_only=True, tag="value", tag_field="check"):
-    """What stands at a place of the report: the value itself, its bounds, or how many items it has."""
+    """The value at a path of the report: the value itself, its bounds, or how many items it has."""
 
     path: JsonPath
     equals: Any = UNSET
@@ -89,7 +89,7 @@ class ValueCheck(Part, frozen=True, kw_only=True, tag="value", tag_field="check"
 
 
 class ToolHintCheck(Part, frozen=True, kw_only=True, tag="tool_hint", tag_field="check"):
-    """A hint for this tool is there, which the host executes."""
+    """The report has a hint for this tool, which the host executes."""
 
     tool_id: Text
     registry_id: Text | None = None
@@ -286,7 +286,7 @@ class SubjectResult(Piece, frozen=True, kw_only=True):
 
 class HarnessRunReport(Report, frozen=True, kw_only=True):
     """`passed` when every gate of the suite is. `not_compared` names the fields of which a replay compares only
-    whether they are there: times, sizes, and what is made with a store's own keys.
+    the presence: times, sizes, and what is made with a store's own keys.
     """
 
     passed: Open[bool]

@@ -49,7 +49,7 @@ class LongTermListRequest(Request, frozen=True, kw_only=True):
 
 
 class LongTermRecord(Piece, frozen=True, kw_only=True):
-    """A fact. A deleted one has no words; `digest` stands for them in the operator_audit view.
+    """A fact. A deleted one has no words; `digest` replaces them in the operator_audit view.
 
     `evidence` counts what it cites. `confidence` is the extractor's, where one gave it.
     """
@@ -164,7 +164,7 @@ class LongTermMutateRequest(Request, frozen=True, kw_only=True):
 class LongTermMutateReport(Report, frozen=True, kw_only=True):
     """`refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record after it,
     of supersede the new one. `waiting` and `proposals` count the deferred candidates and the open proposals that a
-    forgotten query takes with it. `hidden` tells an operator alone how many private facts of the space it may not see:
+    forgotten query takes with it. `hidden` shows operators alone how many private facts of the space it may not see:
     among them the words of a query were not looked for, and it counts them whatever they say.
 
     A deletion is `erasure: done` when no byte of it is left in the store's files, else `pending`; `replica_horizon` is

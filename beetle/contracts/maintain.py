@@ -93,7 +93,7 @@ class MemoryFinalizeTurnRequest(Request, frozen=True, kw_only=True):
 
 
 class TurnCommit(Piece, frozen=True, kw_only=True):
-    """What became of the turn; `unchanged` when it was there already."""
+    """The outcome for the turn; `unchanged` if it existed already."""
 
     turn_id: Open[str]
     sequence: Open[int]
@@ -101,7 +101,7 @@ class TurnCommit(Piece, frozen=True, kw_only=True):
 
 
 class MemoryFinalizeTurnReport(Report, frozen=True, kw_only=True):
-    """`session_commit` tells what the scope's chat id stands for now; untrusted, it stands for nothing.
+    """`session_commit` says which conversation the scope's chat id refers to now; untrusted, it refers to none.
 
     `maintained`: `done`, with the report in `maintenance`; `deferred`, to the job `deferred_job_id`, for
     `deferred_reason`; `not_asked`; `not_granted`, when this caller may not maintain.
@@ -157,7 +157,7 @@ class OpenJob(Piece, frozen=True, kw_only=True):
 
 
 class DecisionCount(Piece, frozen=True, kw_only=True):
-    """How many candidates were decided alike; an outcome `dropped` had waited in vain."""
+    """How many candidates were decided alike; `dropped` ones had waited without result."""
 
     outcome: Open[DecisionName]
     reason: Open[str]

@@ -163,7 +163,7 @@ class ToolExperienceStatus(Piece, frozen=True, kw_only=True):
 class WorkingRecall(Piece, frozen=True, kw_only=True):
     """How the hits were found: the conversation that counted as current, the planes searched, how many were ranked.
 
-    `time_from` and `time_until` are the time that the query speaks of, where it does.
+    `time_from` and `time_until` are the period that the query names, if any.
     """
 
     current_conversation: Open[ConversationRef | None] = None
@@ -244,7 +244,7 @@ class ProjectionAudit(Piece, frozen=True, kw_only=True):
 
 
 class MemoryProjectionReport(Report, frozen=True, kw_only=True):
-    """`system_memory_block` is for a model's context as it stands; empty when nothing fits."""
+    """`system_memory_block` goes into a model's context unchanged; empty when nothing fits."""
 
     system_memory_block: Content[str | None]
     sections: Open[tuple[ProjectionSection, ...]]
@@ -355,7 +355,7 @@ class IdentityState(Piece, frozen=True, kw_only=True):
 
     `device` is the fingerprint of its public key, null before it has signed anything. `former` are those of the
     identities that the store had before, and `closed` counts the private records and waiting texts that these sealed:
-    nobody can read them any more.
+    they cannot be read any more.
     """
 
     state: Open[IdentityName]
@@ -384,7 +384,7 @@ class OperatorInspection(Piece, frozen=True, kw_only=True):
 class RuntimeState(Piece, frozen=True, kw_only=True):
     """The mode that holds, and the operation of the long task that runs now.
 
-    `replica_horizon` is the time of the newest copy beside the store: what was erased since may still stand in every
+    `replica_horizon` is the time of the newest copy beside the store: what was erased since may still be in every
     copy up to then. None where there is no copy. `copies_until` is when the last of them will have been removed by the
     schedule and the policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until
     when the replica holds something that was erased, told until it was seen to be gone; None where it holds nothing.

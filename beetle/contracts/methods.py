@@ -626,7 +626,7 @@ class OperationMethods(ABC):
             tool_registry_refs: the host's registries (default (); at most 64 items).
 
         Returns:
-            `system_memory_block` is for a model's context as it stands; empty when nothing fits.
+            `system_memory_block` goes into a model's context unchanged; empty when nothing fits.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -738,7 +738,7 @@ class OperationMethods(ABC):
     def classify_query(
         self, request: MemoryClassifyRequest | str | None = None, /, **fields: Any
     ) -> MemoryClassifyReport:
-        """Tell from its words what kind of answer a query asks for, and of what time.
+        """Classify a query: the kind of answer that it asks for, and the period.
 
         Args:
             query: the query (required; not blank; at most the profile's query_chars).
@@ -747,7 +747,7 @@ class OperationMethods(ABC):
             asked_at: when the query was asked: what `last week` in it counts from; default: now (default None).
 
         Returns:
-            The intent and the words of the query that tell it. `confidence` is 0.5 where no word does, then it is
+            The intent and the words of the query that show it. `confidence` is 0.5 where no word does, then it is
                 an answer. `lookback_ms` is how far back from `asked_at` the time begins of which the query speaks,
                 null where it names none.
 
@@ -848,9 +848,10 @@ class OperationMethods(ABC):
                 writes (default None).
 
         Returns:
-            `session_commit` tells what the scope's chat id stands for now; untrusted, it stands for nothing.
-                `maintained`: `done`, with the report in `maintenance`; `deferred`, to the job `deferred_job_id`,
-                for `deferred_reason`; `not_asked`; `not_granted`, when this caller may not maintain.
+            `session_commit` says which conversation the scope's chat id refers to now; untrusted, it refers to
+                none. `maintained`: `done`, with the report in `maintenance`; `deferred`, to the job
+                `deferred_job_id`, for `deferred_reason`; `not_asked`; `not_granted`, when this caller may not
+                maintain.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1053,7 +1054,7 @@ class OperationMethods(ABC):
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            `conversation` is what the chat stands for.
+            `conversation` is the one that the chat refers to.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -1851,7 +1852,7 @@ class OperationMethods(ABC):
         Args:
             chain_key: the chain of the agent; it is logged, the registry is the owner's (default None; at most 256
                 characters; no control characters).
-            text: words that must stand so in name or content (default None; at most 256 characters).
+            text: exact words of name or content (default None; at most 256 characters).
             skill_ids: ids of skills (default (); each: at most 256 characters; each: no control characters; at most
                 64 items).
             names: names, whatever their case (default (); each: at most 256 characters; each: no control
@@ -2264,7 +2265,7 @@ class OperationMethods(ABC):
         Returns:
             Of tool_registry.upsert and tool_registry.delete. `revision` is the current one, or the last one
                 deleted. `drifted` are tools whose schema is another one now: what was observed of them gives no
-                hints any more.
+                more hints.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -2305,7 +2306,7 @@ class OperationMethods(ABC):
         Returns:
             Of tool_registry.upsert and tool_registry.delete. `revision` is the current one, or the last one
                 deleted. `drifted` are tools whose schema is another one now: what was observed of them gives no
-                hints any more.
+                more hints.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -2481,9 +2482,9 @@ class OperationMethods(ABC):
         Returns:
             `refs` are the records that the action changes, or in a dry run would; `ref` and `revision` the record
                 after it, of supersede the new one. `waiting` and `proposals` count the deferred candidates and the
-                open proposals that a forgotten query takes with it. `hidden` tells an operator alone how many
-                private facts of the space it may not see: among them the words of a query were not looked for, and
-                it counts them whatever they say. A deletion is `erasure: done` when no byte of it is left in the
+                open proposals that a forgotten query takes with it. `hidden` shows operators alone how many private
+                facts of the space it may not see: among them the words of a query were not looked for, and it
+                counts them whatever they say. A deletion is `erasure: done` when no byte of it is left in the
                 store's files, else `pending`; `replica_horizon` is the time of the newest copy of the store that
                 may hold it still, None where there is none.
 
@@ -2653,7 +2654,7 @@ class OperationMethods(ABC):
         Returns:
             In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
                 `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else
-                `pending`; `replica_horizon` tells until when snapshots hold them.
+                `pending`; `replica_horizon` says until when snapshots hold them.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -4640,9 +4641,8 @@ class OperationMethods(ABC):
             dry_run: report what would be imported; change nothing (default False).
 
         Returns:
-            `unchanged`: chunks that were there as the file has them. Those that the folder lacks stay. Of the
-                refused files `refused` lists as many as the profile's repair_issues, and `refused_files` counts
-                all.
+            `unchanged`: chunks that are already as in the file. Those that the folder lacks stay. Of the refused
+                files `refused` lists as many as the profile's repair_issues, and `refused_files` counts all.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -4892,7 +4892,7 @@ class OperationMethods(ABC):
                 transcript_page_turns).
 
         Returns:
-            `has_before` and `has_after` say whether turns stand on either side of this page.
+            `has_before` and `has_after` say whether there are turns before and after this page.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -4937,7 +4937,7 @@ class OperationMethods(ABC):
     ) -> MemoryTranscriptSearchReport:
         """Search messages by their words, through a view that may see them.
 
-        Every hit holds words of the query, unless `neighbours` asks for what stands beside one too.
+        Every hit holds words of the query, unless `neighbours` asks for adjacent messages too.
 
         Args:
             query: words to look for (required; at least 1 character; not blank; at most the profile's query_chars).
@@ -4947,7 +4947,7 @@ class OperationMethods(ABC):
             until: not after (default None).
             limit: maximum number; clipped to the profile's limit (default 8; at least 1; clipped at the profile's
                 recall_limit).
-            neighbours: also messages that only stand beside one that holds the words (default False).
+            neighbours: also messages that are only adjacent to a hit (default False).
 
         Returns:
             Hits that the view may see, best first.
@@ -5017,8 +5017,8 @@ class OperationMethods(ABC):
                 nowhere. None where there is no copy. `copies_until` is when the last such copy will have been
                 removed by the schedule and the policy of snapshots; None where one stays until somebody removes it.
                 `replicated_until` is until when the replica holds what was erased so far, if its sidecar reaches
-                it; `replication.forget` removes it at once. A time that has passed is told until it was seen that
-                nothing is left. None where no replica holds any of it.
+                it; `replication.forget` removes it at once. A time that has passed is reported until nothing is
+                found left. None where no replica holds any of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -5177,7 +5177,7 @@ class OperationMethods(ABC):
                 character; at most 256 characters; no control characters).
             host_turn_index: number of the turn in its session, from 0; any order, gaps allowed (required; at least
                 0; at most 9,223,372,036,854,775,807).
-            role: who speaks (required).
+            role: role of the speaker (required).
             content: the text; stored byte for byte, may be empty (required; at most the profile's
                 message_content_bytes).
             host_kind: what the host is; default: `unknown` (default None; at least 1 character; at most 256
@@ -5195,10 +5195,10 @@ class OperationMethods(ABC):
                 None).
 
         Returns:
-            `memory_id` is the ref of the turn's message. `dedup_hit`: the turn was there already, and nothing was
-                written. `content_mismatch`: the turn that is there has another role, content or tool calls; the
-                first ones stay. It is false where the caller may not see them. `memory_deleted`: the content of the
-                turn was deleted, and stays so. `elapsed_ms` is the time that the runtime took.
+            `memory_id` is the ref of the turn's message. `dedup_hit`: the turn existed already, and nothing was
+                written. `content_mismatch`: the existing turn has another role, content or tool calls; the first
+                ones stay. It is false where the caller may not see them. `memory_deleted`: the content of the turn
+                was deleted, and stays so. `elapsed_ms` is the time that the runtime took.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -5414,7 +5414,7 @@ class OperationMethods(ABC):
             event: the event (required).
 
         Returns:
-            `created` false: an event of this id was there already, and nothing was written.
+            `created` false: an event of this id existed already, and nothing was written.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -5454,8 +5454,8 @@ class OperationMethods(ABC):
     def event_range(self, request: EventRangeRequest | int | None = None, /, **fields: Any) -> EventRangeReport:
         """Read what was said between two times, in the order of (timestamp_ms, event_id); both ends are included.
 
-        Turns that came in by other ways are events too: their ids are refs. They stand before ingested events of the
-        same millisecond.
+        Turns that came in by other ways are events too: their ids are refs. They precede ingested events of the same
+        millisecond.
 
         Args:
             from_timestamp_ms: from then on, milliseconds since the epoch (required; at least -62,135,596,800,000;
@@ -5868,7 +5868,7 @@ class OperationMethods(ABC):
                 None; at most 64 characters).
 
         Returns:
-            A page of children; none where the parent is unknown. `continuation_token` is there with `has_more`
+            A page of children; none where the parent is unknown. `continuation_token` is present with `has_more`
                 alone.
 
         Raises:
@@ -6362,7 +6362,7 @@ class OperationMethods(ABC):
         Returns:
             In the order of the request. `submitted` counts those that were carried out. `erasure` is `done` when no
                 byte of the closed proposals' text is left in the store's files, else `pending`; `replica_horizon`
-                tells until when snapshots hold it.
+                says until when snapshots hold it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -6401,7 +6401,7 @@ class OperationMethods(ABC):
                 most 240).
 
         Returns:
-            `system`, `metrics`, `sessions` and `activity` tell of the whole daemon, and are an operator's.
+            `system`, `metrics`, `sessions` and `activity` describe the whole daemon; only operators see them.
                 `activity` is null unless `steps` of it were asked for.
 
         Raises:
@@ -6422,7 +6422,7 @@ class OperationMethods(ABC):
         """Show the caller, its capabilities, and the owner of the memory it uses.
 
         Returns:
-            `device` is there when the caller is one. `capabilities` are those that it may use here and now.
+            `device` is present if the caller is one. `capabilities` are those that it may use here and now.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -6838,7 +6838,7 @@ class OperationMethods(ABC):
 
         Returns:
             `passed` when every gate of the suite is. `not_compared` names the fields of which a replay compares
-                only whether they are there: times, sizes, and what is made with a store's own keys.
+                only the presence: times, sizes, and what is made with a store's own keys.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7085,7 +7085,7 @@ class OperationMethods(ABC):
     def replication_status(
         self, request: ReplicationStatusRequest | None = None, /, **fields: Any
     ) -> ReplicationStatusReport:
-        """Tell how far the replica is, and what keeps it from being further.
+        """Show how far the replica has got, and what holds it up.
 
         Returns:
             The replica now. Figures are None where they are not known: with no sidecar, or before its first answer.
@@ -7096,9 +7096,8 @@ class OperationMethods(ABC):
                 when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
                 for the sidecar to follow, `writer_waited_s` for how long in all. `earlier_targets` are the targets
                 that something was sent to before: it stays there, with what was erased since. `detail` and `hint`
-                tell more of `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the
-                replica are kept for `retention_h` hours. What others write moves the figures, so only operators are
-                told them.
+                explain `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica
+                are kept for `retention_h` hours. What others write moves the figures, so only operators see them.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7195,7 +7194,7 @@ class OperationMethods(ABC):
 
         Args:
             earlier_target: instead: the URL of an earlier target, whose files you have removed yourself; it is not
-                told of any more (default None; at least 2 characters; at most 2,000 characters).
+                reported any more (default None; at least 2 characters; at most 2,000 characters).
 
         Returns:
             `removed_files` of `removed_bytes` went; the replica holds states from transaction `txid` on, in `files`
@@ -7277,8 +7276,8 @@ class OperationMethods(ABC):
             cursor: next_cursor of the previous page (default None; at least 1 character; at most 1,024 characters).
 
         Returns:
-            `total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone. `keep`
-                is the policy of the job `snapshot`: how many of the last ones, hours, days and weeks it keeps.
+            `total` and `bytes` are of all snapshots. `broken` and `replaced` are on the first page alone. `keep` is
+                the policy of the job `snapshot`: how many of the last ones, hours, days and weeks it keeps.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7367,13 +7366,13 @@ class OperationMethods(ABC):
 
         Returns:
             `events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as`
-                is where the store is that was there before. `identity` tells whether the device identity fits what
-                is open now. `devices_suspended` counts the devices that are active in the snapshot and suspended
-                after the restore, since the store that was there before does not have them, or has them suspended.
-                `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its
-                turns, facts and skills. It is erased again before the snapshot takes the store's place, unless
-                `keep_erased` was given, which `kept_erased` repeats. The event log goes on from where it was:
-                receipts of that time stay valid.
+                is the path of the replaced store. `identity` says whether the device identity fits what is open
+                now. `devices_suspended` counts the devices that are active in the snapshot and suspended after the
+                restore, since the replaced store does not have them, or has them suspended. `erased` counts what
+                the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts and
+                skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was
+                given, which `kept_erased` repeats. The event log goes on from where it was: receipts of that time
+                stay valid.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -7560,7 +7559,7 @@ class OperationMethods(ABC):
                 `damaged_pages` the first hundred pages that cannot be read as a whole; `unclear_pages` counts those
                 whose rows are of no table that anybody can tell, and `notes` say what else is gone. `findings` is
                 what `store.verify` says of the new store, the first hundred: it names records that are gone or were
-                altered. The damaged file stands at `kept_as`, its log beside it. Of a dry run `findings` is empty
+                altered. The damaged file is kept at `kept_as`, its log beside it. Of a dry run `findings` is empty
                 and `clean` is null.
 
         Raises:
@@ -7602,15 +7601,14 @@ class OperationMethods(ABC):
         Args:
             dry_run: report what would be closed and taken over; change nothing (default False).
             token: token of the dry run (default None; at least 1 character; at most 256 characters).
-            despite_findings: renew although `store.verify` finds something; it is found afterwards too (default
-                False).
+            despite_findings: renew although `store.verify` has findings; they remain (default False).
 
         Returns:
             `state` is that of the identity before; a dry run has a `token` where another one may take its place.
                 `former` is the fingerprint of the identity that is given up, null where it never signed anything,
                 and `device` that of its successor, null in a dry run where it has still to be made; where the
                 identity works, they are null and its own. `closes` counts the private records and waiting texts
-                that the former identity sealed: nobody can read them any more. `closed` counts those of all former
+                that the former identity sealed: they cannot be read any more. `closed` counts those of all former
                 identities, and `closed_refs` names the first thousand. Rows and turns by their seals: `proven` ones
                 are what the runtime wrote; of `unproven` ones only the lost identity could tell, and they are taken
                 over as they are; `broken` ones were changed, added or removed by another program, and stay found.

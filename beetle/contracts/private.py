@@ -24,7 +24,7 @@ class PrivateListRequest(Request, frozen=True, kw_only=True):
 
 class PrivateItem(Piece, frozen=True, kw_only=True):
     """A private record. `length` in characters; state `handoff` waits for the soul to take it over,
-    `waiting` is a deferred candidate. `closed`: a former identity of the store has sealed it, and nobody can read it.
+    `waiting` is a deferred candidate. `closed`: a former identity of the store has sealed it, and it cannot be read.
     """
 
     record_id: Open[str]

@@ -33,8 +33,8 @@ class StoreRepairReport(Report, frozen=True, kw_only=True):
     """`whole` when every row of every table was read. `tables` has those of which something is gone, `damaged_pages`
     the first hundred pages that cannot be read as a whole; `unclear_pages` counts those whose rows are of no table that
     anybody can tell, and `notes` say what else is gone. `findings` is what `store.verify` says of the new store, the
-    first hundred: it names records that are gone or were altered. The damaged file stands at `kept_as`, its log beside
-    it. Of a dry run `findings` is empty and `clean` is null."""
+    first hundred: it names records that are gone or were altered. The damaged file is kept at `kept_as`, its log
+    beside it. Of a dry run `findings` is empty and `clean` is null."""
 
     dry_run: Open[bool]
     changed: Open[bool]
@@ -56,9 +56,9 @@ class IdentityRenewRequest(Request, frozen=True, kw_only=True):
 
     dry_run: Annotated[bool, Meta(description="report what would be closed and taken over; change nothing")] = False
     token: Annotated[str, Meta(min_length=1, max_length=256, description="token of the dry run")] | None = None
-    despite_findings: Annotated[
-        bool, Meta(description="renew although `store.verify` finds something; it is found afterwards too")
-    ] = False
+    despite_findings: Annotated[bool, Meta(description="renew although `store.verify` has findings; they remain")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         if self.dry_run == (self.token is not None):
@@ -70,7 +70,7 @@ class IdentityRenewReport(Report, frozen=True, kw_only=True):
     the fingerprint of the identity that is given up, null where it never signed anything, and `device` that of its
     successor, null in a dry run where it has still to be made; where the identity works, they are null and its own.
 
-    `closes` counts the private records and waiting texts that the former identity sealed: nobody can read them any
+    `closes` counts the private records and waiting texts that the former identity sealed: they cannot be read any
     more. `closed` counts those of all former identities, and `closed_refs` names the first thousand.
 
     Rows and turns by their seals: `proven` ones are what the runtime wrote; of `unproven` ones only the lost identity

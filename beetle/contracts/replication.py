@@ -31,7 +31,7 @@ one. `secret`: a secret is missing or readable by others. `place`: the folder of
 
 
 class ReplicationStatusRequest(Request, frozen=True, kw_only=True):
-    """Tell how far the replica is, and what keeps it from being further."""
+    """Show how far the replica has got, and what holds it up."""
 
 
 class ReplicationStatusReport(Report, frozen=True, kw_only=True):
@@ -43,8 +43,8 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     `replicated_txid` the last one at the target, `last_synced_at` when that was last seen to grow or to be the last.
     `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
     `earlier_targets` are the targets that something was sent to before: it stays there, with what was erased since.
-    `detail` and `hint` tell more of `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
-    the replica are kept for `retention_h` hours. What others write moves the figures, so only operators are told them.
+    `detail` and `hint` explain `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
+    the replica are kept for `retention_h` hours. What others write moves the figures, so only operators see them.
     """
 
     state: Open[ReplicaState]
@@ -142,7 +142,7 @@ class ReplicationForgetRequest(Request, frozen=True, kw_only=True):
                 min_length=2,
                 max_length=2000,
                 description="instead: the URL of an earlier target, whose files you have removed yourself; it is not "
-                "told of any more",
+                "reported any more",
             ),
         ]
         | None
@@ -167,7 +167,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "replication.status", "replication_status", ReplicationStatusRequest, ReplicationStatusReport, "read",
         "replication",
         REPLICA, ("replica", "status"),
-        "tell how far the replica is, and what keeps it from being further",
+        "show how far the replica has got, and what holds it up",
         shell=("beetle replica status",),
     ),
     Operation(

@@ -15,7 +15,7 @@ Intent = Literal["explore", "answer", "locate", "time_boxed"]
 
 
 class MemoryClassifyRequest(Request, frozen=True, kw_only=True):
-    """Tell from its words what kind of answer a query asks for, and of what time."""
+    """Classify a query by its words: the kind of answer that it asks for, and the period."""
 
     query: Annotated[str, Meta(pattern=NONBLANK, extra=budgeted("query_chars"), description="the query")]
     timeout_ms: (
@@ -29,7 +29,7 @@ class MemoryClassifyRequest(Request, frozen=True, kw_only=True):
 
 
 class MemoryClassifyReport(Report, frozen=True, kw_only=True):
-    """The intent and the words of the query that tell it. `confidence` is 0.5 where no word does, then it is an answer.
+    """The intent and the words of the query that show it. `confidence` is 0.5 where no word does, then it is an answer.
 
     `lookback_ms` is how far back from `asked_at` the time begins of which the query speaks, null where it names none.
     """
@@ -45,7 +45,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "memory.classify", "classify_query", MemoryClassifyRequest, MemoryClassifyReport, "read", "recall", MEMORY,
         ("memory", "classify"),
-        "tell from its words what kind of answer a query asks for, and of what time",
+        "classify a query: the kind of answer that it asks for, and the period",
         word="query",
         example={"query": "what were we talking about last week?"},
         exposed=RPC,

@@ -145,7 +145,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "recall",
         MEMORY,
         ("memory", "classify"),
-        "tell from its words what kind of answer a query asks for, and of what time",
+        "classify a query: the kind of answer that it asks for, and the period",
         exposed=RPC,
         word="query",
         example={"query": "what were we talking about last week?"},
@@ -2171,7 +2171,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "replication",
         REPLICA,
         ("replica", "status"),
-        "tell how far the replica is, and what keeps it from being further",
+        "show how far the replica has got, and what holds it up",
         shell=("beetle replica status",),
     ),
     Operation(

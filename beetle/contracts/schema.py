@@ -23,7 +23,7 @@ ABOUT = (
 
 
 def request_schema(kind: type[Request]) -> dict[str, Any]:
-    """The schema of one request as an object; what it refers to stands under `$defs` (JSON Schema 2020-12)."""
+    """The schema of one request as an object; its references are under `$defs` (JSON Schema 2020-12)."""
     return _schema(kind)
 
 

@@ -70,7 +70,7 @@ class SkillRegistrySearchRequest(Request, frozen=True, kw_only=True):
     """Search uploaded skills: every filter given must fit, and of a list any of its entries; no ranking."""
 
     chain_key: ChainKey | None = None
-    text: Annotated[str, Meta(max_length=256, description="words that must stand so in name or content")] | None = None
+    text: Annotated[str, Meta(max_length=256, description="exact words of name or content")] | None = None
     skill_ids: Annotated[Names, Meta(description="ids of skills")] = ()
     names: Annotated[Names, Meta(description="names, whatever their case")] = ()
     tags_any: Annotated[Names, Meta(description="tags, whatever their case")] = ()

@@ -102,7 +102,7 @@ class RuntimeSkillDetailRequest(Request, frozen=True, kw_only=True):
 
 
 class SkillCitation(Piece, frozen=True, kw_only=True):
-    """A citation as given; `ref` when it names a record. `resolves` says whether that record is there for the caller;
+    """A citation as given; `ref` when it names a record. `resolves` says whether the caller can see that record;
     null where it was not looked for, as of agent skills.
     """
 

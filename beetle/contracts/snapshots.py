@@ -30,11 +30,11 @@ SnapshotId = Annotated[Id, Meta(description="the snapshot's id")]
 
 
 class SnapshotInfo(Piece, frozen=True, kw_only=True):
-    """One snapshot as its header tells of it. `bytes` is its file, `store_bytes` the store that comes out of it.
+    """One snapshot as its header describes it. `bytes` is its file, `store_bytes` the store that comes out of it.
 
     `counts` are rows of the whole store by plane; `event_log_head` is the hash of the event log's last row, its
     `event_log_rows`th. `own` says that it is of this very store. `device` is the fingerprint of the device that its
-    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature. `kept_by` tells why
+    header names as its signer, null when it is unsigned; `snapshot.verify` checks the signature. `kept_by` says why
     it is kept: empty for one that the next run of the job `snapshot` removes.
     """
 
@@ -96,7 +96,7 @@ class ReplacedStore(Piece, frozen=True, kw_only=True):
 
 
 class SnapshotListReport(Report, frozen=True, kw_only=True):
-    """`total` and `bytes` are of all snapshots. `broken` and `replaced` stand on the first page alone. `keep` is the
+    """`total` and `bytes` are of all snapshots. `broken` and `replaced` are on the first page alone. `keep` is the
     policy of the job `snapshot`: how many of the last ones, hours, days and weeks it keeps."""
 
     folder: OperatorOnly[str | None]
@@ -146,10 +146,10 @@ class SnapshotRestoreRequest(Request, frozen=True, kw_only=True):
 
 
 class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
-    """`events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as` is where
-    the store is that was there before. `identity` tells whether the device identity fits what is open now.
+    """`events_behind` counts the rows of the event log that the store had and the snapshot has not. `kept_as` is the
+    path of the replaced store. `identity` says whether the device identity fits what is open now.
     `devices_suspended` counts the devices that are active in the snapshot and suspended after the restore, since the
-    store that was there before does not have them, or has them suspended.
+    replaced store does not have them, or has them suspended.
 
     `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts
     and skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given, which

@@ -46,7 +46,7 @@ class TocNode(Piece, frozen=True, kw_only=True):
     A week (ISO 8601) belongs to the month of its Thursday, a segment to the day of its first event. Years to days have
     their date as the title, a segment what it is about. `summary` is the bullets in one text; null without bullets.
     `child_node_ids` are the first 256 in order of time; `has_more_children` says that `toc.browse` knows more.
-    `version` grows with each change. Only shared, live content stands in bullets and keywords. `conversation` is a
+    `version` grows with each change. Bullets and keywords hold only shared, live content. `conversation` is a
     segment's session.
     """
 
@@ -100,7 +100,7 @@ class TocBrowseRequest(Request, frozen=True, kw_only=True):
 
 
 class TocBrowseReport(Report, frozen=True, kw_only=True):
-    """A page of children; none where the parent is unknown. `continuation_token` is there with `has_more` alone."""
+    """A page of children; none where the parent is unknown. `continuation_token` is present with `has_more` alone."""
 
     children: Open[tuple[TocNode, ...]]
     continuation_token: Open[str | None] = None

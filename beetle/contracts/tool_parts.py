@@ -1,7 +1,7 @@
 """Tool calls and results as text behind a message's content: what the digest covers, recall finds and erasure takes out
 is one text. The message's length says where its content ends, so that no content can be taken for them.
 
-Each stands on a line of its own as JSON: `{"tool_call": {"tool": "weather", "arguments": {"city": "Oslo"}}}`.
+Each is a line of its own, as JSON: `{"tool_call": {"tool": "weather", "arguments": {"city": "Oslo"}}}`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(_StoredPart)
 
 
 def tail_of(calls: tuple[ToolCall, ...], result: ToolResult | None) -> str:
-    """What stands behind the content; empty without calls and result. Equal parts give equal text."""
+    """What follows the content; empty without calls and result. Equal parts give equal text."""
     lines = [_StoredPart(tool_call=each) for each in calls]
     if result is not None:
         lines.append(_StoredPart(tool_result=result))

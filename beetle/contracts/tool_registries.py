@@ -98,7 +98,7 @@ class ToolRegistryGetReport(Report, frozen=True, kw_only=True):
 class ToolRegistryMutationReport(Report, frozen=True, kw_only=True):
     """Of tool_registry.upsert and tool_registry.delete. `revision` is the current one, or the last one deleted.
 
-    `drifted` are tools whose schema is another one now: what was observed of them gives no hints any more.
+    `drifted` are tools whose schema is another one now: what was observed of them gives no more hints.
     """
 
     registry_id: Open[str]

@@ -73,7 +73,7 @@ class MemoryTranscriptReplayRequest(Request, frozen=True, kw_only=True):
 
 
 class Redacted(Piece, frozen=True, kw_only=True):
-    """Stands where content may not: the reason and, in operator_audit, what can be said without it."""
+    """Replaces content that may not be shown: the reason and, in operator_audit, what can be said without it."""
 
     reason: Open[str]
     digest: Open[str | UnsetType] = UNSET
@@ -119,7 +119,7 @@ class ToolResultView(Piece, frozen=True, kw_only=True):
 class TranscriptMessage(Piece, frozen=True, kw_only=True):
     """A message in a report: `content` where the view may see it, else `redacted`.
 
-    `tool_calls` and `tool_result` are there where the message has them and its content is shown, `event_type` where it
+    `tool_calls` and `tool_result` are present if the message has them and its content is shown, `event_type` where it
     was ingested as an event. `state`, `digest` and
     `deletion` are what the gate decides with; it takes `digest` and `deletion` out again.
     """
@@ -230,7 +230,7 @@ class FirstIn(Part, frozen=True, kw_only=True, rename={"begin": "from", "end": "
 
 
 class TimelineAnchor(Part, frozen=True, kw_only=True):
-    """Where a timeline page stands; exactly one field. `first_in` is `{from, to}`, both included; `turn` is as `around`
+    """Where a timeline page begins; exactly one field. `first_in` is `{from, to}`, both included; `turn` is as `around`
     with the sequence of that turn."""
 
     before: Annotated[int, Meta(ge=0)] | None = None
@@ -261,7 +261,7 @@ class MemoryTranscriptTimelineRequest(Request, frozen=True, kw_only=True):
 
 
 class MemoryTranscriptTimelineReport(RedactedTranscriptSlice, frozen=True, kw_only=True):
-    """`has_before` and `has_after` say whether turns stand on either side of this page."""
+    """`has_before` and `has_after` say whether there are turns before and after this page."""
 
     has_before: Open[bool] = False
     has_after: Open[bool] = False
@@ -299,7 +299,7 @@ class MemoryTranscriptConversationsReport(Report, frozen=True, kw_only=True):
 class MemoryTranscriptSearchRequest(Request, frozen=True, kw_only=True):
     """Search messages by their words, through a view that may see them.
 
-    Every hit holds words of the query, unless `neighbours` asks for what stands beside one too.
+    Every hit holds words of the query, unless `neighbours` asks for adjacent messages too.
     """
 
     query: Query
@@ -308,9 +308,7 @@ class MemoryTranscriptSearchRequest(Request, frozen=True, kw_only=True):
     since: Annotated[Time, Meta(description="not before")] | None = None
     until: Annotated[Time, Meta(description="not after")] | None = None
     limit: RecallLimit = 8
-    neighbours: Annotated[bool, Meta(description="also messages that only stand beside one that holds the words")] = (
-        False
-    )
+    neighbours: Annotated[bool, Meta(description="also messages that are only adjacent to a hit")] = False
 
 
 class SearchHit(Piece, frozen=True, kw_only=True):
@@ -363,7 +361,7 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     where there is no copy. `copies_until` is when the last such copy will have been removed by the schedule and the
     policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until when the replica
     holds what was erased so far, if its sidecar reaches it; `replication.forget` removes it at once. A time
-    that has passed is told until it was seen that nothing is left. None where no replica holds any of it.
+    that has passed is reported until nothing is found left. None where no replica holds any of it.
     """
 
     action: Open[str]

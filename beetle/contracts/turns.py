@@ -32,7 +32,7 @@ class ActorAttribution(Part, frozen=True, kw_only=True):
 
     speaker: Annotated[Label, Meta(description="display name of the speaker")] | None = None
     subject_id: Annotated[Id, Meta(description="the subject that the message is about")] | None = None
-    actor_subject_id: Annotated[Id, Meta(description="id of the subject that speaks")] | None = None
+    actor_subject_id: Annotated[Id, Meta(description="id of the speaking subject")] | None = None
     mounted_subject_id: Annotated[Id, Meta(description="id of the subject that the agent represents")] | None = None
     agent_id: Annotated[Id, Meta(description="id of the agent that spoke")] | None = None
     trigger: Annotated[Label, Meta(description="what triggered the message")] | None = None

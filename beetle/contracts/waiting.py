@@ -45,7 +45,7 @@ class WaitingCandidate(Piece, frozen=True, kw_only=True):
     """A candidate that waits: what it says, whose word it is, what it cites, what it waits for, and since when.
 
     `content` is None where the view does not show it, where it is sealed and cannot be opened now. `messages` are the
-    first that `evidence_refs` name; a ref without one names nothing that is there. `expires_at`: when it is dropped.
+    first that `evidence_refs` name; a ref without one names no existing message. `expires_at`: when it is dropped.
     """
 
     waiting_id: Open[str]
@@ -143,7 +143,7 @@ class GovernanceDecideRequest(Request, frozen=True, kw_only=True):
 
 
 class DecisionOutcome(Piece, frozen=True, kw_only=True):
-    """What became of one: `deferred` still waits, for the reason that is told; a `rejected` candidate is gone."""
+    """The outcome for one: `deferred` still waits, for the given reason; a `rejected` candidate is gone."""
 
     id: Open[str]
     outcome: Open[Literal["accepted", "rejected", "deferred", "retried"]]
@@ -158,7 +158,7 @@ class GovernanceDecideReport(Report, frozen=True, kw_only=True):
     """In the order of the request; `decided` counts those that wait no more, or would not after the dry run.
 
     `erasure` is `done` when no byte of the texts that left the queue is left in the store's files, else `pending`;
-    `replica_horizon` tells until when snapshots hold them.
+    `replica_horizon` says until when snapshots hold them.
     """
 
     decision: Open[Decision]

@@ -183,7 +183,7 @@ def _check(invocation: Invocation, request: IdentityRenewRequest, look: Look) ->
     said, advice = identity.problem(look.state) or ("the device identity cannot be used", "try again")
     if look.state not in GIVEN_UP:
         hint = f"{advice}; to give it up all the same, move the key file away first"
-        raise Conflict(reason=f"{said}: it is there, and is not replaced", hint=hint, state=look.state)
+        raise Conflict(reason=f"{said}: it exists, and is not replaced", hint=hint, state=look.state)
     if _is_stuck(invocation, look.state):
         hint = "give the service a new credential beetle-identity and start it again; then renew the identity"
         raise Conflict(reason=f"{said}; it is a systemd credential, which cannot be made here", hint=hint)
@@ -192,7 +192,7 @@ def _check(invocation: Invocation, request: IdentityRenewRequest, look: Look) ->
         raise IntegrityViolation(
             reason=f"store.verify finds {len(look.findings)}{first}, and {look.judged.broken} rows have a seal that "
             "does not fit; nothing was changed",
-            hint="`beetle help store` tells what mends them; with despite_findings they stay found",
+            hint="`beetle help store` says how to repair them; with despite_findings they remain",
             findings=len(look.findings),
         )
     assert request.token is not None, "a request without dry_run needs it"

@@ -169,7 +169,7 @@ def closed(what: str, ways: str) -> PrivacyDenied:
         ways: what can be done with it all the same.
     """
     reason = f"{what} is closed: a former identity of this store has sealed it"
-    return PrivacyDenied(reason=reason, hint=f"nobody can read it any more; {ways}", state="closed")
+    return PrivacyDenied(reason=reason, hint=f"it cannot be read any more; {ways}", state="closed")
 
 
 def _refusal(invocation: Invocation) -> PrivacyDenied:

@@ -5,7 +5,7 @@ export interface ActorAttribution {
   speaker?: string | null;
   /** the subject that the message is about */
   subject_id?: string | null;
-  /** id of the subject that speaks */
+  /** id of the speaking subject */
   actor_subject_id?: string | null;
   /** id of the subject that the agent represents */
   mounted_subject_id?: string | null;

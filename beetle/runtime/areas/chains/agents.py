@@ -116,7 +116,7 @@ def upsert_agent(invocation: Invocation, request: ChainUpsertAgentRequest) -> Ap
         )
     if status is not None and registering.own_agent(invocation) is not None:
         raise Forbidden(
-            reason=f"{invocation.caller.name} speaks for an agent, which neither enables nor disables itself",
+            reason=f"{invocation.caller.name} acts for an agent, which may neither enable nor disable itself",
             hint="leave status out, or ask an operator",
             path="$.args.status",
         )

@@ -33,7 +33,7 @@ def speaks_for(invocation: Invocation, agent_id: str, path: str = "$.args.agent_
     own = own_agent(invocation)
     if own is not None and own != agent_id:
         raise Forbidden(
-            reason=f"{invocation.caller.name} speaks for the agent {own!r} alone",
+            reason=f"{invocation.caller.name} acts for the agent {own!r} alone",
             hint=f"act as {own!r}, or ask an operator",
             path=path,
         )

@@ -324,7 +324,7 @@ def branch(invocation: Invocation, request: ChainBranchRequest) -> Apply:
             raise NotFound(kind="thought", name="0", listing="the chain is empty: there is nothing to share")
         last = parent.located(place)
         if chains.find(tx, row.space, key) is not None:
-            raise Conflict(reason=f"the chain {key!r} is there already", hint="choose another new_chain_key")
+            raise Conflict(reason=f"the chain {key!r} exists already", hint="choose another new_chain_key")
         shared = last.position + 1
         made = chains.add(
             tx, ChainRow(0, row.space, key, row.adapter, row.chain, shared, tx.now, tx.now, shared, last.hash, 0)

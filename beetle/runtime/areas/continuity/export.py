@@ -128,7 +128,7 @@ def opener(invocation: Invocation, tx: Reading) -> Open:
         if body is None:
             raise IntegrityViolation(
                 reason=f"the text of the waiting candidate {row.waiting_id} does not open",
-                hint="`beetle verify` tells what is damaged",
+                hint="`beetle verify` shows what is damaged",
             )
         return body
 

@@ -156,7 +156,7 @@ class Loading:
             return
         if transcripts.claimed_elsewhere(self.tx, self.space, self.invocation.scope.channel, chat.chat_id, own or 0):
             raise Conflict(
-                reason=f"the chat {chat.chat_id!r} stands for another conversation already",
+                reason=f"the chat {chat.chat_id!r} refers to another conversation already",
                 hint="import it as another chat",
                 chat_id=chat.chat_id,
             )

@@ -26,13 +26,13 @@ def chat_of(invocation: Invocation, tx: Reading, chat_id: str) -> Chat:
     found = current_conversation(asked, tx, evidence.find_space(tx, invocation.space_id), None)
     if found.by == "untrusted":
         raise Conflict(
-            reason=f"two conversations claim the chat {chat_id!r}, so that it stands for neither",
+            reason=f"two conversations claim the chat {chat_id!r}, so it refers to neither",
             hint="name the conversation: a scope with this chat_id and a conversation_id",
             chat_id=chat_id,
         )
     if found.by == "withheld":
         raise PrivacyDenied(
-            reason=f"nothing of the chat {chat_id!r} is live, so that what it stands for cannot be trusted",
+            reason=f"the chat {chat_id!r} has no live turn, so its conversation cannot be trusted",
             hint="name the conversation: a scope with this chat_id and a conversation_id",
             chat_id=chat_id,
         )

@@ -43,7 +43,7 @@ def may_upload(invocation: Invocation, agent: Agent) -> None:
     speaks_for(invocation, agent.agent_id)
     if not agent.active:
         raise Forbidden(
-            reason=f"the agent {agent.agent_id!r} is revoked, and uploads nothing any more",
+            reason=f"the agent {agent.agent_id!r} is revoked, and cannot upload any more",
             hint="upload as an agent that is active, or make this one active again",
             path="$.args.agent_id",
         )

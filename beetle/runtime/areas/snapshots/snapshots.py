@@ -218,7 +218,7 @@ def make_scheduled(invocation: Invocation) -> int:
         if fault is not None:
             raise IntegrityViolation(
                 reason=f"the snapshot {made.snapshot_id} is not on the disk as it was written ({fault}): none is gone",
-                hint="check the disk; `beetle snapshot verify` tells which of the earlier ones are whole",
+                hint="check the disk; `beetle snapshot verify` shows which of the earlier ones are whole",
                 faults=[fault],
             )
         found = [each for each in store_snapshots.snapshot_files(store) if kept.is_scheduled(store, each)]
