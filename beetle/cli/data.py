@@ -167,7 +167,7 @@ def gather(row: Operation, typed: Namespace) -> dict[str, Any]:
             found.setdefault("view", DEFAULT_VIEW)
     if row.name in SHORT_FORMS:
         _refuse_nothing(row, found)
-    refuse_missing(flags, found, " ".join(row.cli))
+    refuse_missing(flags, found, " ".join(row.cli), row.word or "")
     return found
 
 

@@ -360,9 +360,10 @@ def open_bytes(struct: type[Struct], arguments: Any) -> Any:
     return found
 
 
-def refuse_missing(flags: Sequence[Flag], found: Mapping[str, Any], command: str) -> None:
-    """Raises InvalidRequest when a required flag was not given."""
-    missing = [flag.option for flag in flags if flag.required and flag.field not in found]
+def refuse_missing(flags: Sequence[Flag], found: Mapping[str, Any], command: str, word: str = "") -> None:
+    """Raises InvalidRequest when a required flag was not given. The field `word` needs none: its flag is optional."""
+    absent = [flag for flag in flags if flag.required and flag.field not in found]
+    missing = [word.upper() if flag.field == word else flag.option for flag in absent]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         raise InvalidRequest(

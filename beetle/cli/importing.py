@@ -33,7 +33,7 @@ def fill_import(parser: Parser) -> None:
 
     parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or a folder of them")
     parser.add_argument(
-        "--format", default=SUPPRESS, metavar="FORMAT",
+        "--format", default=SUPPRESS, metavar="FORMAT", choices=FORMATS,
         help=f"{', '.join(FORMATS)}; detected from the content when left out",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", default=SUPPRESS, help="only show what would be taken in")
@@ -47,21 +47,20 @@ def fill_import(parser: Parser) -> None:
     )  # fmt: skip
     group.add_argument("--time", default=SUPPRESS, metavar="TIME", help="when it was; default: the file's last change")
     group.add_argument(
-        "--authority", default=SUPPRESS, metavar="|".join(get_args(Authority)),
+        "--authority", default=SUPPRESS, metavar="|".join(get_args(Authority)), choices=get_args(Authority),
         help="authority of the facts of another memory (default host)",
     )  # fmt: skip
     group.add_argument(
-        "--visibility", default=SUPPRESS, metavar="|".join(VISIBLE), help="of messages and facts (default shared)"
-    )
+        "--visibility", default=SUPPRESS, metavar="|".join(VISIBLE), choices=VISIBLE,
+        help="of messages and facts (default shared)",
+    )  # fmt: skip
 
 
 def run_import(typed: Namespace) -> int:
     """Take in the files; what is not taken in is told on stderr, and by the exit code."""
-    from beetle.importing.items import Format
     from beetle.importing.running import Watch, import_files
 
-    given = typed_option(typed, "format")
-    forced: Format | None = None if given is None else convert_request(given, Format, "--format")
+    forced: Format | None = typed_option(typed, "format")
     options = _options(typed)
     as_json = bool(typed_option(typed, "json"))
     with ExitStack() as stack:
@@ -174,7 +173,7 @@ def fill_export(parser: Parser) -> None:
     from beetle.importing.items import EXPORT_FORMATS
 
     parser.add_argument(
-        "--format", default=SUPPRESS, metavar="|".join(EXPORT_FORMATS),
+        "--format", default=SUPPRESS, metavar="|".join(EXPORT_FORMATS), choices=EXPORT_FORMATS,
         help="jsonl, which `beetle import` takes in again, or markdown, for people (default jsonl)",
     )  # fmt: skip
     parser.add_argument(
@@ -193,7 +192,7 @@ def run_export(typed: Namespace) -> int:
     from beetle.importing.exporting import exported, exporting
     from beetle.importing.items import ExportFormat
 
-    form = convert_request(typed_option(typed, "format") or "jsonl", ExportFormat, "--format")
+    form: ExportFormat = typed_option(typed, "format") or "jsonl"
     named: Sequence[str] = typed_option(typed, "conversation") or ()
     wanted = [_conversation(typed, each) for each in named]
     place = typed_option(typed, "out")

@@ -13,13 +13,14 @@ from beetle.contracts.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from beetle.client import Client
-    from beetle.mcp.hosts import Change
+    from beetle.mcp.hosts import CannotEdit, Change
     from beetle.mcp.tools import Toolset
     from beetle.open import Embedded
 
-TOOLSETS: tuple[Toolset, ...] = ("memory", "chain", "all")
+TOOLSETS: tuple[Toolset, ...] = ("memory", "chain", "time", "all")
 HOST_NAMES = ("claude-code", "claude-desktop", "cursor", "vscode", "zed", "cline", "codex", "gemini")
 PATHS = ("socket", "store", "config", "auth_file")
+FROM_ENVIRONMENT = {"socket": "BEETLE_SOCKET", "store": "BEETLE_STORE", "config": "BEETLE_CONFIG"}
 
 
 def fill_mcp(parser: Parser) -> None:
@@ -28,7 +29,8 @@ def fill_mcp(parser: Parser) -> None:
         "--toolset",
         choices=TOOLSETS,
         default=SUPPRESS,
-        help="memory: the few that a model needs (default); chain: thought chains and shared skills; all",
+        help="memory: the few that a model needs (default); chain: thought chains and shared skills; "
+        "time: the past by time; all",
     )
     parser.add_argument(
         "--autostart", action="store_true", default=SUPPRESS, help="start a daemon when none answers; it keeps running"
@@ -75,7 +77,7 @@ def run_mcp(typed: Namespace) -> int:
 
 
 def _install(typed: Namespace) -> int:
-    from beetle.mcp.hosts import HOSTS, entry_of, planned, text_to_paste, write
+    from beetle.mcp.hosts import HOSTS, CannotEdit, entry_of, planned, text_to_paste, write
 
     name = typed_option(typed, "install")
     host = HOSTS[name]
@@ -83,7 +85,10 @@ def _install(typed: Namespace) -> int:
     if removing and typed_option(typed, "write"):
         raise InvalidRequest(reason="mcp: --write and --remove exclude each other", hint="give one of them")
     entry = None if removing else entry_of(host, host_command(typed))
-    change = planned(host, os.environ, entry)
+    try:
+        change = planned(host, os.environ, entry)
+    except CannotEdit as error:
+        return _to_paste(error)
     if not change.needed:
         print(f"{change.file} is as it should be; nothing was written.")
         return 0
@@ -100,6 +105,16 @@ def _install(typed: Namespace) -> int:
     return 0
 
 
+def _to_paste(error: CannotEdit) -> int:
+    """Say why the file was left alone, and show the entry as it is pasted: on lines of its own, which no hint has."""
+    from beetle.cli.app import print_error
+
+    print_error(error)
+    if error.text:
+        print(f"\n{error.text}", file=sys.stderr)
+    return error.exit_code
+
+
 def _shown(change: Change, text: str, writing: str) -> str:
     new = "which does not exist yet" if change.before is None else "keeping the other entries"
     return f"Would write to {change.file}, {new}:\n\n{text}\nTo write it: {writing}"
@@ -111,10 +126,17 @@ def host_command(typed: Namespace) -> list[str]:
 
 
 def _words(typed: Namespace) -> list[str]:
-    """`mcp` with the options that were typed, but those of an installation."""
+    """`mcp` with the options that were typed, but those of an installation.
+
+    What the environment says here instead of an option is said too: a host on a desktop is started without it.
+    """
     options: list[str] = []
+    # As find_target has it: the two say together where the memory is.
+    placed = any(typed_option(typed, each) is not None for each in ("socket", "store"))
     for each in GLOBALS:
         value = typed_option(typed, each.dest)
+        if value is None and each.dest in FROM_ENVIRONMENT and not (placed and each.dest != "config"):
+            value = os.environ.get(FROM_ENVIRONMENT[each.dest]) or None
         if each.metavar is not None and value is not None:
             options += [each.option, os.path.abspath(value) if each.dest in PATHS else value]
     toolset = typed_option(typed, "toolset")

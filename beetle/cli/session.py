@@ -310,12 +310,12 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
 
 def _refuse_credentials(typed: Namespace) -> None:
     if typed_option(typed, "auth_file") is not None:
-        raise Forbidden(
+        raise DaemonUnavailable(
             reason="a device's credentials are checked by a daemon, and none answers",
             hint="start one with `beetle start`, or leave --auth-file out",
         )
     if typed_option(typed, "as") is not None:
-        raise Forbidden(
+        raise DaemonUnavailable(
             reason="--as needs a daemon, and none answers",
             hint="start one with `beetle start`, or leave --as out",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -58,10 +59,15 @@ class Change(NamedTuple):
 
 
 class CannotEdit(InvalidRequest):
-    """The file is not as it must be for one entry to be changed by itself."""
+    """The file is not as it must be for one entry to be changed by itself. `text` is the entry to paste, if any."""
 
     template = "{file}: {reason}"
-    hint_template = "nothing was written; change it by hand:\n{text}"
+    hint_template = "nothing was written; {by_hand}"
+
+    def __init__(self, *, file: str, reason: str, text: str) -> None:
+        by_hand = "change it by hand: this is the entry" if text else f"take the entry `{ENTRY}` out by hand"
+        super().__init__(file=file, reason=reason, by_hand=by_hand)
+        self.text = text
 
 
 def file_of(host: Host, env: Mapping[str, str]) -> str:
@@ -110,7 +116,7 @@ def planned(host: Host, env: Mapping[str, str], entry: Mapping[str, Any] | None)
         else:
             after = set_entry(before or "", (*host.keys, ENTRY), dict(entry))
     except NotEditable as error:
-        text = "take the entry `beetle` out" if entry is None else text_to_paste(host, entry)
+        text = "" if entry is None else text_to_paste(host, entry)
         raise CannotEdit(file=file, reason=str(error), text=text) from None
     return Change(file, before, after)
 
@@ -161,7 +167,11 @@ def _write_new(file: str, text: str, mode: int) -> None:
 
 def _read(file: str) -> str | None:
     try:
-        with open(file, encoding="utf-8", newline="") as stream:
+        # A pipe in the file's place would be waited for without an end.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, encoding="utf-8", newline="") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InvalidRequest(reason=f"{file} is no regular file", hint="nothing was written")
             text = stream.read(LARGEST + 1)
     except FileNotFoundError:
         return None
@@ -180,21 +190,24 @@ def _toml(text: str, host: Host, entry: Mapping[str, Any] | None) -> str:
     section = host.keys[0]
     try:
         found = tomllib.loads(text)
-        expected = {key: each for key, each in found.items() if key != section}
-        if found.get(section, {}).get(ENTRY) == entry:
-            return text
-        servers = {key: each for key, each in found.get(section, {}).items() if key != ENTRY}
-        if entry is not None:
-            servers[ENTRY] = dict(entry)
-        changed = _without_table(text, section)
-        if entry is not None:
-            changed = f"{changed.rstrip()}\n\n{_table(host, entry)}".lstrip()
+    except tomllib.TOMLDecodeError as error:
+        raise NotEditable(f"it is not TOML: {error}") from None
+    if not isinstance(servers := found.get(section, {}), dict):
+        raise NotEditable(f"{section} is not a table")
+    if servers.get(ENTRY) == entry:
+        return text
+    expected = {key: each for key, each in servers.items() if key != ENTRY}
+    changed = _without_table(text, section)
+    if entry is not None:
+        expected[ENTRY] = dict(entry)
+        changed = f"{changed.rstrip()}\n\n{_table(host, entry)}".lstrip()
+    apart = NotEditable(f"the lines of [{section}.{ENTRY}] cannot be told from the others")
+    try:
         after = tomllib.loads(changed)
-    except (tomllib.TOMLDecodeError, AttributeError) as error:
-        raise NotEditable(f"it is not TOML in which the entry can be changed: {error}") from None
-    kept = {key: each for key, each in after.items() if key != section}
-    if kept != expected or after.get(section, {}) != servers:
-        raise NotEditable("the entry is not a table of its own")
+    except tomllib.TOMLDecodeError:
+        raise apart from None
+    if after.pop(section, {}) != expected or after != {key: each for key, each in found.items() if key != section}:
+        raise apart
     return changed
 
 

@@ -10,21 +10,20 @@ from msgspec.structs import fields
 
 from beetle.contracts.errors import nearest
 from beetle.contracts.fields import Request
-from beetle.contracts.operation import CHAIN, REGISTRY
+from beetle.contracts.operation import CHAIN, EVENT, QUERY, REGISTRY, Group
 from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.contracts.schema import inlined, report_schema, request_schema
 from beetle.mcp.messages import INVALID_PARAMS, RpcError
 from beetle.mcp.revisions import Revision
 
-Toolset = Literal["memory", "chain", "all"]
-TOOLSETS: tuple[Toolset, ...] = ("memory", "chain", "all")
+Toolset = Literal["memory", "chain", "time", "all"]
 TAG = "kind"
 VIEW = "view"
 MODEL_VIEW = "model_context"
 """What a model is: the wire has no default, so the choice is this transport's."""
 
-OF_CHAINS = (CHAIN, REGISTRY)
-"""The groups whose tools make the toolset `chain`."""
+GROUPS: Mapping[Toolset, tuple[Group, ...]] = {"chain": (CHAIN, REGISTRY), "time": (QUERY, EVENT)}
+"""The groups whose tools make a toolset."""
 
 DESCRIPTIONS: Mapping[str, str] = {
     "memory_recall": (
@@ -207,8 +206,8 @@ class Tools:
         every = [each for row in OPERATIONS if _is_tool(row) for each in _tools_of(row)]
         if toolset == "memory":
             every = sorted((each for each in every if each.place), key=lambda each: each.place)
-        elif toolset == "chain":
-            every = [each for each in every if each.row.group in OF_CHAINS]
+        elif toolset in GROUPS:
+            every = [each for each in every if each.row.group in GROUPS[toolset]]
         self._by_name = {each.name: each for each in every}
 
     def names(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def test_credentials_without_a_daemon_open_nothing(beetle: CommandLine) -> None:
     file.write_text('{"device_id": "d", "app_key": "very-secret"}')
     file.chmod(0o600)
     said = beetle.here("--auth-file", str(file), "transcript", "commit", "--conversation", "c", "--text", "x")
-    assert said.error[0] == "forbidden"
+    assert (said.code, said.error[0]) == (7, "daemon_unavailable")
     assert not (beetle.folder / "b.db").exists()
 
 

@@ -122,7 +122,9 @@ def test_a_host_asks_as_its_principal(tmp_path: Path, monkeypatch: pytest.Monkey
         with Host("--socket", daemon.socket, "--as", "nobody", "mcp") as host:
             assert host.call("memory_recall", query="x")["_meta"]["beetle/error"]["key"] == "unauthorized"
     with Host("--store", daemon.store, "--as", "host", "mcp") as host:
-        assert host.call("memory_recall", query="x")["_meta"]["beetle/error"]["key"] == "forbidden", "no daemon"
+        told = host.call("memory_recall", query="x")["_meta"]["beetle/error"]
+        assert told["key"] == "daemon_unavailable", "nothing was refused to this host"
+        assert "beetle start" in told["hint"]
 
 
 def walk(far: Far) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle.__main__ import main
-from beetle.cli.mcp import HOST_NAMES
+from beetle.cli.mcp import FROM_ENVIRONMENT, HOST_NAMES
 from beetle.mcp.hosts import ENTRY, HOSTS, file_of
 from beetle.mcp.jsonc import NotEditable, parse, remove_entry, set_entry
 from tests.mcp.host import ROOT
@@ -44,6 +44,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for host in HOSTS.values():
         if host.variable:
             monkeypatch.delenv(host.variable, raising=False)
+    for each in FROM_ENVIRONMENT.values():
+        monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
@@ -132,6 +134,7 @@ def test_comments_and_trailing_commas_stay() -> None:
         ("codex", 'mcp_servers = {other = {command = "x"}}\n'),
         ("codex", 'mcp_servers.beetle.command = "x"\n'),
         ("codex", "mcp_servers = 3\n"),
+        ("codex", 'text = """\n[mcp_servers.beetle]\nx"""\n'),
     ],
 )
 def test_what_cannot_be_changed_by_itself_is_left_with_the_text_to_paste(
@@ -143,9 +146,33 @@ def test_what_cannot_be_changed_by_itself_is_left_with_the_text_to_paste(
     assert install(name, "--write") == 2
     told = capsys.readouterr().err
     assert str(file) in told
-    assert "/data/b.db" in told
+    entry = value_of(name, told.partition("\n\n")[2])[HOSTS[name].keys[0]][ENTRY]
+    assert "/data/b.db" in entry["args"], "it can be pasted as it stands there"
+    assert install(name, "--remove") == 2 or ENTRY not in text
     assert file.read_text() == text
     assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    place("cursor").parent.mkdir()
+    os.mkfifo(place("cursor"))
+    assert install("cursor", "--write") == 2
+    assert "no regular file" in capsys.readouterr().err
+
+
+def test_what_the_environment_says_stands_in_the_entry(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A host of a desktop has another environment than the shell in which it is set up."""
+    monkeypatch.setenv("BEETLE_SOCKET", str(home / "b.sock"))
+    monkeypatch.setenv("BEETLE_CONFIG", str(home / "beetle.toml"))
+    assert main(["mcp", "--install", "gemini", "--write"]) == 0
+    entry = json.loads(place("gemini").read_text())["mcpServers"][ENTRY]
+    assert entry["args"][-5:] == ["--socket", str(home / "b.sock"), "--config", str(home / "beetle.toml"), "mcp"]
+    assert main(["--store", "b.db", "mcp", "--install", "cursor"]) == 0
+    shown = capsys.readouterr().out
+    assert str(home / "b.sock") not in shown, "another store's socket"
+    assert str(Path.cwd() / "b.db") in shown
 
 
 def test_a_link_to_the_file_stays_a_link(home: Path) -> None:

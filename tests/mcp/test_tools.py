@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import Any, get_args, get_origin
 
@@ -11,7 +12,7 @@ import pytest
 from beetle.contracts.operations import OPERATIONS
 from beetle.mcp.tools import Tools
 from tests.forked import Daemon
-from tests.mcp.host import Host, text_of
+from tests.mcp.host import ROOT, Host, text_of
 
 
 def test_the_toolset_of_memory_is_short_and_that_of_all_has_the_table(host: Host, whole: Host) -> None:
@@ -24,6 +25,19 @@ def test_the_toolset_of_memory_is_short_and_that_of_all_has_the_table(host: Host
     assert {"memory_capabilities", "memory_inspect", "transcript_commit", "memory_write_procedural"} <= set(every)
     assert not {row.name.replace(".", "_") for row in OPERATIONS if row.tool.none} & set(every)
     assert "private_get" not in every, "what the caller may not use is no tool"
+
+
+def test_the_page_names_every_operation_that_is_no_tool() -> None:
+    page = (ROOT / "docs/mcp.md").read_text()
+    table = page[page.index("| operation | reason |") :].partition("\n\n")[0]
+    named = set(re.findall(r"`([a-z_.]+)`", table))
+    assert named == {row.name for row in OPERATIONS if row.tool.none or row.effect == "stream"}
+
+
+def test_the_toolset_of_time_is_that_of_the_table_of_contents() -> None:
+    names = set(Tools("time").names())
+    assert {"toc_root", "toc_browse", "toc_node", "toc_search_node", "grip_expand", "event_range"} <= names
+    assert not names & set(Tools("memory").names()) and names < set(Tools("all").names())
 
 
 def test_every_tool_says_what_it_takes_and_gives_and_does(whole: Host) -> None:
