@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from beetle.chunks.arguments import as_list
 from beetle.chunks.records import Chunk
 from beetle.domain.chunks.kinds import detect_type
 from beetle.domain.chunks.splitting import MAX_TOKENS, MIN_TOKENS, paragraphs, sentences, split
@@ -60,9 +61,15 @@ class ChunkingEngine:
 
         Returns:
             The pieces in the text's order; none for a blank text.
+
+        Raises:
+            TypeError: the content is no text.
         """
+        if content is not None and not isinstance(content, str):
+            raise TypeError(f"content must be a string, not {type(content).__name__}")
+        labels = as_list(tags, "tags")
         found = split(content or "", min_tokens=self.min_tokens, max_tokens=self.max_tokens)
-        return [ChunkResult(each.content, each.tokens, each.kind, list(tags or ())) for each in found]
+        return [ChunkResult(each.content, each.tokens, each.kind, list(labels)) for each in found]
 
     def _split_into_paragraphs(self, content: str) -> list[str]:
         return paragraphs(content)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
+from beetle.chunks.arguments import as_list
 from beetle.contracts.chunk_reasoning import AnalysisType
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ReasonOperation:
         self.max_iterations = max_iterations
 
     def reason(
-        self, query: str, context_chunks: Iterable[str] | None = None, analysis_type: str = "synthesis"
+        self, query: str | None, context_chunks: Iterable[str] | None = None, analysis_type: str = "synthesis"
     ) -> ReasonResult:
         """Analyse chunks.
 
@@ -52,10 +53,10 @@ class ReasonOperation:
             context_chunks: ids of the chunks; those that the query finds when left out.
             analysis_type: synthesis, comparison, pattern or gap; another one is a synthesis.
         """
-        if not query or not query.strip():
+        if query is None or (isinstance(query, str) and not query.strip()):
             return ReasonResult("No query provided")
         analysis = analysis_type if analysis_type in get_args(AnalysisType) else "synthesis"
-        found = self.chunk_store.reason_chunks(query, list(context_chunks or ()), analysis)
+        found = self.chunk_store.reason_chunks(query, as_list(context_chunks, "context_chunks"), analysis)
         return ReasonResult(
             found.synthesis or "",
             list(found.insights or ()),
@@ -72,7 +73,7 @@ class ReasonOperation:
 
     def analyze_contradictions(self, chunk_ids: Iterable[str]) -> list[dict[str, Any]]:
         """The contradictions that links between chunks say: `chunk_a`, `chunk_b`, `reasoning`."""
-        found = [self.chunk_store.peek_chunk(each) for each in chunk_ids]
+        found = [self.chunk_store.peek_chunk(each) for each in as_list(chunk_ids, "chunk_ids")]
         return [
             {"chunk_a": chunk.id, "chunk_b": target, "reasoning": "Explicit contradiction link"}
             for chunk in found

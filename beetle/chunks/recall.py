@@ -43,7 +43,7 @@ class RecallOperation:
         self._results: list[tuple[float, int]] = []
 
     def recall(
-        self, query: str, conversation_id: str | None = None, max_results: int = 5, min_confidence: float = 0.5
+        self, query: str | None, conversation_id: str | None = None, max_results: int = 5, min_confidence: float = 0.5
     ) -> RecallResult:
         """Answer a query.
 
@@ -52,7 +52,7 @@ class RecallOperation:
             max_results: chunks in the answer at most.
             min_confidence: only chunks with at least this confidence.
         """
-        if not query or not query.strip():
+        if query is None or (isinstance(query, str) and not query.strip()):
             return RecallResult("No query provided")
         found = self.chunk_store.recall_chunks(query, conversation_id, max_results, min_confidence)
         self._results.append((found.confidence, found.iterations_used))

@@ -40,7 +40,7 @@ class RememberOperation:
             `success`, `chunk_ids` in the text's order, `total_tokens`, `chunks_created`; of a blank text also `error`.
 
         Raises:
-            TypeError: the content is no text.
+            TypeError: the content is no text, or the confidence no number.
             ValueError: the conversation's id is empty, the confidence is out of its range, or the type is unknown.
             BeetleError: the store refuses it, for example since it is too large.
         """
@@ -48,6 +48,8 @@ class RememberOperation:
             raise TypeError(f"content must be a string, not {type(content).__name__}")
         if not conversation_id:
             raise ValueError("conversation_id is required")
+        if not isinstance(confidence, (int, float)):
+            raise TypeError(f"confidence must be a number, not {type(confidence).__name__}")
         if not 0.0 <= confidence <= 1.0:
             raise ValueError(f"confidence must be between 0.0 and 1.0, not {confidence}")
         if chunk_type is not None and chunk_type not in list(ChunkType):

@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
 from beetle.chunk_tree.document import is_chunk_id, place_of
 from beetle.chunk_tree.folder import TreeFolder
+from beetle.chunks.arguments import as_list, in_utc, links_input
 from beetle.chunks.index import ChunkIndex
 from beetle.chunks.records import Chunk, ChunkLinks, document_of, record_of
 from beetle.chunks.tree import PAGE, ImportedTree, SyncedTree
 from beetle.chunks.views import LinkGraph, MetadataIndex, TagIndex
 from beetle.contracts.chunk_reasoning import ChunkReasonReport, ChunkRecallReport, ChunkRememberReport
+from beetle.contracts.chunks import Chunk as StoredChunk
 from beetle.contracts.chunks import (
-    LINK_KINDS,
     ChunkDeleteReport,
     ChunkGetReport,
     ChunkGetRequest,
@@ -27,7 +28,6 @@ from beetle.contracts.chunks import (
     ChunkReport,
     ChunkStatsReport,
 )
-from beetle.contracts.chunks import Chunk as StoredChunk
 from beetle.contracts.common import Report
 from beetle.contracts.errors import NotFound
 
@@ -98,7 +98,7 @@ class ChunkStore:
         tokens: int,
         tags: Iterable[str] | None = None,
         confidence: float = 0.7,
-        links: ChunkLinks | None = None,
+        links: ChunkLinks | Mapping[str, Iterable[str]] | None = None,
         **options: Unpack[CreateOptions],
     ) -> Chunk:
         """Create a chunk, and link it with its conversation, what came before and what shares a tag.
@@ -107,7 +107,7 @@ class ChunkStore:
             chunk_type: fact, preference, pattern, note or decision.
             tokens: its size, at least 1.
             confidence: how reliable it is, from 0 to 1.
-            links: links of your own.
+            links: links of your own, as `ChunkLinks` or by their kind.
             options: `source`: interaction, import or derived; `link=False` leaves out all links but yours.
         """
         arguments = {
@@ -115,9 +115,9 @@ class ChunkStore:
             "type": str(chunk_type),
             "conversation_id": conversation_id,
             "tokens": tokens,
-            "tags": list(tags or ()),
+            "tags": as_list(tags, "tags"),
             "confidence": confidence,
-            "links": _links_input(links),
+            "links": links_input(links),
             **options,
         }
         chunk = self._change("chunk.create", arguments, ChunkReport).chunk
@@ -140,17 +140,17 @@ class ChunkStore:
 
         Args:
             updates: `content` (with `tokens`, or they are counted), `type`, `tags`, `confidence`, `links`, which
-                replaces the links of all types. Others are ignored.
+                replaces the links of all types, or of those that a mapping names. None, and others, are ignored.
         """
         if self.peek_chunk(chunk_id) is None:
             return None
-        arguments = {name: updates[name] for name in _UPDATES if name in updates}
+        arguments = {name: updates[name] for name in _UPDATES if updates.get(name) is not None}
         if "content" in updates and "tokens" in updates:
             arguments["tokens"] = updates["tokens"]
         if "links" in arguments:
-            arguments["links"] = _links_input(arguments["links"])
+            arguments["links"] = links_input(arguments["links"])
         if "tags" in arguments:
-            arguments["tags"] = list(arguments["tags"])
+            arguments["tags"] = as_list(arguments["tags"], "tags")
         if not arguments:
             return self.peek_chunk(chunk_id)
         chunk = self._change_if_there("chunk.update", {"id": chunk_id, **arguments}, ChunkReport)
@@ -255,7 +255,7 @@ class ChunkStore:
         arguments = {
             "content": content,
             "conversation_id": conversation_id,
-            "tags": list(tags or ()),
+            "tags": as_list(tags, "tags"),
             "confidence": confidence,
             "type": None if chunk_type is None else str(chunk_type),
         }
@@ -359,9 +359,9 @@ class ChunkStore:
         arguments = {
             "state": state,
             "conversation_id": conversation_id or None,
-            "tags": list(tags or ()),
-            "created_after": _aware(created_after),
-            "created_before": _aware(created_before),
+            "tags": as_list(tags, "tags"),
+            "created_after": in_utc(created_after),
+            "created_before": in_utc(created_before),
             "limit": PAGE,
         }
         while True:
@@ -414,11 +414,3 @@ def _is_valid(chunk_id: object) -> bool:
         return True
     _log.warning("Invalid chunk ID format: %.200r", chunk_id)
     return False
-
-
-def _links_input(links: ChunkLinks | None) -> dict[str, list[str]]:
-    return {} if links is None else {kind: list(getattr(links, kind)) for kind in LINK_KINDS}
-
-
-def _aware(at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at

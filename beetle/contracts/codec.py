@@ -105,7 +105,7 @@ def decode_request(data: bytes | memoryview | Raw, kind: Any, root: str = "$.arg
     try:
         value = _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
-        _refuse(error, root)
+        _refuse(error, root, kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(reason=f"the arguments are not valid MessagePack: {error}", path=root) from None
     if not scanned:
@@ -125,7 +125,7 @@ def decode_json(data: bytes, kind: type[T], root: str = "$") -> T:
         value = msgspec.json.decode(data, type=kind)
         refuse_double_keys(data)
     except msgspec.ValidationError as error:
-        _refuse(error, root)
+        _refuse(error, root, kind)
     except (ValueError, RecursionError):
         raise InvalidRequest(reason=f"this is not valid JSON - at {root}", path=root) from None
     check_values(value, root)
@@ -190,7 +190,7 @@ def _open_raw(value: Any) -> Any:
     raise TypeError("one of them is not a text, number, time, list or map")
 
 
-def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
+def _refuse(error: msgspec.ValidationError, root: str, kind: Any) -> NoReturn:
     text = str(error)
     place = re.search(_PLACE, text)
     reason = text if place is None else text[: place.start()]
@@ -198,7 +198,11 @@ def _refuse(error: msgspec.ValidationError, root: str) -> NoReturn:
     if (named := re.fullmatch(_NAMED_FIELD, reason)) is not None:
         path = f"{path}.{named[1][:_FIELD_SHOWN]}"
         reason = reason.partition("`")[0].rstrip()
-    raise InvalidRequest(reason=f"{in_words(reason)} - at {path}", path=path) from None
+    from beetle.contracts.choices import choices_at
+
+    words = choices_at(kind, path.removeprefix(root))
+    hint = f"give one of {', '.join(words)}" if words else None
+    raise InvalidRequest(reason=f"{in_words(reason)} - at {path}", path=path, hint=hint) from None
 
 
 def in_words(reason: str) -> str:

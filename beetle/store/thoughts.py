@@ -65,7 +65,8 @@ class ThoughtRow(NamedTuple):
 class Prefilter(NamedTuple):
     """Which rows are worth reading. What it lets through is looked at again; None filters nothing.
 
-    `like` is a LIKE pattern over what is said, which a row of one of the `saying` agents need not fit.
+    `like` is a LIKE pattern and `glob` a GLOB pattern over what is said, which a row of one of the `saying` agents need
+    not fit. `tags` and `concepts` are GLOB patterns of which one fits the JSON of the labels.
     """
 
     thought_types: tuple[str, ...] | None = None
@@ -75,7 +76,10 @@ class Prefilter(NamedTuple):
     min_confidence: float | None = None
     since: int | None = None
     until: int | None = None
+    tags: tuple[str, ...] | None = None
+    concepts: tuple[str, ...] | None = None
     like: str | None = None
+    glob: str | None = None
     saying: tuple[str, ...] = ()
 
 
@@ -89,6 +93,7 @@ SELECT t.thought, t.chain, t.position, t.schema_version, t.thought_id, t.at, t.s
     FROM thought_link l WHERE l.thought = t.thought)
 FROM thought t LEFT JOIN thought_body b ON b.thought = t.thought LEFT JOIN thought_mark m ON m.thought = t.thought
 """
+# LIKE and GLOB end at a NUL, and content may have one: that is looked at again.
 WITHIN = r"""
 WHERE t.chain = ?1 AND t.position >= ?2 AND t.position < ?3
   AND (?4 IS NULL OR t.thought_type IN (SELECT value FROM json_each(?4)))
@@ -96,8 +101,12 @@ WHERE t.chain = ?1 AND t.position >= ?2 AND t.position < ?3
   AND (?6 IS NULL OR t.agent_id IN (SELECT value FROM json_each(?6)))
   AND (?7 IS NULL OR t.importance >= ?7) AND (?8 IS NULL OR t.confidence >= ?8)
   AND (?9 IS NULL OR t.at >= ?9) AND (?10 IS NULL OR t.at <= ?10)
-  AND (?11 IS NULL OR b.content LIKE ?11 ESCAPE '\' OR b.tags LIKE ?11 ESCAPE '\' OR b.concepts LIKE ?11 ESCAPE '\'
-    OR t.agent_id IN (SELECT value FROM json_each(?12)))
+  AND (?11 IS NULL OR EXISTS (SELECT 1 FROM json_each(?11) j WHERE b.tags GLOB j.value))
+  AND (?12 IS NULL OR EXISTS (SELECT 1 FROM json_each(?12) j WHERE b.concepts GLOB j.value))
+  AND (?13 IS NULL OR b.content LIKE ?13 ESCAPE '\' OR b.tags LIKE ?13 ESCAPE '\' OR b.concepts LIKE ?13 ESCAPE '\'
+    OR t.agent_id IN (SELECT value FROM json_each(?15)) OR instr(b.content, char(0)))
+  AND (?14 IS NULL OR b.content GLOB ?14 OR b.tags GLOB ?14 OR b.concepts GLOB ?14
+    OR t.agent_id IN (SELECT value FROM json_each(?15)) OR instr(b.content, char(0)))
 """
 FORWARDS_SQL = COLUMNS + WITHIN + "ORDER BY t.position"
 BACKWARDS_SQL = COLUMNS + WITHIN + "ORDER BY t.position DESC"
@@ -126,10 +135,9 @@ ERASE_BODY_SQL = "DELETE FROM thought_body WHERE thought = ?"
 
 def between(tx: Reading, segment: Segment, wanted: Prefilter = EVERYTHING, *, backwards: bool) -> Iterator[ThoughtRow]:
     """The thoughts of a segment that a prefilter lets through, in their order or the other way round."""
-    lists = (None if each is None else json.dumps(each) for each in wanted[:3])
-    saying = json.dumps(wanted.saying)
+    values = (json.dumps(each) if isinstance(each, tuple) else each for each in wanted)
     sql = BACKWARDS_SQL if backwards else FORWARDS_SQL
-    return map(_thought, tx.rows(sql, *segment, *lists, *wanted[3:8], saying))
+    return map(_thought, tx.rows(sql, *segment, *values))
 
 
 def at(tx: Reading, line: Iterable[Segment], position: int) -> ThoughtRow | None:

@@ -4,11 +4,13 @@ python packaging/tests/published_chunks.py CHECKOUT
 
 CHECKOUT holds brain/scripts of https://github.com/zenchantlive/rlm-mem, or .agents/skills/rlm-mem of
 https://github.com/zenchantlive/beadboard before it was removed there. A test that contradicts what Beetle does is in
-`CONTRADICTED` with the reason; it has to fail, and every other test has to pass.
+`CONTRADICTED` with the reason; it has to fail, and every other test has to pass. Then the project's own ChunkStore
+reads a folder that Beetle wrote, and writes to it what Beetle takes in.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import tempfile
@@ -17,6 +19,7 @@ import unittest
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import beetle.chunks
 
@@ -73,6 +76,52 @@ def load(folder: Path) -> Iterator[unittest.TestSuite]:
         yield unittest.defaultTestLoader.loadTestsFromModule(module)
 
 
+def own_store(folder: Path) -> Any:
+    """The project's own ChunkStore."""
+    spec = importlib.util.spec_from_file_location("their_memory_store", folder / "memory_store.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ChunkStore
+
+
+def reads_each_other(folder: Path, base: Path) -> None:
+    """Theirs finds and reads all that ours wrote, ours all that theirs writes, reads, changes and archives.
+
+    AssertionError: one does not.
+    """
+    with beetle.chunks.ChunkStore(base) as ours:
+        made = [
+            ours.create_chunk("Prefere chá — 茶", "preference", "conv-1", 12, ["bebidas", "chá"], 0.95),
+            ours.create_chunk("The kettle is old", "fact", "conv-1", 5, ["chá"]),
+            ours.create_chunk("Water is scarce", "note", "conv-2", 5, ["chá"]),
+        ]
+        archived = ours.create_chunk("Gone", "note", "conv-2", 1)
+        ours.delete_chunk(archived.id)
+    theirs = own_store(folder)(str(base))
+    assert theirs.list_chunks() == [each.id for each in made]
+    assert theirs.list_chunks(conversation_id="conv-1", tags=["chá"]) == [each.id for each in made[:2]]
+    assert theirs.get_stats()["archived_chunks"] == 1
+    with beetle.chunks.ChunkStore(base) as ours:
+        shown = [ours.peek_chunk(each.id) for each in made]
+    for each in shown:
+        assert each is not None
+        found = theirs.get_chunk(each.id).to_dict()
+        counted = {"access_count": 1, "last_accessed": found["metadata"]["last_accessed"]}
+        assert found == {**each.to_dict(), "metadata": {**each.to_dict()["metadata"], **counted}}
+    new = theirs.create_chunk("Written by theirs", "note", "conv-3", 4, ["chá"])
+    theirs.update_chunk(made[0].id, confidence=0.5)
+    theirs.delete_chunk(made[2].id)
+    with beetle.chunks.ChunkStore(base) as ours:
+        report = ours.import_tree()
+        assert (report.imported, report.refused) == (1, ())
+        assert ours.list_chunks() == [made[0].id, made[1].id, new.id]
+        assert sorted(ours.list_archived()) == sorted([archived.id, made[2].id])
+        changed, read = ours.peek_chunk(made[0].id), ours.peek_chunk(new.id)
+        assert changed is not None and changed.metadata.confidence == 0.5 and changed.metadata.access_count == 2
+        assert read is not None and read.content == "Written by theirs"
+
+
 def main(checkout: str) -> int:
     found = [
         each
@@ -88,6 +137,7 @@ def main(checkout: str) -> int:
     with tempfile.TemporaryDirectory(prefix="chunks-") as folder, open(os.devnull, "w") as nowhere:
         os.chdir(folder)
         result = unittest.TextTestRunner(stream=nowhere, verbosity=0, buffer=True).run(suites)
+        reads_each_other(found[0].resolve(), Path(folder) / "both")
         os.chdir("/")
     failed = {case.id(): trace for case, trace in (*result.failures, *result.errors)}
     wrong = 0
@@ -101,6 +151,7 @@ def main(checkout: str) -> int:
         wrong += 1
         print(f"PASSED, and is listed as contradicted: {case}")
     passed = result.testsRun - len(failed) - len(result.skipped)
+    print("their store and ours read each other's folder")
     print(f"{result.testsRun} tests: {passed} passed, {len(failed)} failed, {len(result.skipped)} skipped")
     return 1 if wrong else 0
 

@@ -1,11 +1,12 @@
 """Chunks at size: create, get, list by tag, changes, recall and deletion in p50 and p99, and the daemon's memory.
 
-    python -m tests.bench.chunks [--chunks 100000] [--folder DIR] [--profile P]
+    python -m tests.bench.chunks [--chunks 100000] [--folder DIR] [--profile P] [--tree] [--in-python 10000]
 
 One store is filled in process through the code that a create runs, hundreds to a transaction; --folder keeps it, and a
 later run fills it further. Then a daemon opens it, and a single client asks each operation one by one over the socket.
-Creates are on disk when they are acknowledged. Ratios count; the figures depend on the machine, and on what the folder
-is: in memory a sync costs nothing.
+Creates are on disk when they are acknowledged. With --tree all chunks are exported as a tree afterwards, and imported
+into an empty store, in process. With --in-python so many are created by a `ChunkStore`, whose folder is a JSON tree.
+Ratios count; the figures depend on the machine, and on what the folder is: in memory a sync costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from beetle import MemoryRuntime
+from beetle.chunks import ChunkStore
 from beetle.client import Client
+from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.chunks.keeping import Draft, add
 from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store import evidence
@@ -35,6 +38,8 @@ AT_ONCE = 500
 CONVERSATION = 200
 """Chunks of one conversation, one after the other."""
 TAGS = 400
+TREE_PROFILE = "profile-desktop-linux-embedded-sdk"
+"""Its archives may have 128 MiB."""
 TYPES = ("fact", "preference", "pattern", "note", "decision")
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
@@ -128,6 +133,79 @@ def measure(client: Client, size: int, asks: int) -> dict[str, Figures]:
     return figures
 
 
+class Told:
+    """Progress as a call tells it: how often, by what steps, and the longest silence in seconds."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, int] = {}
+        self.silence = 0.0
+        self._at = time.perf_counter()
+
+    def __call__(self, step: ProgressStep) -> None:
+        now = time.perf_counter()
+        self.silence, self._at = max(self.silence, now - self._at), now
+        self.steps[step.name] = self.steps.get(step.name, 0) + 1
+
+    def __str__(self) -> str:
+        steps = ", ".join(f"{name} {count}" for name, count in self.steps.items())
+        return f"progress: {steps}; longest silence {self.silence:.2f} s"
+
+
+def tree(store: str, folder: Path) -> dict[str, Any]:
+    """Export all chunks, and import them where none are."""
+    with MemoryRuntime.open(store, profile=TREE_PROFILE) as memory:
+        heard, begun = Told(), time.perf_counter()
+        exported: Any = memory.call("chunk.export_tree", {}, on_progress=heard)
+        out, megabytes = time.perf_counter() - begun, len(exported.archive) / 1e6
+    print(f"  export of {exported.chunks:,} chunks: {out:.1f} s, {megabytes:.1f} MB compressed; {heard}")
+    copy = folder / "copy.db"
+    with MemoryRuntime.open(str(copy), profile=TREE_PROFILE) as memory:
+        heard, begun = Told(), time.perf_counter()
+        imported: Any = memory.call("chunk.import_tree", {"archive": exported.archive}, on_progress=heard)
+        taken = time.perf_counter() - begun
+        begun = time.perf_counter()
+        again: Any = memory.call("chunk.import_tree", {"archive": exported.archive})
+        same = time.perf_counter() - begun
+    print(f"  import into an empty store: {imported.imported:,} in {taken:.1f} s; {heard}", flush=True)
+    print(f"  import of the same again: {again.unchanged:,} unchanged in {same:.1f} s", flush=True)
+    for each in folder.glob("copy.db*"):
+        each.unlink()
+    return {"export_s": out, "export_mb": megabytes, "import_s": taken, "import_again_s": same}
+
+
+def in_python(count: int) -> dict[str, Any]:
+    """So many chunks through `ChunkStore`, each with its file; then all of them listed, and read."""
+    with tempfile.TemporaryDirectory(prefix="beetle-chunks-") as base, ChunkStore(base) as store:
+        keys = ("content", "conversation_id", "tags", "confidence")
+        begun = time.perf_counter()
+
+        def create(number: int) -> None:
+            content, conversation, tags, confidence = (said(number)[key] for key in keys)
+            store.create_chunk(content, TYPES[number % 5], conversation, 60, tags, confidence)
+
+        figures = {"ChunkStore, create": timed(count - 3, create)}
+        created, begun = time.perf_counter() - begun, time.perf_counter()
+        ids = store.list_chunks()
+        listed, begun = time.perf_counter() - begun, time.perf_counter()
+        store.close()
+        closed = time.perf_counter() - begun
+        figures["ChunkStore, get"] = timed(400, lambda n: store.get_chunk(ids[n * 7 % len(ids)]))
+        figures["ChunkStore, list by tag"] = timed(100, lambda n: store.list_chunks(tags=[f"tag-{n % TAGS}"]))
+        files = sum(1 for _ in store.chunks_path.rglob("*.json"))
+    print(
+        f"{count:,} chunks in a folder: created in {created:.1f} s, listed in {listed:.2f} s, given up (indexes) in "
+        f"{closed:.2f} s; {files:,} files"
+    )
+    show(figures)
+    return {**figures, "created_s": created, "listed_s": listed, "closed_s": closed}
+
+
+def show(figures: dict[str, Figures]) -> None:
+    """A line of each."""
+    for name, (p50, p99) in figures.items():
+        print(f"  {name:<30} {p50:>9.2f} {p99:>9.2f} ms", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000, help="how many there are (default: %(default)s)")
@@ -136,6 +214,8 @@ def main() -> int:
     )
     parser.add_argument("--profile", default="profile-linux-device-standalone-memory")
     parser.add_argument("--asks", type=int, default=400, help="calls of each kind (default: %(default)s)")
+    parser.add_argument("--tree", action="store_true", help="export and import all chunks as a JSON tree too")
+    parser.add_argument("--in-python", type=int, default=0, metavar="N", help="create so many with a ChunkStore too")
     parser.add_argument("--verify", action="store_true", help="verify the store at the end")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="beetle-chunks-") as own:
@@ -153,14 +233,18 @@ def main() -> int:
         print(
             f"{options.chunks:,} chunks ({told}), store {megabytes:,.0f} MB, RSS {rss:.1f} MiB ({empty:.1f} at first)"
         )
-        for name, (p50, p99) in figures.items():
-            print(f"  {name:<30} {p50:>9.2f} {p99:>9.2f} ms")
+        show(figures)
+        more: dict[str, Any] = {}
+        if options.tree:
+            more |= tree(daemon.store, Path(options.folder or own))
+        if options.in_python:
+            more |= in_python(options.in_python)
         if options.verify:
             with MemoryRuntime.open(daemon.store, profile=options.profile) as memory:
                 begun = time.perf_counter()
                 clean = memory.verify_store().clean
             print(f"verify: {time.perf_counter() - begun:.1f} s, {'clean' if clean else 'NOT CLEAN'}")
-        print(json.dumps({**figures, "rate": rate, "rss_mib": rss, "megabytes": megabytes}))
+        print(json.dumps({**figures, **more, "rate": rate, "rss_mib": rss, "megabytes": megabytes}))
     return 0
 
 

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beetle.contracts.chains import ChainTraverseRequest
+from beetle.contracts.chunks import ChunkListRequest
 from beetle.contracts.codec import (
     Raw,
     check_values,
@@ -212,6 +214,31 @@ def test_a_made_up_field_name_moves_no_path_out_of_the_arguments(name: str) -> N
     error = refusal(convert_request, {"query": "x", name: 1}, MemoryRecallRequest)
     assert error.details["path"].startswith("$.args")
     assert len(error.details["path"]) <= 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "words"),
+    [
+        (ChunkListRequest, {"state": "gone"}, "all, archived, live"),
+        (ChunkListRequest, {"type": 7}, "decision, fact, note, pattern, preference"),
+        (MemoryRecallRequest, {"query": "x", "planes": ["chunks", "dreams"]}, "agent_skill, chunks, evidence"),
+        (ChainTraverseRequest, {"time_window": {"start": 1, "delta": 1, "unit": "days"}}, "milliseconds, seconds"),
+    ],
+)
+def test_a_word_that_is_none_of_a_closed_set_is_refused_with_those_that_are(
+    kind: type[msgspec.Struct], args: Any, words: str
+) -> None:
+    for given_in in (lambda: convert_request(args, kind), lambda: decode_request(pack(args), kind)):
+        with pytest.raises(InvalidRequest) as refused:
+            given_in()
+        assert refused.value.hint.startswith(f"give one of {words}")
+
+
+def test_a_wrong_value_of_an_open_field_has_the_general_hint() -> None:
+    for args in ({"limit": "many"}, {"nothing": 1}, {"tags": 7}):
+        with pytest.raises(InvalidRequest) as refused:
+            convert_request(args, ChunkListRequest)
+        assert refused.value.hint == InvalidRequest.hint_template
 
 
 def test_a_batch_s_arguments_stay_undecoded_on_both_ways_in() -> None:

@@ -98,6 +98,8 @@ def test_the_examples_of_the_schema(store: ChunkStore) -> None:
 
 def test_the_layout_file_by_file(tmp_path: Path) -> None:
     store = init_storage(str(tmp_path / "memory"))
+    empty = {"total_chunks": 0, "archived_chunks": 0, "by_type": {}, "storage_path": str(tmp_path / "memory")}
+    assert store.get_stats() == empty
     assert sorted(each.name for each in store.base_path.iterdir()) == [".beetle", "archive", "chunks", "index"]
     first = store.create_chunk("Prefere chá — 茶", "preference", "conv-1", 12, ["bebidas", "chá"], 0.95)
     second = store.create_chunk("Second", "fact", "conv-1", 5)
@@ -173,6 +175,15 @@ def test_what_is_no_chunk_is_a_value_error(store: ChunkStore, wrong: Any) -> Non
         Chunk.from_json(text)
     with pytest.raises(json.JSONDecodeError):
         Chunk.from_json("not json")
+
+
+def test_only_tags_may_be_missing(store: ChunkStore) -> None:
+    says = note(store, tags=["t"]).to_dict()
+    for name in says.keys() - {"tags"}:
+        with pytest.raises(ValueError, match=f"^{name} "):
+            Chunk.from_dict({key: value for key, value in says.items() if key != name})
+    del says["tags"]
+    assert Chunk.from_dict(says).tags == []
 
 
 def test_reading_counts_and_rewrites_no_file(store: ChunkStore) -> None:
@@ -286,6 +297,38 @@ def test_what_may_not_be_stored_raises_and_stores_nothing(store: ChunkStore, wro
         store.create_chunk(**given)
     assert refused.value.hint
     assert store.list_chunks() == [] and not list(store.chunks_path.rglob("*.json"))
+
+
+def test_what_is_given_in_a_wrong_form_is_named(store: ChunkStore) -> None:
+    chunk = note(store, tags=["coding"], links=ChunkLinks(supports=["chunk-x"]))
+    wrong: list[Any] = [
+        lambda: note(store, tags="coding"),
+        lambda: note(store, tags=7),
+        lambda: note(store, links=["chunk-x"]),
+        lambda: note(store, links={"cites": ["chunk-x"]}),
+        lambda: note(store, links={"supports": "chunk-x"}),
+        lambda: store.update_chunk(chunk.id, tags="coding"),
+        lambda: store.list_chunks(tags="coding"),
+        lambda: store.list_chunks(created_after="yesterday"),  # type: ignore[arg-type]
+        lambda: ChunkingEngine().chunk("text", tags="coding"),
+        lambda: RememberOperation(store).remember("text", "c", tags="coding"),
+        lambda: RecallOperation(store).recall(5),  # type: ignore[arg-type]
+        lambda: ReasonOperation(store).reason("text", chunk.id),
+    ]
+    for call in wrong:
+        with pytest.raises(InvalidRequest) as refused:
+            call()
+        assert refused.value.hint and refused.value.details["path"]
+    with pytest.raises(TypeError):
+        ChunkingEngine().chunk(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        RememberOperation(store).remember("text", "c", confidence="high")  # type: ignore[arg-type]
+    assert store.list_chunks() == [chunk.id] and store.peek_chunk(chunk.id) == chunk
+    # None changes nothing; a mapping replaces the links that it names.
+    assert store.update_chunk(chunk.id, tags=None, links=None, content=None) == chunk
+    linked = store.update_chunk(chunk.id, links={"contradicts": ["chunk-y"]})
+    assert linked is not None and (linked.links.supports, linked.links.contradicts) == (["chunk-x"], ["chunk-y"])
+    assert store.list_chunks(created_after="2026-01-01T00:00:00Z") == [chunk.id]  # type: ignore[arg-type]
 
 
 def test_links_are_made_on_creation_and_stand_in_both_files(store: ChunkStore) -> None:

@@ -86,22 +86,38 @@ def wanted_in(chain: OpenChain, wanted: Filter) -> Wanted:
             ids = tuple(each.agent_id for each in agents if matching.fits_agent(wanted, each))
         if wanted.text:
             saying = tuple(each.agent_id for each in agents if matching.agent_says(wanted.text, each))
+    like = _pattern(wanted.text)
     prefilter = Prefilter(
-        wanted.thought_types or None,
-        wanted.roles or None,
-        ids,
-        wanted.min_importance,
-        wanted.min_confidence,
-        wanted.since,
-        wanted.until,
-        _pattern(wanted.text),
-        saying,
+        thought_types=wanted.thought_types or None,
+        roles=wanted.roles or None,
+        agent_ids=ids,
+        min_importance=wanted.min_importance,
+        min_confidence=wanted.min_confidence,
+        since=wanted.since,
+        until=wanted.until,
+        tags=_screens(wanted.tags_any),
+        concepts=_screens(wanted.concepts_any),
+        like=like,
+        glob=matching.screen(wanted.text) if wanted.text and like is None else None,
+        saying=saying,
     )
     return Wanted(chain, wanted, prefilter)
 
 
 def _pattern(text: str | None) -> str | None:
-    """The LIKE pattern of a text; None where it would miss some: LIKE folds ASCII alone, and JSON escapes quotes."""
+    """The LIKE pattern of a text; None where it would miss some: LIKE folds ASCII alone, and JSON escapes quotes.
+
+    It is read faster than what `matching.screen` makes. Of "k" and a last "i" there are other capitals than ASCII's.
+    """
     if text is None or not text.isascii() or not text.isprintable() or '"' in text or "\\" in text:
         return None
-    return f"%{text.replace('%', chr(92) + '%').replace('_', chr(92) + '_')}%"
+    text = text[: matching.MOST_SCREENED].lower()
+    text = text.replace("%", "\\%").replace("_", "\\_").replace("k", "_")
+    return f"%{text[:-1]}_%" if text.endswith("i") else f"%{text}%"
+
+
+def _screens(parts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Patterns of which a label that has one of the parts fits one; None where there is none of one of them."""
+    found = [matching.screen(each) for each in parts]
+    known = tuple(each for each in found if each is not None)
+    return known if known and len(known) == len(found) else None
