@@ -4,7 +4,7 @@ Each needs a server's program, or the right to mount, and some need half a minut
 
     pytest -m slow tests/runtime/test_replica_targets.py
 
-Debian has sshd (openssh-server) and nats-server; `pip install 'moto[server]'` has moto_server.
+Debian has sshd (openssh-server), nats-server and gocryptfs; `pip install 'moto[server]'` has moto_server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 from tests.building import talk, turn
 from tests.replicas import Kept, Status
 
-from .replica_servers import BUCKET, Wire, nats_server, s3_server, sftp_server
+from .replica_servers import BUCKET, Wire, nats_server, program, s3_server, sftp_server
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +127,57 @@ def test_a_full_target_is_told_of_and_goes_on_once_it_has_room(tmp_path: Path, s
         ballast.unlink()
         daemon.synced()
         daemon.assert_restored(tmp_path / "again.db")
+
+
+def found_in(folder: Path, needles: tuple[bytes, ...]) -> set[bytes]:
+    """Which of these any file below the folder holds in its content or its name."""
+    found: set[bytes] = set()
+    for each in folder.rglob("*"):
+        held = each.name.encode() + (each.read_bytes() if each.is_file() else b"")
+        found |= {needle for needle in needles if needle in held}
+    return found
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Generator[tuple[Path, Path]]:
+    """A folder whose files an encrypting filesystem keeps in another one; and that other one."""
+    command = program("gocryptfs", "gocryptfs")
+    plain, kept, phrase = tmp_path / "plain", tmp_path / "encrypted", tmp_path / "phrase"
+    plain.mkdir()
+    kept.mkdir()
+    phrase.write_text("a phrase of the test's own\n")
+    # What scrypt costs is what a guess at the phrase costs, and nobody guesses here.
+    begun = [command, "-quiet", "-passfile", str(phrase)]
+    # Into a file: what serves the mount keeps it open.
+    with (tmp_path / "gocryptfs.log").open("w+", encoding="utf-8") as said:
+        for words in ([*begun, "-init", "-scryptn", "10", str(kept)], [*begun, "-nosyslog", str(kept), str(plain)]):
+            if subprocess.run(words, stdout=said, stderr=said, check=False).returncode:
+                said.seek(0)
+                pytest.skip(f"gocryptfs cannot be used here: {said.read().strip()}")
+    yield plain, kept
+    subprocess.run(["umount", "-l", str(plain)], check=True)
+
+
+def test_a_folder_of_an_encrypting_filesystem_holds_nothing_that_can_be_read(
+    tmp_path: Path, encrypted: tuple[Path, Path]
+) -> None:
+    plain, kept = encrypted
+    word = "wrzqxyvkbnm"
+    with Kept(f'url = "file://{plain}/kept"', folder=str(tmp_path)) as daemon:
+        say(daemon, word, 20)
+        daemon.synced()
+        needles = (b"LTX1", word.encode())
+        assert found_in(plain, needles) == set(needles), "what is looked for is what a reader would see"
+        assert found_in(kept, needles) == set()
+        found = daemon.synced()
+        assert found.pid is not None
+        os.kill(found.pid, signal.SIGKILL)
+        say(daemon, "two", 20)
+        daemon.until(lambda found: found.restarts == 1)
+        daemon.assert_restored(tmp_path / "again.db")
+        with daemon.client() as client:
+            client.call("replication.forget", {})
+        daemon.assert_restored(tmp_path / "after.db")
 
 
 def test_a_dead_target_fills_its_share_of_this_disk_and_no_more(tmp_path: Path) -> None:
