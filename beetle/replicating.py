@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.open import Opened
+from beetle.replication.followed import Followed
 from beetle.replication.forgetting import Result
 from beetle.replication.program import Litestream
-from beetle.replication.supervisor import Followed, Supervisor
+from beetle.replication.supervisor import Supervisor
 from beetle.runtime.host.config import Replica
 from beetle.store import replica_marks
 from beetle.store.engine import erasing

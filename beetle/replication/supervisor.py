@@ -15,12 +15,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import BeetleError, InvalidRequest, ServicesUnavailable
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.replication.control import Refused, Silent
+from beetle.replication.followed import Followed
 from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
@@ -60,38 +61,6 @@ CLOCK_BACK_S = 30.0
 SYNCED_S = 3600.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
-
-
-class Log(Protocol):
-    """The store's side of it: see `beetle.store.engine.follower`."""
-
-    soft: int
-    attached: bool
-    keeps_log: bool
-    waits: int
-    waited_s: float
-    on_begin: Callable[[], None] | None
-    on_end: Callable[[], None] | None
-    on_overrun: Callable[[], None] | None
-    on_ask: Callable[[bool], None] | None
-    is_gone: Callable[[], bool]
-    kept_until: Callable[[int], int] | None
-
-    def excuse(self, seconds: float) -> None: ...
-
-
-class Followed(NamedTuple):
-    """A store that is replicated: its path, its log, how often it has changed, the bytes of its file, of its log and of
-    the disk that are free."""
-
-    path: str
-    log: Log
-    changes: Callable[[], int]
-    store_bytes: Callable[[], int]
-    wal_bytes: Callable[[], int]
-    free_bytes: Callable[[], int]
-    touch: Callable[[], None] = lambda: None
-    """Has something small written, soon."""
 
 
 class _Ended(NamedTuple):
