@@ -126,7 +126,7 @@ class _Pulse:
         """`words` are None where nothing has moved."""
         self._alive, self._words = alive, words
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="beetle-restore", daemon=True)
+        self._thread = threading.Thread(target=self._report_progress, name="beetle-restore", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -135,7 +135,7 @@ class _Pulse:
         self._end.set()
         self._thread.join()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         while not self._end.wait(PULSE_S):
             if (said := self._words()) is not None:
                 self._alive(said)

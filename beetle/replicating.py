@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.open import Opened
+from beetle.replication.followed import Followed
 from beetle.replication.forgetting import Result
 from beetle.replication.program import Litestream
-from beetle.replication.supervisor import Followed, Supervisor
+from beetle.replication.supervisor import Supervisor
 from beetle.runtime.host.config import Replica
 from beetle.store import replica_marks
 from beetle.store.engine import erasing
@@ -48,12 +49,12 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
         touch=lambda: _touch(store),
     )
 
-    def told(state: ReplicaState, problem: ReplicaProblem | None) -> None:
+    def on_change(state: ReplicaState, problem: ReplicaProblem | None) -> None:
         subject = {"state": state} if problem is None else {"state": state, "problem": problem}
         row = Event("replication", "replica_changed", "serve", "daemon", None, subject)
         store.post(lambda tx: tx.log(row))
 
-    found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, told)
+    found = Supervisor(settings, followed, socket_path + PLACE_SUFFIX, env, on_change)
     board.put_up(found.status, found)
     found.on_forgotten = lambda done: _forgotten(store, done)
     with store.read() as tx:
@@ -101,11 +102,11 @@ def _touch(store: Store) -> None:
 
 def _forgotten(store: Store, done: Result) -> None:
     """What an earlier daemon had begun, or whoever asked for it did not wait for, is done."""
-    told = {"files": done.removed_files, "bytes": done.removed_bytes}
+    on_change = {"files": done.removed_files, "bytes": done.removed_bytes}
 
     def write(tx: WriteTransaction) -> None:
         replica_marks.done(tx)
-        tx.log(Event("replication", "replica_forgotten", "serve", "daemon", None, told))
+        tx.log(Event("replication", "replica_forgotten", "serve", "daemon", None, on_change))
 
     store.post(write)
 

@@ -10,6 +10,7 @@ its `# prints` comments.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import io
 import json
@@ -504,6 +505,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
 
 
+@functools.cache
 def anchors(file: Path) -> set[str]:
     """What a heading is called in a link: lower case, without punctuation, with dashes for spaces."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", file.read_text(encoding="utf-8")), re.MULTILINE)

@@ -61,7 +61,7 @@ class Written(NamedTuple):
         return None if self.disk_bytes is None else self.disk_bytes / self.text_bytes
 
 
-def measure(asked: Asked, folder: Path, launch: Launch, tell: Told) -> Result:
+def measure(asked: Asked, folder: Path, launch: Launch, on_progress: Told) -> Result:
     """Measure in a folder made in `folder` and removed afterwards. `tell` is told what is measured next.
 
     Raises:
@@ -72,12 +72,12 @@ def measure(asked: Asked, folder: Path, launch: Launch, tell: Told) -> Result:
     if (free := shutil.disk_usage(folder).free) < need:
         raise TooLittleRoom(path=str(folder), needed=need, free=free)
     with tempfile.TemporaryDirectory(prefix="beetle-bench-", dir=folder) as made:
-        return _Run(asked, Path(made), launch, tell).result()
+        return _Run(asked, Path(made), launch, on_progress).result()
 
 
 class _Run:
-    def __init__(self, asked: Asked, folder: Path, launch: Launch, tell: Told) -> None:
-        self._asked, self._folder, self._launch, self._tell = asked, folder, launch, tell
+    def __init__(self, asked: Asked, folder: Path, launch: Launch, on_progress: Told) -> None:
+        self._asked, self._folder, self._launch, self._tell = asked, folder, launch, on_progress
         self._counted = is_counted(folder)
         self._figures: list[Figure] = []
 

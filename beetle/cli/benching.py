@@ -60,7 +60,7 @@ def run_bench(typed: Namespace) -> int:
     turns, clients = _number(typed, "turns", TURNS, MOST_TURNS), _number(typed, "clients", CLIENTS, MOST_CLIENTS)
     asked, folder, launch = Asked(turns, clients, bool(typed_option(typed, "replica"))), _folder(typed), _launch(typed)
     with _out(typed) as write:
-        result = measure(asked, folder, launch, _tell)
+        result = measure(asked, folder, launch, _print_progress)
         write(as_json(result))
     print(as_json(result) if typed_option(typed, "json") else shown(result))
     return 0
@@ -114,7 +114,7 @@ def _out(typed: Namespace) -> Iterator[Callable[[str], None]]:
         yield lambda text: write_all(descriptor, f"{text}\n".encode())
 
 
-def _tell(what: str) -> None:
+def _print_progress(what: str) -> None:
     print(f"measuring: {what}", file=sys.stderr, flush=True)
 
 

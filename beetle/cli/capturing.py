@@ -146,12 +146,12 @@ def _run_host(typed: Namespace, session: Session, host: str, path: str, stack: E
     if host not in HOSTS:
         raise InvalidRequest(reason=f"no host is called {host!r}", hint=f"known are: {', '.join(HOSTS)}")
     as_json = bool(typed_option(typed, "json"))
-    capturing = Capturing(session, _print_result if as_json else _tell_failed)
+    capturing = Capturing(session, _print_result if as_json else _print_failed)
     try:
         if typed_option(typed, "watch"):
             for item in followed(path, host):
                 capturing.send(list(_as_turns([item])))
-                _tell_progress(capturing.counts)
+                _print_progress(capturing.counts)
         else:
             stem = os.path.splitext(os.path.basename(os.path.abspath(path)))[0]
             with opened(SourceFile(path, stem, True), HOSTS[host]) as file:
@@ -232,7 +232,7 @@ def _print_result(result: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _tell_failed(result: dict[str, Any]) -> None:
+def _print_failed(result: dict[str, Any]) -> None:
     from beetle.cli.text import neutral
 
     if not result["ok"]:
@@ -254,7 +254,7 @@ def _show(progress: OnProgress | None, done: int, size: int) -> None:
         progress(ProgressStep("reading", 1, 1, min(done, size), size))
 
 
-def _tell_progress(counts: Counts) -> None:
+def _print_progress(counts: Counts) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{_summary(counts)} ")
         sys.stderr.flush()

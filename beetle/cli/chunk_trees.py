@@ -91,7 +91,7 @@ def _run_import(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> 
     own = tuple(RefusedFile(path=each.path, reason=each.reason) for each in left)
     report = replace(report, refused=(*own, *report.refused), refused_files=len(own) + report.refused_files)
     if not typed_option(typed, "json"):
-        _tell(report)
+        _print_counts(report)
     data.show(report, typed)
     return SOME_REFUSED if report.refused_files else 0
 
@@ -115,7 +115,7 @@ def _packed(folder: TreeFolder, left: list[Unreadable]) -> bytes:
     return packing.close()
 
 
-def _tell(report: ChunkImportTreeReport) -> None:
+def _print_counts(report: ChunkImportTreeReport) -> None:
     from beetle.cli.text import count, neutral
 
     for each in report.refused:

@@ -24,7 +24,7 @@ STRING_PARTS = {'"""': re.compile(r"""\\.|["]{3,5}|[^"\\]+|."""), "'''": re.comp
 """Of a string of several lines, by its quotes."""
 
 
-class Place(NamedTuple):
+class KeyLines(NamedTuple):
     """Where a key stands: its lines from `first` to before `end`, the text before its value and behind it."""
 
     path: Path
@@ -45,7 +45,7 @@ def line_of(text: str, path: Path) -> int | None:
     """The line, from 1, at which a key or a table stands, or what is nearest above it; None where nothing is."""
     found: tuple[int, int] | None = None
     for each in _walk(text.splitlines(keepends=True)):
-        line = each.first if isinstance(each, Place) else each.line
+        line = each.first if isinstance(each, KeyLines) else each.line
         depth = len(each.path)
         if line >= 0 and path[:depth] == each.path and (found is None or depth > found[0]):
             found = (depth, line + 1)
@@ -62,7 +62,7 @@ def changed(text: str, path: Path, value: Any) -> str:
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     known = list(_walk(lines))
-    place = next((each for each in known if isinstance(each, Place) and each.path == path), None)
+    place = next((each for each in known if isinstance(each, KeyLines) and each.path == path), None)
     if place is not None:
         line = [] if value is None else [f"{place.before}{toml(value)}{place.after}\n"]
         lines[place.first : place.end] = line
@@ -96,7 +96,7 @@ def toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _add(lines: list[str], known: list[Place | Table], path: Path, value: Any) -> None:
+def _add(lines: list[str], known: list[KeyLines | Table], path: Path, value: Any) -> None:
     """A new line: where the key is commented out, else behind the table's last key, else in a table at the end."""
     table, line = path[:-1], f"{_name(path[-1])} = {toml(value)}\n"
     header = next((each for each in known if isinstance(each, Table) and each.path == table and each.line >= 0), None)
@@ -114,7 +114,7 @@ def _add(lines: list[str], known: list[Place | Table], path: Path, value: Any) -
         if lines[number].lstrip().startswith("#") and commented.partition("=")[0].strip() == path[-1]:
             lines[number] = line
             return
-    last = max((each.end for each in known if isinstance(each, Place) and header.line < each.first < end), default=0)
+    last = max((each.end for each in known if isinstance(each, KeyLines) and header.line < each.first < end), default=0)
     lines.insert(last or header.line + 1, line)
 
 
@@ -131,7 +131,7 @@ def _meant(tables: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
     return tables
 
 
-def _walk(lines: list[str]) -> Iterator[Place | Table]:
+def _walk(lines: list[str]) -> Iterator[KeyLines | Table]:
     """The tables and the keys of a file that is TOML, in its order."""
     table: Path = ()
     yield Table(table, -1)
@@ -163,7 +163,7 @@ def _single_path(tables: Any) -> Iterator[str]:
             return
 
 
-def _key(lines: list[str], number: int, table: Path) -> Place:
+def _key(lines: list[str], number: int, table: Path) -> KeyLines:
     """The key that begins at a line, with the lines of its value."""
     line = lines[number]
     before = KEY.match(line)
@@ -172,7 +172,7 @@ def _key(lines: list[str], number: int, table: Path) -> Place:
     name = tuple(_single_path(tomllib.loads(f"{line[:at]}= 0")))
     begins = line[: at + 1] + " " * (len(line[at + 1 :]) - len(line[at + 1 :].lstrip(" ")))
     end, comment = _value(lines, number, at + 1)
-    return Place((*table, *name), number, end, begins, comment)
+    return KeyLines((*table, *name), number, end, begins, comment)
 
 
 def _value(lines: list[str], number: int, at: int) -> tuple[int, str]:

@@ -32,13 +32,13 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     if asked.get("dry_run") or "token" in asked:
         data.show(data.ask(typed, row, asked), typed)
         if asked.get("dry_run"):
-            _tell_what_stays(asked, typed)
+            _print_what_stays(asked, typed)
         return 0
     shown = cast(MemoryForgetReport, data.ask(typed, row, {**asked, "dry_run": True}))
     sure = bool(typed_option(typed, "yes"))
     if not sure or not typed_option(typed, "json"):
         data.show(shown, typed)
-        _tell_what_stays(asked, typed)
+        _print_what_stays(asked, typed)
     if shown.token is None or not shown.counts:
         return 0
     if not sure:
@@ -52,7 +52,7 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     return 0
 
 
-def _tell_what_stays(asked: Mapping[str, Any], typed: Namespace) -> None:
+def _print_what_stays(asked: Mapping[str, Any], typed: Namespace) -> None:
     """A person's own turns are found by the speaker; a user who asks to forget someone may expect more."""
     if "subject" in asked and not typed_option(typed, "json"):
         name = neutral(str(asked["subject"]))

@@ -72,7 +72,7 @@ def run_import(typed: Namespace) -> int:
             from beetle.cli.progress import progress_line
 
             on_progress = stack.enter_context(progress_line("import"))
-        watch = Watch(None if as_json else _tell, on_progress)
+        watch = Watch(None if as_json else _print_failed, on_progress)
         report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
     from beetle.cli import render
 
@@ -105,7 +105,7 @@ def _conversation(typed: Namespace, text: str) -> Conversation:
     return convert_request(named, Conversation, "--conversation")
 
 
-def _tell(failed: Failed) -> None:
+def _print_failed(failed: Failed) -> None:
     from beetle.cli.text import neutral
 
     where = f"{failed.path}: {failed.place}" if failed.place else failed.path

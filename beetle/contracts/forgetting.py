@@ -36,7 +36,7 @@ class MemoryForgetRequest(Request, frozen=True, kw_only=True):
             raise ValueError("give dry_run first, then the token that it answers")
 
 
-class Kept(Piece, frozen=True, kw_only=True):
+class RetainedRecords(Piece, frozen=True, kw_only=True):
     """What stays of one plane, how many records, and why; `refs` are some of them."""
 
     plane: Open[str]
@@ -54,7 +54,7 @@ class MemoryForgetReport(Report, frozen=True, kw_only=True):
     dry_run: Open[bool]
     changed: Open[bool]
     counts: Open[dict[str, int]]
-    stays: Open[tuple[Kept, ...]] = ()
+    stays: Open[tuple[RetainedRecords, ...]] = ()
     refs: Open[tuple[str, ...]] = ()
     hidden: Open[int] = 0
     token: Open[str | None] = None

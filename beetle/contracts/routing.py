@@ -15,7 +15,7 @@ Intent = Literal["explore", "answer", "locate", "time_boxed"]
 
 
 class MemoryClassifyRequest(Request, frozen=True, kw_only=True):
-    """Classify a query by its words: the kind of answer that it asks for, and the period."""
+    """Classify a query: the kind of answer that it asks for, and the period."""
 
     query: Annotated[str, Meta(pattern=NONBLANK, extra=budgeted("query_chars"), description="the query")]
     timeout_ms: (

@@ -128,7 +128,7 @@ def install(
         service=state,
         changed=steps.changed,
         dry_run=dry_run,
-        steps=tuple(steps.told),
+        steps=tuple(steps.results),
     )
 
 
@@ -172,7 +172,7 @@ def roll_back(
         state: ServiceState = "none"
         if machine is not None and layout.unit and is_ours(layout.disk(layout.unit)):
             state = _restart(layout, machine, prefix, before, starts, steps)
-    return RolledBack(before, now, layout.prefix, state, True, dry_run, tuple(steps.told))
+    return RolledBack(before, now, layout.prefix, state, True, dry_run, tuple(steps.results))
 
 
 def _refuse_others(layout: Layout, prefix: Prefix) -> None:
@@ -397,13 +397,13 @@ def _serve(
             steps.say("service", "note", f"to start it with the system: systemctl --root={layout.root} enable beetle")
         elif not layout.staged:
             steps.say("service", "note", f"to start it: {start} (also from an init script or rc.local)")
-            _tell_of_old(wanted, steps)
+            _report_old(wanted, steps)
         return "none" if layout.unit is None else "written"
     service = Service(machine, layout.personal)
     if not service.manager_runs:
         whose = "this user's systemd" if layout.personal else "systemd"
         steps.say("service", "note", f"{whose} does not run here; to start it without: {start}")
-        _tell_of_old(wanted, steps)
+        _report_old(wanted, steps)
         return "written"
     if unit:
         steps.do("service", f"{service.command} daemon-reload", lambda: service.call("daemon-reload"))
@@ -415,18 +415,18 @@ def _serve(
         return "written"
     if wanted.holder is not None:
         steps.do("service", "starts with the system", lambda: service.call("enable", "beetle.service"))
-        _tell_of_holder(wanted, steps, f"then: {service.command} start beetle")
+        _report_holder(wanted, steps, f"then: {service.command} start beetle")
         return "enabled"
     steps.do("service", "starts with the system, and runs", lambda: service.call("enable", "--now", "beetle.service"))
     return "running"
 
 
-def _tell_of_old(wanted: InstallOptions, steps: Steps) -> None:
+def _report_old(wanted: InstallOptions, steps: Steps) -> None:
     if steps.changed:
-        _tell_of_holder(wanted, steps)
+        _report_holder(wanted, steps)
 
 
-def _tell_of_holder(wanted: InstallOptions, steps: Steps, then: str = "then start it again") -> None:
+def _report_holder(wanted: InstallOptions, steps: Steps, then: str = "then start it again") -> None:
     if wanted.holder is not None:
         text = f"process {wanted.holder} has {wanted.settings.store} open, and keeps running: beetle stop; {then}"
         steps.say("service", "note", text)

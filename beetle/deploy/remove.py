@@ -56,7 +56,7 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
         left = _left(prefix) if prefix.is_there else ()
         if not dry_run:
             _remove_folder(prefix, left)
-    return Removed(layout.prefix, steps.changed, dry_run, left, tuple(steps.told))
+    return Removed(layout.prefix, steps.changed, dry_run, left, tuple(steps.results))
 
 
 def _service(layout: Layout, machine: Machine | None) -> Service | None:

@@ -31,7 +31,7 @@ class Steps:
     def __init__(self, on_step: OnStep, dry_run: bool) -> None:
         self.dry_run = dry_run
         self.changed = False
-        self.told: list[StepResult] = []
+        self.results: list[StepResult] = []
         self._on_step = on_step
 
     def do(self, step: str, text: str, act: Callable[[], object]) -> None:
@@ -45,8 +45,8 @@ class Steps:
 
     def say(self, step: str, outcome: Outcome, text: str) -> None:
         """Tell of a step that needs no doing."""
-        self.told.append(StepResult(step, outcome, text))
-        self._on_step(self.told[-1])
+        self.results.append(StepResult(step, outcome, text))
+        self._on_step(self.results[-1])
 
 
 class NoRoom(StorageFull):

@@ -10,7 +10,18 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from beetle.domain.bearing_words import UNSPACED_ASIDE, UNSPACED_READ_AS, UNSPACED_TURNS, UNSPACED_USER, UNSPACED_WALLS
-from beetle.domain.clauses import COMMA, OWN, Language, Sentence, Voice, Word, read, sentences_of, spoken, told
+from beetle.domain.clauses import (
+    COMMA,
+    OWN,
+    Language,
+    Sentence,
+    Voice,
+    Word,
+    read,
+    sentences_of,
+    spoken,
+    without_reporting,
+)
 
 READ_CHARS = 1 << 20
 """Of all cited messages so much is looked at; what only later text says waits for a person."""
@@ -153,7 +164,7 @@ def _bears(sentence: str, tongue: Language, message: _Read, work: _Work) -> bool
     if sentence.rstrip().endswith("?"):
         return False
     forms = [wanted]
-    if message.role == "user" and (plain := told(wanted.words, tongue)) != wanted.words:
+    if message.role == "user" and (plain := without_reporting(wanted.words, tongue)) != wanted.words:
         walls = frozenset(word.text for word in plain if word.text in tongue.wall and not word.name)
         forms.append(Sentence(plain, walls, True))
     return any(_whole(form, tongue, message, work) or _in_parts(form, tongue, message, work) for form in forms)
@@ -406,11 +417,11 @@ def _borne_unspaced(content: str, said: Sequence[Said]) -> Bearing:
 
 
 def _sentence_bears(wanted: str, walls: frozenset[str], said: Said) -> bool:
-    whole = {_as_clause(wanted, said, told=told) for told in (True, False)} - {""}
+    whole = {_as_clause(wanted, said, by_name=by_name) for by_name in (True, False)} - {""}
     for sentence in sentences_of(said.text):
         if sentence.rstrip().endswith("?") or _walls(sentence) != walls:
             continue
-        if any(_as_clause(each, said, told=False) in whole for each in (sentence, *_commas(sentence))):
+        if any(_as_clause(each, said, by_name=False) in whole for each in (sentence, *_commas(sentence))):
             return True
     return False
 
@@ -421,10 +432,10 @@ def _commas(sentence: str) -> list[str]:
     return sentence.split(",")
 
 
-def _as_clause(text: str, said: Said, *, told: bool) -> str:
+def _as_clause(text: str, said: Said, *, by_name: bool) -> str:
     """A clause as it is compared: `@` stands for who speaks, who is called the user or by name where it is told."""
     text = "".join(_commas(text)).strip(" .!\u3002\uff01\u2026\n")
-    for word in UNSPACED_USER if told and said.role == "user" else ():
+    for word in UNSPACED_USER if by_name and said.role == "user" else ():
         text = text.replace(word, "@")
     if said.speaker:
         text = text.replace(said.speaker, "@")

@@ -150,12 +150,12 @@ def _asks(raw: Sequence[tuple[str, bool]], tongue: Language) -> bool:
     return low[:1] != [] and low[0] in tongue.asking and not (low[1:2] == ["not"] and low[2:] not in ([], ["i"]))
 
 
-def told(words: Sequence[Word], tongue: Language) -> tuple[Word, ...]:
+def without_reporting(words: Sequence[Word], tongue: Language) -> tuple[Word, ...]:
     """A statement without "the user says that" before it."""
-    return tuple(_begun(list(words), tongue.telling, at=1))[1:] if _tells(words, tongue) else tuple(words)
+    return tuple(_begun(list(words), tongue.telling, at=1))[1:] if _is_reported_speech(words, tongue) else tuple(words)
 
 
-def _tells(words: Sequence[Word], tongue: Language) -> bool:
+def _is_reported_speech(words: Sequence[Word], tongue: Language) -> bool:
     return len(words) > 1 and "@user" in words[0].keys and len(_begun(list(words), tongue.telling, at=1)) < len(words)
 
 

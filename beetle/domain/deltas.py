@@ -72,11 +72,11 @@ def _inflated(data: bytes, most: int, *, exact: bool) -> bytes:
 
 # What differs: steps that copy from the text before, or insert.
 
-Step = tuple[int, int] | bytes
+DeltaStep = tuple[int, int] | bytes
 """A copy by its place and length, or bytes to insert."""
 
 
-def _steps(before: bytes, text: bytes) -> Iterator[Step]:
+def _steps(before: bytes, text: bytes) -> Iterator[DeltaStep]:
     """What is equal at both ends is copied; between them lines that stood before, in linear time."""
     head = _equal(before, text, 0, 0, min(len(before), len(text)))
     most = min(len(before), len(text)) - head
@@ -100,7 +100,7 @@ def _equal(left: bytes, right: bytes, at_left: int, at_right: int, most: int) ->
     return low
 
 
-def _middle(before: bytes, text: bytes) -> Iterator[Step]:
+def _middle(before: bytes, text: bytes) -> Iterator[DeltaStep]:
     places: dict[bytes, list[int]] = {}
     at = 0
     for line in before.splitlines(keepends=True):
@@ -124,7 +124,7 @@ def _middle(before: bytes, text: bytes) -> Iterator[Step]:
         yield bytes(pending)
 
 
-def _copied(before: bytes, start: int, length: int, pending: bytearray) -> Iterator[Step]:
+def _copied(before: bytes, start: int, length: int, pending: bytearray) -> Iterator[DeltaStep]:
     """A copy that has ended, behind what was to be inserted before it; a short one is inserted too."""
     if length < LEAST_COPY:
         pending += before[start : start + length]
@@ -135,7 +135,7 @@ def _copied(before: bytes, start: int, length: int, pending: bytearray) -> Itera
     yield (start, length)
 
 
-def _encoded(step: Step) -> bytes:
+def _encoded(step: DeltaStep) -> bytes:
     if isinstance(step, bytes):
         return _number(len(step) << 1 | INSERT) + step
     start, length = step

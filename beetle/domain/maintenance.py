@@ -109,14 +109,14 @@ def sift(answer: ModelAnswer, shown: Iterable[Shown]) -> Sifted:
     for item in answer.items:
         if any(is_secret(text) for text in (item.topic, item.content, *item.keywords)):
             refused += 1
-        elif (found := _noted(item, there)) is None:
+        elif (found := _note_of(item, there)) is None:
             unsupported += 1
         else:
             noted.append(found)
     return Sifted(tuple(noted), unsupported, refused)
 
 
-def _noted(item: ModelItem, there: dict[str, Shown]) -> Noted | None:
+def _note_of(item: ModelItem, there: dict[str, Shown]) -> Noted | None:
     """The item with the messages that bear it, or None when it says nothing or cites what was not shown."""
     if not _words(item.content) - FREE or any(message_id not in there for message_id in item.evidence):
         return None

@@ -35,7 +35,7 @@ LOG_PAUSE_S = 30.0
 """The same message is told again after so long at the earliest."""
 
 
-class Place(NamedTuple):
+class ControlFolder(NamedTuple):
     """A folder for the control socket that only this user can look into. `descriptor` is of that folder: a path through
     it is short enough for a socket, however long the folder's own is."""
 
@@ -47,7 +47,7 @@ class Place(NamedTuple):
         return f"/proc/self/fd/{self.descriptor}/control"
 
 
-def make_place(folder: str) -> Place:
+def make_control_folder(folder: str) -> ControlFolder:
     """Make the folder, or take the one that an earlier daemon of this user has left.
 
     Raises:
@@ -63,10 +63,10 @@ def make_place(folder: str) -> Place:
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         os.close(descriptor)
         raise ServicesUnavailable(reason=f"{folder} is open to others", hint=f"remove {folder}")
-    return Place(folder, descriptor)
+    return ControlFolder(folder, descriptor)
 
 
-def remove_place(place: Place) -> None:
+def remove_control_folder(place: ControlFolder) -> None:
     """Remove the folder again, as far as it is ours."""
     try:
         os.close(place.descriptor)
@@ -95,7 +95,11 @@ class Sidecar:
     """A running litestream. The thread that starts it must outlive it: by that thread's end the kernel kills it."""
 
     def __init__(
-        self, stream: Litestream, place: Place, checkpoint_pages: int, otherwise: Mapping[str, Any] | None = None
+        self,
+        stream: Litestream,
+        place: ControlFolder,
+        checkpoint_pages: int,
+        otherwise: Mapping[str, Any] | None = None,
     ) -> None:
         """Start it.
 

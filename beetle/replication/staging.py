@@ -39,7 +39,7 @@ def staged_bytes(store: str, replicated: int) -> int:
 def drop_staged(store: str) -> None:
     """Remove them, while no sidecar runs: what it will send next is the whole store."""
     folder = staging_folder(store)
-    shutil.rmtree(folder, onerror=_told)
+    shutil.rmtree(folder, onerror=_log_failure)
     log.info("removed %s", folder)
 
 
@@ -63,5 +63,5 @@ def settle_times(folder: str) -> int:
     return settled
 
 
-def _told(_function: object, path: str, _error: object) -> None:
+def _log_failure(_function: object, path: str, _error: object) -> None:
     log.warning("%s could not be removed", path)

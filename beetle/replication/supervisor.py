@@ -15,16 +15,17 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import BeetleError, InvalidRequest, ServicesUnavailable
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.replication.control import Refused, Silent
+from beetle.replication.followed import Followed
 from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
 from beetle.replication.progress import Progress
-from beetle.replication.sidecar import Place, Sidecar, make_place, remove_place
+from beetle.replication.sidecar import ControlFolder, Sidecar, make_control_folder, remove_control_folder
 from beetle.replication.staging import drop_staged, settle_times, staged_bytes
 from beetle.replication.target import ReplicaSettings
 
@@ -60,38 +61,6 @@ CLOCK_BACK_S = 30.0
 SYNCED_S = 3600.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
-
-
-class Log(Protocol):
-    """The store's side of it: see `beetle.store.engine.follower`."""
-
-    soft: int
-    attached: bool
-    keeps_log: bool
-    waits: int
-    waited_s: float
-    on_begin: Callable[[], None] | None
-    on_end: Callable[[], None] | None
-    on_overrun: Callable[[], None] | None
-    on_ask: Callable[[bool], None] | None
-    is_gone: Callable[[], bool]
-    kept_until: Callable[[int], int] | None
-
-    def excuse(self, seconds: float) -> None: ...
-
-
-class Followed(NamedTuple):
-    """A store that is replicated: its path, its log, how often it has changed, the bytes of its file, of its log and of
-    the disk that are free."""
-
-    path: str
-    log: Log
-    changes: Callable[[], int]
-    store_bytes: Callable[[], int]
-    wal_bytes: Callable[[], int]
-    free_bytes: Callable[[], int]
-    touch: Callable[[], None] = lambda: None
-    """Has something small written, soon."""
 
 
 class _Ended(NamedTuple):
@@ -273,7 +242,7 @@ class Supervisor:
             self._on_change(state, problem)
 
     def _run(self) -> None:
-        place: Place | None = None
+        place: ControlFolder | None = None
         backoff, suspended = BACKOFF_S, SUSPENDED_S
         try:
             while not self._stopping:
@@ -283,7 +252,7 @@ class Supervisor:
                     continue
                 began = time.monotonic()
                 try:
-                    place = place or make_place(self._folder)
+                    place = place or make_control_folder(self._folder)
                     stream = Litestream(self._followed.path, self._settings, self._environment)
                     ended = self._run_one(stream, place, self._to_forget(stream))
                 except BeetleError as error:
@@ -309,9 +278,9 @@ class Supervisor:
             self._forgot(ServicesUnavailable(reason="the daemon ends", hint="the next one goes on with it"))
             self._now("stopped")
             if place is not None:
-                remove_place(place)
+                remove_control_folder(place)
 
-    def _refuse(self, error: BeetleError, place: Place | None) -> None:
+    def _refuse(self, error: BeetleError, place: ControlFolder | None) -> None:
         problem: ReplicaProblem = (
             "place" if place is None else "secret" if isinstance(error, InvalidRequest) else "program"
         )
@@ -347,7 +316,7 @@ class Supervisor:
             log.warning("the replica has not forgotten: %s", error.message)
             found.fail(error)
 
-    def _run_one(self, stream: Litestream, place: Place, forgetting: Forgetting | None) -> _Ended:
+    def _run_one(self, stream: Litestream, place: ControlFolder, forgetting: Forgetting | None) -> _Ended:
         """One sidecar, from its start to its end."""
         self._now("starting")
         if self._settings.target.kind == "file":
@@ -487,11 +456,11 @@ class _Watch:
         if of._progress.waiting == 0:
             self._well, of._synced_wall = now, time.time()
             of._now("replicating")
-            self._tell_synced(now, position.txid)
+            self._report_synced(now, position.txid)
             return None
         return self._behind(now)
 
-    def _tell_synced(self, now: float, txid: int) -> None:
+    def _report_synced(self, now: float, txid: int) -> None:
         if self._of.on_synced is None or (self._told_synced is not None and now - self._told_synced < SYNCED_S):
             return
         self._told_synced = now

@@ -163,17 +163,17 @@ def records(store: Reading, copy: Reading, since: int | None) -> Iterator[HeldRe
         if (row := copy.row(HELD_THOUGHT_SQL, space, digest)) is not None:
             yield HeldRecord("thought", row[0], row[1], space, thought_id)
     if since is not None:
-        yield from _told(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
+        yield from _named_by_events(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
         forgotten = ("uploaded", "$.skill_id", "skill", "registry_forgotten", None)
-        yield from _told(store, copy, since, forgotten, HELD_UPLOADED_SQL)
+        yield from _named_by_events(store, copy, since, forgotten, HELD_UPLOADED_SQL)
         deleted = ("chunk", "$.chunk_id", "chunk", "deleted", None)
-        yield from _told(store, copy, since, deleted, HELD_CHUNK_SQL)
+        yield from _named_by_events(store, copy, since, deleted, HELD_CHUNK_SQL)
         reasons = json.dumps(BY_ERASURE)
         dropped = ("candidate", "$.candidate_id", "memory", "candidate_dropped", reasons)
-        yield from _told(store, copy, since, dropped, HELD_CANDIDATE_SQL)
+        yield from _named_by_events(store, copy, since, dropped, HELD_CANDIDATE_SQL)
 
 
-def _told(
+def _named_by_events(
     store: Reading, copy: Reading, since: int, told: tuple[str, str, str, str, str | None], held: str
 ) -> Iterator[HeldRecord]:
     plane, path, topic, event, reasons = told

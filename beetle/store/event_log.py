@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from beetle.contracts.codec import pack_json
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.event_places import Level, Matter, Places, add_place, is_told, places_between
+from beetle.store.event_places import Level, Matter, Places, add_place, is_visible, places_between
 
 GENESIS = bytes(32)
 ChainHash = Callable[[bytes, tuple[Any, ...]], bytes]
@@ -74,7 +74,7 @@ class Logged(NamedTuple):
         """
         if level is None:
             return self.seq
-        if self.places is None or self.event.space != space or not is_told(self.event.matter, level):
+        if self.places is None or self.event.space != space or not is_visible(self.event.matter, level):
             return None
         return self.places.at(level)
 

@@ -35,7 +35,7 @@ class Places(NamedTuple):
         return self[2 - LEVELS.index(level)]
 
 
-def is_told(matter: Matter, level: Level) -> bool:
+def is_visible(matter: Matter, level: Level) -> bool:
     """Whether a level may know of a matter."""
     return LEVELS.index(matter) <= LEVELS.index(level)
 
@@ -43,7 +43,9 @@ def is_told(matter: Matter, level: Level) -> bool:
 def add_place(tx: Writing, seq: int, space: str, matter: Matter) -> Places:
     """Write down the place of an event behind all others of its space."""
     last = last_places(tx, space)
-    made = Places(last.sealed + 1, last.private + is_told(matter, "private"), last.shared + is_told(matter, "shared"))
+    made = Places(
+        last.sealed + 1, last.private + is_visible(matter, "private"), last.shared + is_visible(matter, "shared")
+    )
     tx.run(ADD_SQL, seq, space, matter, *made)
     return made
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from beetle.store import restores
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Row
-from beetle.store.event_places import Places, is_told
+from beetle.store.event_places import Places, is_visible
 from beetle.store.verify import Finding
 
 MOST = 100
@@ -64,7 +64,7 @@ class _Reached:
         _, matter, *counted = found
         before, here = self._counts, Places(*counted)
         self.place, self._counts = self.place + 1, here
-        steps = (1, int(is_told(matter, "private")), int(is_told(matter, "shared")))
+        steps = (1, int(is_visible(matter, "private")), int(is_visible(matter, "shared")))
         if before is None or here == Places(*(a + b for a, b in zip(before, steps, strict=True))):
             return None
         return "its place does not follow from the one before"

@@ -33,7 +33,7 @@ def record(tx: Writing, rows: int) -> None:
     tx.run(RECORD_SQL, f"{PREFIX}{rows}", last + 1)
 
 
-def told(tx: Writing, rows: int) -> None:
+def mark_logged(tx: Writing, rows: int) -> None:
     """The event of a restore is written now."""
     tx.run(FORGET_SQL, f"{PREFIX}{rows}")
 

@@ -27,11 +27,12 @@ from beetle.runtime.areas.table import HANDLERS, Handlers
 from beetle.runtime.pipeline.views import field_rules
 from beetle.sdk import MemoryRuntime
 from tests.cases import CASES, Case, Prepared
+from tests.each import each_of
 from tests.store.conftest import open_runtime
 
 NO_METHOD = {"subscribe", "unsubscribe"}
 """Rows of a connection that stays open: the client has its own ways to follow events."""
-ROWS = [pytest.param(row, id=row.name) for row in OPERATIONS]
+WITH_METHODS = [row for row in OPERATIONS if row.name not in NO_METHOD]
 
 EXPLAINED = {
     "conversation": "named after what it is; its own fields have descriptions, and every command shows it alike",
@@ -78,7 +79,7 @@ def test_names_methods_and_commands_are_unique() -> None:
     assert {name: row.name for name, row in BY_NAME.items()} == {row.name: row.name for row in OPERATIONS}
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_of(OPERATIONS, lambda row: row.name)
 def test_a_row_is_in_order(row: Operation) -> None:
     assert all(issubclass(kind, Request) for kind in row.kinds) and issubclass(row.report, Report)
     assert row.capability == "" or row.capability in CAPABILITY_NAMES
@@ -117,7 +118,7 @@ def test_the_docstring_of_a_method_names_every_field_of_its_request(kind: type) 
         assert set(named) == fields | tags, row.name
 
 
-@pytest.mark.parametrize("row", [each for each in ROWS if each.id not in NO_METHOD])
+@each_of(WITH_METHODS, lambda row: row.name)
 def test_a_method_takes_its_row_s_request_and_answers_its_report(row: Operation) -> None:
     method = getattr(MemoryRuntime, row.method)
     # Its types are imported for type checkers alone.
@@ -133,7 +134,7 @@ def test_a_method_takes_its_row_s_request_and_answers_its_report(row: Operation)
     assert inspect.getdoc(method)
 
 
-@pytest.mark.parametrize("row", [each for each in ROWS if each.id not in NO_METHOD])
+@each_of(WITH_METHODS, lambda row: row.name)
 def test_a_method_calls_its_own_row(row: Operation) -> None:
     asked: list[str] = []
 
@@ -148,13 +149,13 @@ def test_a_method_calls_its_own_row(row: Operation) -> None:
         getattr(Listening(), row.method)(AnyRequest(), a=1)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_of(OPERATIONS, lambda row: row.name)
 def test_the_example_of_a_row_is_a_request_and_there_where_one_is_needed(row: Operation) -> None:
     assert decode_request(pack(row.example), row.request) is not None
     assert row.example or not any(field.required for kind in row.kinds for field in struct_fields(kind))
 
 
-@pytest.mark.parametrize("row", [each for each in ROWS if BY_NAME[str(each.id)].cli])
+@each_of([row for row in OPERATIONS if row.cli], lambda row: row.name)
 def test_a_command_stands_in_its_group(row: Operation) -> None:
     assert bool(row.group.word) is bool(row.group.help) is (len(row.cli) > 1)
     assert row.cli[0] == row.group.word or len(row.cli) == 1
@@ -181,7 +182,7 @@ def way_of(name: str) -> str:
     return type(HANDLERS[name]).__name__.lower()
 
 
-@pytest.mark.parametrize("name", HANDLERS)
+@each_of(list(HANDLERS))
 def test_a_row_is_handled_in_one_way_which_fits_its_effect(name: str) -> None:
     row, way = BY_NAME[name], way_of(name)
     assert way in WAYS[row.effect]
@@ -216,17 +217,17 @@ def test_a_second_close_under_the_same_key_says_so_although_the_store_is_closed(
     assert (first.already, second.already) == (False, True)
 
 
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+@each_of(REQUESTS, lambda kind: kind.__name__)
 def test_a_request_says_in_its_docstring_what_it_is(kind: type[Struct]) -> None:
     assert has_own_docstring(kind)
 
 
-@pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.__name__)
+@each_of(REPORTS, lambda kind: kind.__name__)
 def test_a_report_says_in_its_docstring_what_it_is(kind: type[Struct]) -> None:
     assert has_own_docstring(kind)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_of(OPERATIONS, lambda row: row.name)
 def test_the_help_of_a_row_is_what_its_request_s_docstring_begins_with(row: Operation) -> None:
     """It stands twice: a frozen build is made without docstrings, and its commands must still say what they do."""
     first = (row.kinds[0].__doc__ or "").strip().partition("\n")[0].rstrip(".")
@@ -244,7 +245,7 @@ def has_own_docstring(kind: type[Struct]) -> bool:
     return bool((kind.__dict__.get("__doc__") or "").strip())
 
 
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
+@each_of(REQUESTS, lambda kind: kind.__name__)
 def test_a_request_refuses_unknown_fields_all_the_way_down(kind: type[Struct]) -> None:
     for each in reachable(kind):
         assert each.__struct_config__.forbid_unknown_fields, each
@@ -255,13 +256,13 @@ def test_a_request_refuses_unknown_fields_all_the_way_down(kind: type[Struct]) -
         )
 
 
-@pytest.mark.parametrize("kind", REPORT_STRUCTS, ids=lambda kind: kind.__name__)
+@each_of(REPORT_STRUCTS, lambda kind: kind.__name__)
 def test_a_report_is_read_past_fields_that_a_client_does_not_know(kind: type[Struct]) -> None:
     assert not kind.__struct_config__.forbid_unknown_fields
     assert kind.__struct_config__.frozen
 
 
-@pytest.mark.parametrize("kind", REPORT_STRUCTS, ids=lambda kind: kind.__name__)
+@each_of(REPORT_STRUCTS, lambda kind: kind.__name__)
 def test_every_field_of_a_report_carries_a_sensitivity(kind: type[Struct]) -> None:
     rules = field_rules(kind)
     assert [rule.name for rule in rules if rule.name in kind.__struct_fields__] == [rule.name for rule in rules]
@@ -269,7 +270,7 @@ def test_every_field_of_a_report_carries_a_sensitivity(kind: type[Struct]) -> No
     assert {rule.sensitivity for rule in rules} <= {"open", "content", "evidence", "operator", "secret"}
 
 
-@pytest.mark.parametrize("kind", REPORT_STRUCTS, ids=lambda kind: kind.__name__)
+@each_of(REPORT_STRUCTS, lambda kind: kind.__name__)
 def test_what_the_gate_may_take_out_can_be_taken_out(kind: type[Struct]) -> None:
     """A field that is not open must be able to be None or absent, or the revealed report could not be decoded."""
     hints = typing.get_type_hints(kind)
@@ -278,7 +279,7 @@ def test_what_the_gate_may_take_out_can_be_taken_out(kind: type[Struct]) -> None
             assert {types.NoneType, UnsetType} & set(typing.get_args(hints[rule.name])), rule.name
 
 
-@pytest.mark.parametrize("kind", REPORT_STRUCTS, ids=lambda kind: kind.__name__)
+@each_of(REPORT_STRUCTS, lambda kind: kind.__name__)
 def test_what_is_judged_by_its_message_stands_beside_visibility_and_state(kind: type[Struct]) -> None:
     """Turns are judged as a whole, so what stands in them needs no visibility of its own."""
     from beetle.contracts.transcript import AttrView, HostRefView
@@ -308,7 +309,7 @@ def described(hint: Any) -> bool:
     return any(described(part) for part in typing.get_args(hint))
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_of(OPERATIONS, lambda row: row.name)
 def test_every_flag_of_a_command_has_a_description(row: Operation) -> None:
     for kind in row.kinds:
         hints = typing.get_type_hints(kind, include_extras=True)
@@ -316,7 +317,7 @@ def test_every_flag_of_a_command_has_a_description(row: Operation) -> None:
             assert described(hints[name]) or name in EXPLAINED, f"{kind.__name__}.{name}"
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_of(OPERATIONS, lambda row: row.name)
 def test_a_request_and_a_report_have_a_schema(row: Operation) -> None:
     """What the MCP tools and the docs are made of."""
     _, components = msgspec.json.schema_components([row.request, row.report])

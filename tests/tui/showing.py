@@ -61,7 +61,9 @@ class Shown:
         while not happened():
             if time.monotonic() > end:
                 raise AssertionError(f"did not happen; the screen shows:\n{self.text}\n{self._doing()}")
-            await self.pilot.pause(0.01)
+            # The pilot's own pause has every widget of the screen answer each time. A look paints the screen, so looks
+            # are few.
+            await asyncio.sleep(0.02)
         await self.pilot.pause()  # what changed together is laid out together
 
     def _doing(self) -> str:

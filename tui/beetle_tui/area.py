@@ -21,7 +21,7 @@ from textual.widgets import Static
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
-from beetle_tui.dialogs import Faults, as_lines, told_lines
+from beetle_tui.dialogs import Faults, as_lines, error_lines
 from beetle_tui.document import Document
 from beetle_tui.exporting import Pages, ask_where, copy
 from beetle_tui.filter import FilterBar
@@ -181,7 +181,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def show_notice(self, told: BeetleError | str) -> None:
         """Say what came of an action: an error with its hint, or a sentence. It stays until the next action."""
-        lines = told_lines(told) if isinstance(told, BeetleError) else [told]
+        lines = error_lines(told) if isinstance(told, BeetleError) else [told]
         notice = self.query_one("#notice", Static)
         notice.set_class(True, "-shown")
         notice.set_class(isinstance(told, BeetleError), "-alarm")
@@ -197,7 +197,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         try:
             return await self.link.call(operation, arguments)
         except BeetleError as error:
-            self._tell_unless_lost(error)
+            self._show_unless_lost(error)
             return None
 
     async def ask_long(self, title: str, operation: str, arguments: Any = None) -> Report | None:
@@ -214,7 +214,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
     def on_table_failed(self, event: Table.Failed) -> None:
         """Rows could not be read, and what was read stays."""
-        self._tell_unless_lost(event.error)
+        self._show_unless_lost(event.error)
 
     def on_line_input_cut(self, event: LineInput.Cut) -> None:
         """A paste that is too long."""
@@ -225,7 +225,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         if isinstance(event.target, str):
             self.post_message(RefFollowed(event.target))
 
-    def _tell_unless_lost(self, error: BeetleError) -> None:
+    def _show_unless_lost(self, error: BeetleError) -> None:
         """Of a lost daemon the banner tells, which goes when it is found again."""
         if not isinstance(self.link.state, Lost):
             self.show_notice(error)
@@ -277,7 +277,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         except Cancelled:
             return ["It was called off, and the file removed."]
         except BeetleError as error:
-            return told_lines(error)
+            return error_lines(error)
         return None
 
     def outdate(self) -> None:
@@ -409,5 +409,5 @@ class AreaScreen(Screen[None], inherit_bindings=False):
 
 
 def _lines(what: str, error: BeetleError, then: str) -> list[str]:
-    first, *hint = told_lines(error)
+    first, *hint = error_lines(error)
     return [f"{what}: {first}", *hint, then]

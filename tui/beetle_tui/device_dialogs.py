@@ -22,7 +22,7 @@ from textual.widgets import Static
 from beetle.contracts.capabilities import CatalogEntry
 from beetle.contracts.errors import BeetleError
 from beetle_tui.charset import UTF_8
-from beetle_tui.dialogs import Ask, Dialog, Faults, needed, told_lines
+from beetle_tui.dialogs import Ask, Dialog, Faults, error_lines, needed
 from beetle_tui.exporting import copy, write_lines
 from beetle_tui.keys import hinted
 from beetle_tui.loaded_rows import LoadedRows
@@ -76,7 +76,7 @@ class Checklist(Dialog[tuple[str, ...] | None]):
         table = self.query_one(Table)
         table.show(LoadedRows(self._entries))
         table.focus()
-        self._tell()
+        self._show_count()
 
     def on_resize(self, event: Resize) -> None:
         """As many rows as there is room for."""
@@ -90,21 +90,21 @@ class Checklist(Dialog[tuple[str, ...] | None]):
         if entry is not None:
             self._ticked ^= {entry.name}
             table.choose(table.index + 1)
-            self._tell()
+            self._show_count()
 
     def action_tick_all(self) -> None:
         """All of them, or none where all are ticked."""
         names = {each.name for each in self._entries}
         self._ticked = set() if names <= self._ticked else names
         self.query_one(Table).refresh()
-        self._tell()
+        self._show_count()
 
     def on_table_opened(self, event: Table.Opened) -> None:
         """Answer."""
         event.stop()
         self.dismiss(tuple(each.name for each in self._entries if each.name in self._ticked))
 
-    def _tell(self) -> None:
+    def _show_count(self) -> None:
         self.query_one("#ticked", Static).update(
             Content.styled(
                 f"{len(self._ticked)} of {count(len(self._entries), 'capability', 'capabilities')}", "$label"
@@ -216,7 +216,7 @@ class KeyShown(Dialog[None]):
             try:
                 self.say("", await write_lines(path, [self._credentials.text]))
             except BeetleError as error:
-                return told_lines(error)
+                return error_lines(error)
             return None
 
         ask = Ask(

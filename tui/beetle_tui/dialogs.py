@@ -86,7 +86,7 @@ def needed(told: str) -> Callable[[str], str | None]:
     return lambda text: None if text.strip() else told
 
 
-def told_lines(error: BeetleError) -> list[str]:
+def error_lines(error: BeetleError) -> list[str]:
     """An error as it is told, with its hint."""
     return [f"{error.key}: {error.message}", *([f"Hint: {error.hint}"] if error.hint else [])]
 

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from beetle.contracts.errors import BeetleError
-from beetle_tui.dialogs import Dialog, Faults, told_lines
+from beetle_tui.dialogs import Dialog, Faults, error_lines
 from beetle_tui.exporting import ask_where, copy, write_lines
 from beetle_tui.keys import key_for
 from beetle_tui.line_list import LineList, moving
@@ -198,7 +198,7 @@ class ReportView(Dialog[None]):
             try:
                 self.say(await write_lines(path, lines))
             except BeetleError as error:
-                return told_lines(error)
+                return error_lines(error)
             return None
 
         await self.app.push_screen_wait(ask_where(run))

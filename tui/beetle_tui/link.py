@@ -152,7 +152,7 @@ class Link:
                 raise Cancelled
             return answer.result()
         except OSError as error:
-            raise _told(source, error) from None
+            raise _as_beetle_error(source, error) from None
         finally:
             work.end()
 
@@ -190,7 +190,7 @@ class Link:
         """Begin to look for another daemon, unless that is being done. Answers with what to tell."""
         if isinstance(self.state, Lost):
             return self.state.error
-        told = _told(source, error)
+        told = _as_beetle_error(source, error)
         if source is self._source and self._reconnect is not None and not self._closed:
             self._drop_events()
             source.close()
@@ -210,7 +210,7 @@ class Link:
             try:
                 self._source = await self._calls.run(reconnect)
             except (BeetleError, OSError) as failure:
-                error = _told(self._source, failure)
+                error = _as_beetle_error(self._source, failure)
                 pause = min(pause * 2, LONGEST_PAUSE_S)
             else:
                 self.start()
@@ -256,7 +256,7 @@ class Link:
             events.close()
 
 
-def _told(source: Source, error: Exception) -> BeetleError:
+def _as_beetle_error(source: Source, error: Exception) -> BeetleError:
     if isinstance(error, TimeoutError):
         return Silent(socket=source.socket)
     if isinstance(error, BeetleError):

@@ -14,7 +14,7 @@ from beetle.contracts.control import HelloReport
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.fields import Request
 from beetle.contracts.operations import BY_NAME, Operation
-from beetle_tui.dialogs import Confirm, Editing, told_lines
+from beetle_tui.dialogs import Confirm, Editing, error_lines
 from beetle_tui.json_view import ReportView
 from beetle_tui.link import Cancelled, Link
 from beetle_tui.operation_form import (
@@ -76,7 +76,7 @@ async def run_operation(app: App[Any], link: Link, name: str) -> None:
             fault = ["It was called off. What the store had begun by then it may still finish."]
             continue
         except BeetleError as error:
-            fault = told_lines(error)
+            fault = error_lines(error)
             continue
         await app.push_screen_wait(ReportView(row.name, to_plain(report)))
         return

@@ -123,12 +123,12 @@ class Palette(ModalScreen[str | None]):
         else:
             self._entries += tuple(found_more)
             self._choices.extend(found(self._entries, self._typed.value))
-        self._tell_place()
+        self._show_place()
 
     def action_move(self, steps: int) -> None:
         """Choose another."""
         self._choices.move(steps)
-        self._tell_place()
+        self._show_place()
 
     def action_page(self, pages: int) -> None:
         """Choose one that is a page away."""
@@ -144,13 +144,13 @@ class Palette(ModalScreen[str | None]):
 
     def on_resize(self) -> None:
         """There may be room for more."""
-        self._tell_place()
+        self._show_place()
 
     def _show(self, entries: Sequence[Entry]) -> None:
         self._choices.show(entries)
-        self._tell_place()
+        self._show_place()
 
-    def _tell_place(self) -> None:
+    def _show_place(self) -> None:
         self._box.border_subtitle = neutral(self._fault or self._choices.place)
 
 

@@ -32,7 +32,7 @@ class Detail(Document):
         self.title = title
         self.visible = False
 
-    def tell_of(self, title: str, subject: object, blocks: Iterable[Block]) -> None:
+    def describe(self, title: str, subject: object, blocks: Iterable[Block]) -> None:
         """Show these under a title; what is the same subject read again stays where it stands."""
         self.title = neutral(title)
         self.entitle(title)

@@ -17,7 +17,7 @@ from beetle.contracts.transcript_repair import (
     MemoryTranscriptRepairSafeReport,
     MemoryTranscriptRepairSafeRequest,
 )
-from beetle_tui.dialogs import Ask, Confirm, Faults, Told, told_lines
+from beetle_tui.dialogs import Ask, Confirm, Faults, Told, error_lines
 from beetle_tui.erased import copies_lines
 from beetle_tui.evidence import name_of
 from beetle_tui.exporting import copy
@@ -118,7 +118,7 @@ class _RehearsedStep:
                 return ["It changed meanwhile, and nothing was done. Now it would be:", *impact_lines(now)]
             done = await self._ask(reason.strip(), False)
         except BeetleError as error:
-            return told_lines(error)
+            return error_lines(error)
         except Cancelled:
             return ["It was called off. What the store had begun by then it may still finish."]
         if not done.changed:

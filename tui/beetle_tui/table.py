@@ -174,7 +174,7 @@ class Table(LineList, Generic[T], inherit_bindings=False):
         super().choose(index)
         self.read()
         self._hold_on(self.chosen)
-        self._tell()
+        self._post_chosen()
 
     def action_open(self) -> None:
         """Tell that the chosen row is to be opened."""
@@ -265,9 +265,9 @@ class Table(LineList, Generic[T], inherit_bindings=False):
             if self._drawn.get(y) != self._standing(y):
                 self.refresh_line(top + y)
         self.post_message(self.Shown())
-        self._tell()
+        self._post_chosen()
 
-    def _tell(self) -> None:
+    def _post_chosen(self) -> None:
         """Tell of the chosen row when it is another one, or another reading of it."""
         row = self.chosen
         if row != self._told:
@@ -358,7 +358,7 @@ class Listing(Vertical, Generic[T]):
         self._empty = text
         self.on_table_shown()
 
-    def tell_of(self, noun: tuple[str, str], note: str) -> None:
+    def describe(self, noun: tuple[str, str], note: str) -> None:
         """Rows of another sort are shown from now on; and see `note`."""
         self._noun = noun
         self.note(note)

@@ -40,7 +40,7 @@ async def long_below(app: App[Any], link: Link, title: str, operation: str, argu
 
     def say() -> None:
         passed = f"{count(int(seconds() - began), 'second')} so far"
-        dialog.say(*([] if at is None else told(at, is_plain(app))), passed)
+        dialog.say(*([] if at is None else progress_lines(at, is_plain(app))), passed)
 
     def stepped(step: ProgressStep) -> None:
         nonlocal at
@@ -84,7 +84,7 @@ async def pages_below(app: App[Any], path: str, pages: Pages) -> str:
             dialog.end()
 
 
-def told(step: ProgressStep, plain: bool) -> list[str]:
+def progress_lines(step: ProgressStep, plain: bool) -> list[str]:
     """Where work is: its step, and a bar of what is done of that where it can be counted."""
     lines = [f"Step {step.number} of {step.steps}: {neutral(step.name).replace('_', ' ')}"]
     if step.of:

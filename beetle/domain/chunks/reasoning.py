@@ -153,7 +153,7 @@ def _compare(query: str, evidence: Sequence[Evidence]) -> Reasoning:
     lines = [f'Comparison Analysis: "{query}"', ""]
     lines += [f" Option {place}: {_one_line(chunk.content)}" for place, chunk in enumerate(evidence, 1)]
     insight = f"Comparing {len(evidence)} distinct sources"
-    return _told("\n".join(lines), [insight], evidence, COMPARISON_CONFIDENCE)
+    return _synthesized("\n".join(lines), [insight], evidence, COMPARISON_CONFIDENCE)
 
 
 def _find_patterns(query: str, evidence: Sequence[Evidence]) -> Reasoning:
@@ -168,7 +168,7 @@ def _find_patterns(query: str, evidence: Sequence[Evidence]) -> Reasoning:
     insights.append(f"Source types: {', '.join(sorted({chunk.kind for chunk in evidence}))}")
     insights.append(f"Evidence spans {len({chunk.day for chunk in evidence})} unique days")
     told = f"Found {len(insights)} patterns across {len(evidence)} memories"
-    return _told(told, insights, evidence, PATTERN_CONFIDENCE)
+    return _synthesized(told, insights, evidence, PATTERN_CONFIDENCE)
 
 
 def _identify_gaps(query: str, evidence: Sequence[Evidence]) -> Reasoning:
@@ -181,7 +181,7 @@ def _identify_gaps(query: str, evidence: Sequence[Evidence]) -> Reasoning:
         gaps.append(f"{alone} items are isolated (no graph links)")
     if not gaps:
         gaps.append("No significant structural gaps identified in the available evidence")
-    return _told(f"Knowledge Gap Analysis: {'; '.join(gaps)}", gaps, evidence, GAP_CONFIDENCE)
+    return _synthesized(f"Knowledge Gap Analysis: {'; '.join(gaps)}", gaps, evidence, GAP_CONFIDENCE)
 
 
 _ANALYSES: Final = {
@@ -192,7 +192,7 @@ _ANALYSES: Final = {
 }
 
 
-def _told(synthesis: str, insights: list[str], evidence: Sequence[Evidence], confidence: float) -> Reasoning:
+def _synthesized(synthesis: str, insights: list[str], evidence: Sequence[Evidence], confidence: float) -> Reasoning:
     return Reasoning(synthesis, insights, contradictions(evidence), confidence, [each.chunk_id for each in evidence])
 
 

@@ -101,14 +101,14 @@ def upsert(invocation: Invocation, request: ToolRegistryUpsertRequest) -> Apply:
         )
         if known is None:
             tool_registries.add_registry(tx, space, row, tools)
-            return _told(invocation, tx, row, "created", [], tools)
+            return _logged_report(invocation, tx, row, "created", [], tools)
         before = tool_registries.tools_of(tx, known.registry)
         if before == tools and (known.scope, known.fingerprint) == (row.scope, row.fingerprint):
             return ToolRegistryMutationReport(
                 registry_id=known.registry_id, outcome="unchanged", revision=known.revision
             )
         tool_registries.replace_registry(tx, row, tools)
-        return _told(invocation, tx, row, "replaced", before, tools)
+        return _logged_report(invocation, tx, row, "replaced", before, tools)
 
     return apply
 
@@ -120,7 +120,7 @@ def delete(invocation: Invocation, request: ToolRegistryDeleteRequest) -> Apply:
         row = _existing(invocation, tx, request.registry_id)
         before = tool_registries.tools_of(tx, row.registry)
         tool_registries.delete_registry(tx, row.registry)
-        return _told(invocation, tx, row, "deleted", before, [])
+        return _logged_report(invocation, tx, row, "deleted", before, [])
 
     return apply
 
@@ -133,7 +133,7 @@ def _existing(invocation: Invocation, tx: Reading, registry_id: str) -> Registry
     return found
 
 
-def _told(
+def _logged_report(
     invocation: Invocation,
     tx: WriteTransaction,
     row: RegistryRow,

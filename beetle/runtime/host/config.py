@@ -39,7 +39,7 @@ LogPlace = Annotated[str, Meta(pattern=r"^(stderr|/[^\x00-\x1f]*)\Z", max_length
 ShortText = Annotated[str, Meta(pattern=r"^[^\x00-\x1f]+\Z", max_length=256)]
 UserOrGroupId = Annotated[int, Meta(ge=0, le=2**32 - 2)]
 Milliseconds = Annotated[int, Meta(ge=10, le=3_600_000)]
-Kept = Annotated[int, Meta(ge=0, le=1000)]
+KeepCount = Annotated[int, Meta(ge=0, le=1000)]
 ThemeName = Literal["beetle-dark", "beetle-light", "high-contrast", "ansi", "monochrome"]
 THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
 KeyId = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -221,9 +221,9 @@ class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     folder: AbsolutePath | None = None
     keep_newest: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    keep_hourly: Kept | None = None
-    keep_daily: Kept | None = None
-    keep_weekly: Kept | None = None
+    keep_hourly: KeepCount | None = None
+    keep_daily: KeepCount | None = None
+    keep_weekly: KeepCount | None = None
 
 
 class Config(Struct, frozen=True, kw_only=True):

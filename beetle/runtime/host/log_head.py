@@ -112,7 +112,7 @@ class HeadSigner:
 
     def _apply(self, tx: WriteTransaction) -> None:
         head, kept = tx.head, read_signed_head(tx)
-        if kept is not None and signed_text.tells(kept.text, HEAD, rows=head.seq, digest=head.hash.hex()):
+        if kept is not None and signed_text.states(kept.text, HEAD, rows=head.seq, digest=head.hash.hex()):
             self._signed = head
             return
         keys = self._identity.keys()

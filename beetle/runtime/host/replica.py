@@ -96,18 +96,18 @@ class ReplicaBoard:
         """
         self.url = url
         self._source = source
-        self._tell: Callable[[], ReplicationStatusReport] | None = None
+        self._status: Callable[[], ReplicationStatusReport] | None = None
         self._keeper: Keeper | None = None
 
-    def put_up(self, tell: Callable[[], ReplicationStatusReport], keeper: Keeper | None = None) -> None:
+    def put_up(self, status: Callable[[], ReplicationStatusReport], keeper: Keeper | None = None) -> None:
         """From now on `tell` is asked; it answers within half a second."""
-        self._tell = tell
+        self._status = status
         self._keeper = keeper
 
     def status(self) -> ReplicationStatusReport:
         """How far the replica is."""
-        if self._tell is not None:
-            return self._tell()
+        if self._status is not None:
+            return self._status()
         if self.url is not None:
             return ReplicationStatusReport(state="refused", problem="embedded", hint=DAEMON_HINT)
         return ReplicationStatusReport(state="off")

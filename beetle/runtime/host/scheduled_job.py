@@ -89,7 +89,7 @@ class Limits(NamedTuple):
     keep_snapshots: Policy
 
 
-class Kept:
+class ScheduledJob:
     """A job and how it stands."""
 
     def __init__(self, job: Job) -> None:

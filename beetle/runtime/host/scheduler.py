@@ -24,10 +24,10 @@ from beetle.runtime.host.scheduled_job import (
     MOST_PAUSE_S,
     SECOND_US,
     Job,
-    Kept,
     Lane,
     Limits,
     Run,
+    ScheduledJob,
     Uses,
 )
 from beetle.runtime.host.zone import zone_of
@@ -70,7 +70,7 @@ class Scheduler:
         self._store = store
         self._limits = limits
         self._guard = threading.Lock()
-        self._jobs = {each.name: Kept(each) for each in sorted(jobs, key=lambda each: each.name)}
+        self._jobs = {each.name: ScheduledJob(each) for each in sorted(jobs, key=lambda each: each.name)}
         self._lanes: dict[Uses, Lane] = {"store": Lane(), "model": Lane()}
         self._wake = threading.Condition()
         self._woken = self._look = False
@@ -240,7 +240,7 @@ class Scheduler:
                 self._mark_due(each, now, mono)
             hung = [each for each in self._jobs.values() if each.run and not each.run.hung and mono > each.run.hangs_at]
             for each in hung:
-                self._tell_hung(each, now)
+                self._log_hung(each, now)
             started = [] if self._limits.rests() else [(each, self._begin(each)) for each in self._free(mono)]
             wait = self._wait(now, time.monotonic())
         self._keep(hung, "scheduled_job_hung")
@@ -269,7 +269,7 @@ class Scheduler:
             self._woken = True
             self._wake.notify()
 
-    def _find(self, name: str) -> Kept:
+    def _find(self, name: str) -> ScheduledJob:
         self.load()
         if (found := self._jobs.get(name)) is None:
             listing = f"{nearest(name, self._jobs)}; `beetle scheduler status` lists the jobs"
@@ -308,7 +308,7 @@ class Scheduler:
             if each.job.due is not None:
                 each.wanted = each.job.due(self)
 
-    def _mark_due(self, each: Kept, now: int, mono: float) -> None:
+    def _mark_due(self, each: ScheduledJob, now: int, mono: float) -> None:
         """A job whose time has come waits to be started, or leaves this time out."""
         scheduled = each.next is not None and each.next <= now
         wanted = each.wanted is not None and each.wanted <= now
@@ -324,12 +324,12 @@ class Scheduler:
             self._skip(each, "paused" if each.row.paused else "overlap")
 
     @staticmethod
-    def _skip(each: Kept, reason: SkipReason) -> None:
+    def _skip(each: ScheduledJob, reason: SkipReason) -> None:
         row = each.row
         each.unkept = True
         each.row = row._replace(skip_count=row.skip_count + 1, last_result="skipped", skip_reason=reason)
 
-    def _free(self, mono: float) -> Iterable[Kept]:
+    def _free(self, mono: float) -> Iterable[ScheduledJob]:
         """Of each lane, the job that has waited longest and may start."""
         busy = self._limits.is_busy()
         waiting = [each for each in self._jobs.values() if each.waits_since is not None]
@@ -341,7 +341,7 @@ class Scheduler:
             if not busy or mono - (first.waits_since or mono) >= MOST_BUSY_S:
                 yield first
 
-    def _begin(self, each: Kept, *, asked: bool = False) -> Run:
+    def _begin(self, each: ScheduledJob, *, asked: bool = False) -> Run:
         """Note that a run begins; the guard is held."""
         each.waits_since = None
         each.run = run = Run(self._stop, each.job, self._limits.clock(), asked=asked)
@@ -351,10 +351,10 @@ class Scheduler:
             lane.run = run
         return run
 
-    def _spawn(self, each: Kept, run: Run) -> None:
+    def _spawn(self, each: ScheduledJob, run: Run) -> None:
         threading.Thread(target=self._work, args=(each, run), name=f"beetle-job-{each.job.name}", daemon=True).start()
 
-    def _work(self, each: Kept, run: Run) -> None:
+    def _work(self, each: ScheduledJob, run: Run) -> None:
         """A run, and what became of it: nothing that goes wrong in one may end anything else."""
         failed: BeetleError | None = None
         done, rested = 0, 0.0
@@ -394,7 +394,7 @@ class Scheduler:
             if share:
                 lane.rests_until = time.monotonic() + min(worked * (100 / share - 1), MOST_PAUSE_S)
 
-    def _end(self, each: Kept, run: Run, failed: BeetleError | None, took: float) -> str | None:
+    def _end(self, each: ScheduledJob, run: Run, failed: BeetleError | None, took: float) -> str | None:
         """Count a run, and say what is to be told of it; the guard is held. What closing breaks off was no run."""
         each.run = None
         if failed is not None and self.stopping:
@@ -417,7 +417,7 @@ class Scheduler:
         each.plan(self._limits.clock())
         return event or ("scheduled_job_ended" if run.asked else None)
 
-    def _tell_hung(self, each: Kept, now: int) -> None:
+    def _log_hung(self, each: ScheduledJob, now: int) -> None:
         """A run has not ended although it must: it is a failed one, and others wait for it no longer."""
         run, row = each.run, each.row
         assert run is not None
@@ -433,11 +433,11 @@ class Scheduler:
         )
         each.plan(now)
 
-    def _keep(self, jobs: Iterable[Kept], event: str | None = None) -> None:
+    def _keep(self, jobs: Iterable[ScheduledJob], event: str | None = None) -> None:
         """Write down how jobs stand. What cannot be written now is known in memory, and written another time."""
         for each in jobs:
 
-            def write(tx: WriteTransaction, each: Kept = each) -> None:
+            def write(tx: WriteTransaction, each: ScheduledJob = each) -> None:
                 with self._guard:
                     row, each.unkept = each.row, False
                 scheduled_jobs.put(tx, row)

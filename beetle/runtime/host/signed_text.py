@@ -108,7 +108,7 @@ def named_signer(text: str, mark: str) -> str | None:
     return None if body is None else body.device
 
 
-def tells(text: str | None, mark: str, *, rows: int, digest: str) -> bool:
+def states(text: str | None, mark: str, *, rows: int, digest: str) -> bool:
     """Whether a text says this much, unchecked."""
     body = None if text is None else _unchecked(text, mark)
     return body is not None and (body.rows, body.digest) == (rows, digest)

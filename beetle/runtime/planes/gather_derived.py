@@ -106,12 +106,12 @@ def _carried_source(gathering: Gathering, text: str) -> Source | None:
     stays = gathering.sort != "everything" and isinstance(source, str)
     loose = fact_named(text) is not None or (gathering.chat is not None and evidence_named(text) is not None)
     if source is None or (stays and loose):
-        gathering.leave_out("derived_refs", int(_may_be_told(gathering, text)))
+        gathering.leave_out("derived_refs", int(_may_be_shown(gathering, text)))
         return None
     return source
 
 
-def _may_be_told(gathering: Gathering, text: str) -> bool:
+def _may_be_shown(gathering: Gathering, text: str) -> bool:
     """Whether the caller may know that something rests on what a text names."""
     record = fact_named(text)
     if record is None or gathering.sight.private:

@@ -22,7 +22,7 @@ from beetle.contracts.snapshots import (
 )
 from beetle_tui.area import AreaScreen
 from beetle_tui.backup.erased import erased_blocks, inspected
-from beetle_tui.dialogs import Ask, Faults, told_lines
+from beetle_tui.dialogs import Ask, Faults, error_lines
 from beetle_tui.keys import hinted, key_for
 from beetle_tui.link import Cancelled
 from beetle_tui.loaded_rows import LoadedRows
@@ -170,7 +170,7 @@ class Snapshots(Section[Row]):
             try:
                 report = await long_below(self.app, self.area.link, "Make a snapshot", "snapshot.create", given)
             except BeetleError as error:
-                return told_lines(error)
+                return error_lines(error)
             except Cancelled:
                 return ["It was called off. What the store had begun by then it may still finish."]
             made = cast(SnapshotCreateReport, report).snapshot
@@ -232,7 +232,7 @@ class Snapshots(Section[Row]):
             return
         report = cast(SnapshotRestoreReport, done)
         self._verdicts.clear()
-        await self.told("Restored", tuple(done_lines(report)))
+        await self.show_lines("Restored", tuple(done_lines(report)))
         self.area.read_now()
 
     def action_prune(self) -> None:
@@ -273,7 +273,7 @@ class Snapshots(Section[Row]):
                 return ["There are others meanwhile, and nothing was removed. Look again."]
             done = cast(SnapshotPruneReport, await link.call("snapshot.prune", asked))
         except BeetleError as error:
-            return told_lines(error)
+            return error_lines(error)
         gone = [
             count(len(done.removed), "snapshot"),
             *([count(done.replaced, "replaced store")] if done.replaced else []),

@@ -95,15 +95,15 @@ class Chunks(Section[Row]):
     async def rows(self) -> CursorRows[Row]:
         """See Section."""
         if self._trail:
-            self.listing.tell_of(CHUNKS, hinted(self.app, "a link led to it; {section-back} in the list goes back"))
+            self.listing.describe(CHUNKS, hinted(self.app, "a link led to it; {section-back} in the list goes back"))
             return CursorRows(partial(self._one, self._trail[-1]))
         if self._by == "archive":
-            self.listing.tell_of(CHUNKS, "archived")
+            self.listing.describe(CHUNKS, "archived")
             return CursorRows(partial(self._page, {"state": "archived"}))
         if self._group is None:
-            self.listing.tell_of(GROUPS[self._by], "")
+            self.listing.describe(GROUPS[self._by], "")
             return CursorRows(partial(self._groups, self._by))
-        self.listing.tell_of(CHUNKS, f"{self._by} {short(self._group, 40)}")
+        self.listing.describe(CHUNKS, f"{self._by} {short(self._group, 40)}")
         wanted = {"conversation_id": self._group} if self._by == "conversation" else {"tags": (self._group,)}
         return CursorRows(partial(self._page, wanted))
 
@@ -241,7 +241,7 @@ class Chunks(Section[Row]):
         if await self.agreed("Delete the chunk for good?", lines):
             done = await self.changed("chunk.delete", {"id": row.id, "permanent": True})
             if done is not None:
-                await self.told("Deleted", deleted_lines(cast(ChunkDeleteReport, done)))
+                await self.show_lines("Deleted", deleted_lines(cast(ChunkDeleteReport, done)))
 
 
 def named_short(row: Row) -> str:

@@ -26,7 +26,7 @@ from beetle.contracts.long_term import (
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen
 from beetle_tui.bounds import TooLongToEdit, bound
-from beetle_tui.dialogs import Ask, Faults, needed, told_lines
+from beetle_tui.dialogs import Ask, Faults, error_lines, needed
 from beetle_tui.erased import erasure_lines
 from beetle_tui.filter import FilterBar
 from beetle_tui.form import Choose, Field, Form, Option
@@ -262,7 +262,7 @@ class Facts(StateSection[LongTermRecord]):
         if await self.agreed("Delete the fact?", lines):
             done = await self.changed("long_term.mutate", asked)
             if done is not None:
-                await self.told("Deleted", erased_lines(cast(LongTermMutateReport, done)))
+                await self.show_lines("Deleted", erased_lines(cast(LongTermMutateReport, done)))
 
     async def _forget(self) -> None:
         lines = ["Every fact whose topic, content or keywords hold all of these words is erased, whatever its state."]
@@ -275,7 +275,7 @@ class Facts(StateSection[LongTermRecord]):
         fault = needed("give words")
         await self.app.push_screen_wait(Ask("Forget by words", lines, value=words, fault=fault, run=run))
         if done:
-            await self.told("Forgotten", erased_lines(done[0]))
+            await self.show_lines("Forgotten", erased_lines(done[0]))
 
     async def _forget_words(self, words: str, done: list[LongTermMutateReport]) -> Faults:
         asked = {"action": "forget_by_query", "query": words, "view": self.view}
@@ -285,7 +285,7 @@ class Facts(StateSection[LongTermRecord]):
                 return [f"no fact holds “{words}”: nothing to forget"]
             named = await self._named(words, goes.refs)
         except BeetleError as error:
-            return told_lines(error)
+            return error_lines(error)
         lines = [f"Words: {short(words)}", *forgotten_lines(goes)]
         if not await self.app.push_screen_wait(ConfirmEach("Forget these facts?", lines, named)):
             return ["Nothing was forgotten."]

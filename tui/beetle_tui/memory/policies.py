@@ -116,7 +116,9 @@ class Policies(Section[PolicyView]):
     async def _make(self, action: str) -> None:
         async def run(values: Mapping[str, str]) -> Faults:
             given = {name: value.strip() for name, value in values.items() if value.strip()}
-            return await self.change("long_term.policy", {"action": action, **given}, partial(self._tell, action))
+            return await self.change(
+                "long_term.policy", {"action": action, **given}, partial(self._show_outcome, action)
+            )
 
         await self.app.push_screen_wait(
             Form(
@@ -156,9 +158,9 @@ class Policies(Section[PolicyView]):
         named = {name: value for name, value in _named(row).items() if value is not None}
         done = await self.changed("long_term.policy", {"action": "resume", **named})
         if done is not None:
-            self._tell("resume", done)
+            self._show_outcome("resume", done)
 
-    def _tell(self, action: str, done: Report) -> None:
+    def _show_outcome(self, action: str, done: Report) -> None:
         report = cast(LongTermPolicyReport, done)
         self._take(report)
         judged = f"; {count(report.rejudged, 'candidate')} judged again" if report.rejudged else ""

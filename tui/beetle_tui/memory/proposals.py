@@ -120,7 +120,7 @@ class Proposals(StateSection[ProposalSummary]):
             lines += [f"Ref: {outcome.ref}"] if outcome.ref else []
             lines += [f"Revision: {outcome.revision}"] if outcome.revision is not None else []
             lines += ["", "Receipt (beetle verify --receipt checks it):", outcome.receipt] if outcome.receipt else []
-            await self.told("Decided", lines)
+            await self.show_lines("Decided", lines)
 
 
 def proposal_parts(seen: EvolvePreviewReport) -> Iterator[Block]:

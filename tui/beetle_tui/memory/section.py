@@ -17,7 +17,7 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle.contracts.names import ViewName
 from beetle_tui.area import AreaScreen
-from beetle_tui.dialogs import Confirm, Faults, Told, told_lines
+from beetle_tui.dialogs import Confirm, Faults, Told, error_lines
 from beetle_tui.exporting import Pages, json_line, lines_of
 from beetle_tui.keys import hinted
 from beetle_tui.prose import Block
@@ -111,7 +111,7 @@ class Section(Vertical, Generic[T]):
 
     def on_mount(self) -> None:
         """Before anything is read."""
-        self.detail.tell_of(self.TITLE, None, self.nothing_chosen())
+        self.detail.describe(self.TITLE, None, self.nothing_chosen())
 
     async def load(self, catalog: MemoryCapabilityCatalog) -> None:
         """Read the list again where it stands, and the detail.
@@ -202,7 +202,7 @@ class Section(Vertical, Generic[T]):
         try:
             report = await self.area.link.call(operation, arguments)
         except BeetleError as error:
-            return told_lines(error)
+            return error_lines(error)
         self.area.read_now()
         then(report)
         return None
@@ -214,20 +214,20 @@ class Section(Vertical, Generic[T]):
             self.area.read_now()
         return report
 
-    async def told(self, title: str, lines: Sequence[str]) -> None:
+    async def show_lines(self, title: str, lines: Sequence[str]) -> None:
         """Show lines until they were read; for workers."""
         await self.app.push_screen_wait(Told(title, lines))
 
     async def _look(self, row: T | None) -> None:
         if row is None:
             nothing = self.table.rows is None or not self.table.rows.count
-            self.detail.tell_of(self.TITLE, None, self.nothing_chosen() if nothing else ())
+            self.detail.describe(self.TITLE, None, self.nothing_chosen() if nothing else ())
             return
         try:
             title, blocks = await self.look(row)
         except BeetleError as error:
             title, blocks = self.TITLE, remark(f"{error.key}: {error.message}\n{error.hint or ''}")
-        self.detail.tell_of(title, self.key(row), blocks)
+        self.detail.describe(title, self.key(row), blocks)
 
 
 class StateSection(Section[T]):

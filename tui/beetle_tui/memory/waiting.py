@@ -124,7 +124,7 @@ class Waiting(Section[Row]):
 
         async def run(reason: str) -> Faults:
             asked = {"ids": [row.waiting_id], "decision": "reject", "reason": reason, "view": self.view}
-            return await self.change("governance.decide", asked, self._tell)
+            return await self.change("governance.decide", asked, self._show_outcome)
 
         lines = [*_named(row), "", "It is erased, and a weaker word does not bring it back. Give a reason:"]
         await self.app.push_screen_wait(Ask("Reject this candidate?", lines, fault=_reason_fault, run=run))
@@ -138,9 +138,9 @@ class Waiting(Section[Row]):
     async def _decide(self, asked: dict[str, object]) -> None:
         done = await self.changed("governance.decide", asked)
         if done is not None:
-            self._tell(done)
+            self._show_outcome(done)
 
-    def _tell(self, done: Report) -> None:
+    def _show_outcome(self, done: Report) -> None:
         outcome = cast(GovernanceDecideReport, done).outcomes[0]
         why = f": {outcome.reason}" if outcome.reason else ""
         self.area.show_notice(f"{outcome.outcome}{why}" + (f", {outcome.ref}" if outcome.ref else ""))

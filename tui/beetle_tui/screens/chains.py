@@ -346,13 +346,13 @@ class Chains(AreaScreen):
         if row is None:
             rows = self.table.rows
             nothing = rows is not None and not rows.count
-            self.detail.tell_of(TITLES[self._part], None, remark(hinted(self.app, HOW[self._part])) if nothing else ())
+            self.detail.describe(TITLES[self._part], None, remark(hinted(self.app, HOW[self._part])) if nothing else ())
             return
         try:
             title, blocks = await self._page(row)
         except BeetleError as error:
             title, blocks = TITLES[self._part], remark(f"{error.key}: {error.message}\n{error.hint or ''}")
-        self.detail.tell_of(title, _subject(row), blocks)
+        self.detail.describe(title, _subject(row), blocks)
 
     async def _page(self, row: Any) -> tuple[str, Iterable[Block]]:
         if isinstance(row, ChainSummary):

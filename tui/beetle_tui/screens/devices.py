@@ -23,7 +23,7 @@ from beetle.contracts.errors import BeetleError
 from beetle.contracts.memory import MemoryCapabilityCatalog
 from beetle_tui.area import AreaScreen, Shared
 from beetle_tui.device_dialogs import Checklist, Credentials, KeyShown
-from beetle_tui.dialogs import Ask, Confirm, Faults, needed, told_lines
+from beetle_tui.dialogs import Ask, Confirm, Faults, error_lines, needed
 from beetle_tui.exporting import Pages, lines_of
 from beetle_tui.filter import FilterBar
 from beetle_tui.form import Field, Form
@@ -163,12 +163,12 @@ class Devices(AreaScreen):
         if device is None:
             self._show_none()
         else:
-            self._detail.tell_of(
+            self._detail.describe(
                 device.label, device.device_id, device_blocks(device, key_for(self.app, "device-suspend"))
             )
 
     def _show_none(self) -> None:
-        self._detail.tell_of("Device", None, () if self._all else remark(hinted(self.app, HOW)))
+        self._detail.describe("Device", None, () if self._all else remark(hinted(self.app, HOW)))
 
     def on_table_opened(self) -> None:
         """The keys go to the detail."""
@@ -248,7 +248,7 @@ class Devices(AreaScreen):
                 names = chosen
                 report = await self.link.call("device.add", {**given, "capabilities": names})
             except BeetleError as error:
-                return told_lines(error)
+                return error_lines(error)
             added.append(cast(DeviceKeyReport, report))
             return None
 
@@ -293,7 +293,7 @@ class Devices(AreaScreen):
                     return [other]
                 await self.link.call("device.update", {"device_id": device.device_id, "label": label.strip()})
             except BeetleError as error:
-                return told_lines(error)
+                return error_lines(error)
             self.show_notice(f"{device.device_id} is called {label.strip()}")
             self.outdate()
             return None

@@ -97,7 +97,7 @@ class Log(AreaScreen):
             self._newer = (
                 f"{'over ' if newer.has_more else ''}{len(newer.rows):,} newer: {key_for(self.app, 'log-newest')}"
             )
-        self._tell_state(rows)
+        self._show_state(rows)
 
     async def _begin(
         self, wanted: LogFilter, newest_first: bool, instead_of: LogRows | None = None, end: int | None = None
@@ -113,7 +113,7 @@ class Log(AreaScreen):
         if end is None:
             end = (await read_log(self.link, wanted, newest_first=True, limit=1)).head
         rows = LogRows(self.link, wanted, newest_first, end)
-        rows.on_progress = lambda: self._tell_state(rows)
+        rows.on_progress = lambda: self._show_state(rows)
         await rows.load(0, FIRST_ROWS)
         if instead_of is not None and instead_of is not self._rows:
             return
@@ -121,9 +121,9 @@ class Log(AreaScreen):
             self._rows.dropped = True
         self._rows, self._newer = rows, ""
         self._table.show(rows)
-        self._tell_state(rows)
+        self._show_state(rows)
 
-    def _tell_state(self, rows: LogRows) -> None:
+    def _show_state(self, rows: LogRows) -> None:
         """What the foot says beside the place: what is newer, whether what was read follows."""
         self.query_one(Listing).note("; ".join(each for each in (self._newer, rows.state, self._verdict()) if each))
 
@@ -140,9 +140,9 @@ class Log(AreaScreen):
         entry: Entry | None = event.row
         if entry is None:
             if self._rows is not None and not self._rows.count:
-                self._detail.tell_of("Row", None, ())
+                self._detail.describe("Row", None, ())
         else:
-            self._detail.tell_of(f"Row {entry.row.seq:,}", entry.row.seq, row_blocks(entry))
+            self._detail.describe(f"Row {entry.row.seq:,}", entry.row.seq, row_blocks(entry))
         if self._newer and event.table.index == 0 and self._rows is not None and self._rows.newest_first:
             self.read_soon()
 
@@ -177,9 +177,11 @@ class Log(AreaScreen):
         before = self._rows
         wanted = wanted if wanted is not None else before.wanted if before is not None else LogFilter()
         newest_first = newest_first if newest_first is not None else before is None or before.newest_first
-        self.run_worker(partial(self._begin_told, wanted, newest_first), group="log", name="log", exclusive=True)
+        self.run_worker(
+            partial(self._begin_or_show_error, wanted, newest_first), group="log", name="log", exclusive=True
+        )
 
-    async def _begin_told(self, wanted: LogFilter, newest_first: bool) -> None:
+    async def _begin_or_show_error(self, wanted: LogFilter, newest_first: bool) -> None:
         self.hide_notice()
         try:
             await self._begin(wanted, newest_first)
@@ -196,7 +198,7 @@ class Log(AreaScreen):
             return
         self._verified, self._verified_at = report, f"{datetime.now(UTC):%H:%MZ}"
         if self._rows is not None:
-            self._tell_state(self._rows)
+            self._show_state(self._rows)
         faults = tuple(f"{each.check} {each.subject}: {each.problem}" for each in report.findings)
         self.post_message(StoreVerified(faults))
         looked = ", ".join(f"{name} {number:,}" for name, number in sorted(report.checked.items()))

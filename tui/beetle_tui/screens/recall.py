@@ -129,8 +129,8 @@ class Recall(AreaScreen):
 
     def on_mount(self) -> None:
         """Nothing has been asked yet."""
-        self.detail.tell_of("Hit", None, remark(hinted(self.app, HOW)))
-        self.block.tell_of("Block", None, remark("The block of a query is shown here."))
+        self.detail.describe("Hit", None, remark(hinted(self.app, HOW)))
+        self.block.describe("Block", None, remark("The block of a query is shown here."))
         self._arrange()
 
     def on_resize(self, event: Resize) -> None:
@@ -145,7 +145,7 @@ class Recall(AreaScreen):
             recall = catalog.capabilities.get("recall")
             if recall is not None and not recall.visible:
                 told = f"Recall is not there for this caller: {recall.reason or 'it is not granted'}."
-                self.detail.tell_of("Hit", None, remark(told))
+                self.detail.describe("Hit", None, remark(told))
             return
         query, settings = self.query_text, self.settings
         began = time.monotonic()
@@ -170,7 +170,7 @@ class Recall(AreaScreen):
         else:
             self.table.show(LoadedRows(hits))
         self.hits.note(foot(tried))
-        self.block.tell_of(self._block_title(tried), tried.query, block_blocks(tried, is_plain(self.app)))
+        self.block.describe(self._block_title(tried), tried.query, block_blocks(tried, is_plain(self.app)))
         self._look(self.table.chosen)
 
     def outdate(self) -> None:
@@ -310,9 +310,9 @@ class Recall(AreaScreen):
 
     def _look(self, hit: RecallHit | None) -> None:
         if hit is not None:
-            self.detail.tell_of(f"Hit {self.table.index + 1}", hit.ref, hit_blocks(hit, is_plain(self.app)))
+            self.detail.describe(f"Hit {self.table.index + 1}", hit.ref, hit_blocks(hit, is_plain(self.app)))
         elif self.tried is not None:
-            self.detail.tell_of("No hit", None, search_blocks(self.tried))
+            self.detail.describe("No hit", None, search_blocks(self.tried))
 
     def _block_title(self, tried: Tried) -> str:
         if isinstance(tried.block, BeetleError):

@@ -374,7 +374,7 @@ class Skills(AreaScreen):
 
     async def _turn(self, skill: RuntimeSkillSummary) -> None:
         asked = {"name": skill.name, "enabled": not skill.enabled}
-        self._tell_changed(cast("RuntimeSkillMutationReport | None", await self.ask("skill.set_enabled", asked)))
+        self._show_outcome(cast("RuntimeSkillMutationReport | None", await self.ask("skill.set_enabled", asked)))
 
     async def _delete(self, skill: RuntimeSkillSummary) -> None:
         report = await self._whole(skill)
@@ -389,7 +389,7 @@ class Skills(AreaScreen):
             self.show_notice(f"{skill.name} was changed meanwhile, and nothing was done")
             return
         told = await self.ask("skill.delete", {"name": report.name})
-        self._tell_changed(cast("RuntimeSkillMutationReport | None", told))
+        self._show_outcome(cast("RuntimeSkillMutationReport | None", told))
 
     async def _edit(self, skill: RuntimeSkillSummary) -> None:
         # The widget to edit in is large, and most look only.
@@ -409,7 +409,7 @@ class Skills(AreaScreen):
         except BeetleError as error:
             self.show_notice(error)
             return
-        self._tell_changed(await self.app.push_screen_wait(SkillEditor(report, draft, self.link.call)))
+        self._show_outcome(await self.app.push_screen_wait(SkillEditor(report, draft, self.link.call)))
 
     async def _history(self, skill: RuntimeSkillSummary) -> None:
         report = await self._whole(skill)
@@ -430,7 +430,7 @@ class Skills(AreaScreen):
             return
         self.app.push_screen(DiffScreen(changes, min(max(0, revision - 2), len(changes) - 1)))
 
-    def _tell_changed(self, report: RuntimeSkillMutationReport | None) -> None:
+    def _show_outcome(self, report: RuntimeSkillMutationReport | None) -> None:
         """What came of an action; where no daemon tells of changes, read again."""
         if report is None:
             return

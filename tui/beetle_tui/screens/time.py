@@ -349,13 +349,13 @@ class Time(AreaScreen):
         row, rows = self.table.chosen, self.table.rows
         title = TITLES[self._part]
         if isinstance(row, TocNode):
-            self.detail.tell_of(row.title or HIDDEN, row.node_id, node_page(row, self._sources))
+            self.detail.describe(row.title or HIDDEN, row.node_id, node_page(row, self._sources))
         elif isinstance(row, HostCoverage) and self._coverage is not None:
-            self.detail.tell_of(row.host_kind, row.host_kind, host_page(row, self._coverage))
+            self.detail.describe(row.host_kind, row.host_kind, host_page(row, self._coverage))
         else:
             nothing = NO_HOST if self._part == HOSTS else NOTHING_SAID
             empty = rows is not None and not rows.count
-            self.detail.tell_of(title, None, remark(hinted(self.app, nothing)) if empty else ())
+            self.detail.describe(title, None, remark(hinted(self.app, nothing)) if empty else ())
 
 
 def _name(row: Any) -> str:

@@ -147,7 +147,7 @@ class Transcripts(AreaScreen):
             # What is refused is told by this reading; the tables read what they show by themselves.
             await self.link.call("transcript.conversations", MemoryTranscriptConversationsRequest(limit=1))
         self._read_list()
-        self._tell_where()
+        self._show_where()
 
     def _read_list(self) -> None:
         table = self.table(self.level)
@@ -198,12 +198,12 @@ class Transcripts(AreaScreen):
         bar = self.query_one(FilterBar)
         bar.set_class(self.level == "conversations" and bool(bar.text), "-shown")
         self.table(self.level).focus()
-        self._tell_where()
+        self._show_where()
         self.on_table_shown()
         self.call_after_refresh(self.query_one(Split).on_table_shown)  # another list, another length
         self.refresh_bindings()
 
-    def _tell_where(self) -> None:
+    def _show_where(self) -> None:
         self.query_one("#where", Static).update(Content(neutral(self._where_words())))
 
     def _where_words(self) -> str:
@@ -294,11 +294,11 @@ class Transcripts(AreaScreen):
         except BeetleError as error:
             if not isinstance(self.link.state, Lost):  # else what was shown stays, and the banner tells
                 self._turn = None
-                detail.tell_of(f"Turn {sequence}", error, remark(f"{error.key}: {error.message}"))
+                detail.describe(f"Turn {sequence}", error, remark(f"{error.key}: {error.message}"))
             return
         if not page.turns or page.turns[0].sequence != sequence:
             self._turn = None
-            detail.tell_of(f"Turn {sequence}", sequence, remark(GAP))
+            detail.describe(f"Turn {sequence}", sequence, remark(GAP))
             return
         if self._turn is None or self._turn.turn_id != page.turns[0].turn_id:
             self._derived = None
@@ -307,7 +307,7 @@ class Transcripts(AreaScreen):
 
     def _paint_turn(self, turn: TranscriptTurn) -> None:
         blocks = turn_blocks(turn, self._redactions, self._derived, key_for(self.app, "transcripts-links"))
-        self.query_one(Detail).tell_of(f"Turn {turn.turn_id}", (self._where, turn.turn_id), blocks)
+        self.query_one(Detail).describe(f"Turn {turn.turn_id}", (self._where, turn.turn_id), blocks)
 
     def action_back(self) -> None:
         """From the turn to the list, from a list to the one before; from the first, to all of it."""
@@ -336,12 +336,12 @@ class Transcripts(AreaScreen):
             table.rows = turn_rows(self.link, self._where, self.view, table.rows.count)
             table.refresh()
             table.read()
-            self.query_one(Detail).tell_of("Turn", None, remark("…"))
+            self.query_one(Detail).describe("Turn", None, remark("…"))
             self._show_turn(table.index + 1)
         if self._search is not None:
             self._search = self._search._replace(view=self._searched_view())
             self.table("hits").show(hit_rows(self.link, self._search))
-        self._tell_where()
+        self._show_where()
 
     def _searched_view(self) -> ViewName:
         """The view, or the first that the daemon searches through: it refuses one that reads no content."""

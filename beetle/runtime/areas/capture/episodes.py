@@ -200,7 +200,7 @@ def similar(invocation: Invocation, request: EpisodeSimilarRequest, tx: Reading)
     parsed = parse_query(request.query)
     stems = [stem_of(term) for term in parsed.terms]
     candidates: list[Candidate] = []
-    told = _told(invocation, tx) if stems else []
+    told = _recent(invocation, tx) if stems else []
     for place, each in enumerate(told):
         low = each.words.lower()
         share = sum(stem in low for stem in stems) / len(stems)
@@ -217,7 +217,7 @@ def similar(invocation: Invocation, request: EpisodeSimilarRequest, tx: Reading)
     )
 
 
-def _told(invocation: Invocation, tx: Reading) -> list[Told]:
+def _recent(invocation: Invocation, tx: Reading) -> list[Told]:
     space = evidence.find_space(tx, invocation.space_id)
     if space is None:
         return []

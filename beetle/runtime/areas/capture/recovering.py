@@ -63,7 +63,7 @@ def captured_turns(invocation: Invocation, look: Callable[[], None]) -> int:
 
 
 def _take(tx: WriteTransaction, each: time_repair.Uncaptured) -> bool:
-    told = restoring.told_by(each.told)
+    told = restoring.delivery_of(each.told)
     if told is None or captures.is_taken(tx, each.space, told.host_session_id, told.host_turn_index):
         return False
     restoring.take(tx, each.space, each.turn, told, restoring.Said(each.role, each.content, each.at))

@@ -29,7 +29,7 @@ class Said(NamedTuple):
 def restore(tx: Writing, space: int, conversation: int, turn: PreparedTurn) -> None:
     """Take a turn's key, unless another turn has it. Who says in an archive that a host signed it has to show that."""
     text = next((attr.value for attr in turn.attrs if attr.key == ATTR and attr.message is None), None)
-    told = None if text is None else told_by(text)
+    told = None if text is None else delivery_of(text)
     if told is None or captures.is_taken(tx, space, told.host_session_id, told.host_turn_index):
         return
     message = turn.messages[0]
@@ -48,7 +48,7 @@ def take(tx: Writing, space: int, turn: int, told: CaptureAttr, said: Said) -> N
     captures.add(tx, turn, space, new)
 
 
-def told_by(text: str) -> CaptureAttr | None:
+def delivery_of(text: str) -> CaptureAttr | None:
     """What an attr says of how its turn was delivered."""
     try:
         return decode_json(text.encode(), CaptureAttr)

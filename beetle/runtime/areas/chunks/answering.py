@@ -38,7 +38,7 @@ LOOKED_THROUGH = 512
 """The newest chunks, whose words a misspelt one of a query is compared with."""
 
 
-class Found(NamedTuple):
+class RankedChunk(NamedTuple):
     """A chunk that fits a query, and how well: what is twice as much fits twice as well."""
 
     row: ChunkRow
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
 def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> ChunkRecallReport:
     """The contents of the best chunks; each is counted as accessed."""
-    sure, path, most = list[Found](), tuple[str, ...](), min(POOL, SPARE * request.max_results)
+    sure, path, most = list[RankedChunk](), tuple[str, ...](), min(POOL, SPARE * request.max_results)
     while True:
         found, path = _ranked(invocation, tx, request.query, request.conversation_id, most)
         sure = [each for each in found if each.row.confidence >= request.min_confidence]
@@ -107,7 +107,7 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
 
 def _ranked(
     invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int
-) -> tuple[list[Found], tuple[str, ...]]:
+) -> tuple[list[RankedChunk], tuple[str, ...]]:
     """The chunks that fit a query, best first, of two alike the newer one; and the steps that led to them.
 
     Where nothing fits, words that no chunk has are taken for misspelt.
@@ -125,17 +125,19 @@ def _ranked(
     return sorted(ranked, key=lambda each: (-round(each.score, 3), -each.row.created_at)), (*path, "rank")
 
 
-def _found(invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int) -> list[Found]:
+def _found(
+    invocation: Invocation, tx: Reading, query: str, conversation_id: str | None, most: int
+) -> list[RankedChunk]:
     """The chunks that fit a query best, at most so many."""
     space = evidence.find_space(tx, invocation.space_id)
     label = None if conversation_id is None else conversation_digest(invocation.key, space, conversation_id)
     search = Search(query, most, invocation.viewer(), planes=(NAME,), asked_at=invocation.now, label=label)
-    made: list[Found] = []
+    made: list[RankedChunk] = []
     for hit in find(invocation, tx, search).hits:
         ref = parse_ref(hit.ref)
         row = None if ref is None else chunks.find(tx, space, ref.segments[0])
         if row is not None:
-            made.append(Found(row, hit.score))
+            made.append(RankedChunk(row, hit.score))
     return made
 
 

@@ -125,7 +125,7 @@ class Loading:
         if continuity_write.used_pages(self.tx) * PAGE_SIZE > self.invocation.shared.store.settings.store_bytes:
             raise StoreBudgetExceeded(maximum=self.invocation.shared.store.settings.store_bytes)
         counts = counts_of(self.prepared.records)
-        return Loaded(counts, replaced, fingerprint, self._told(counts, replaced, fingerprint))
+        return Loaded(counts, replaced, fingerprint, self._log_and_sign(counts, replaced, fingerprint))
 
     # What is there.
 
@@ -138,7 +138,7 @@ class Loading:
             if counts:
                 told = self._known(counts)
                 raise Conflict(
-                    reason=f"the {'space' if self._chat is None else 'chat'} is not empty{_told_counts(told)}",
+                    reason=f"the {'space' if self._chat is None else 'chat'} is not empty{_counts_text(told)}",
                     hint="import it elsewhere, or replace the present content with mode full_restore",
                     **told,
                 )
@@ -186,7 +186,7 @@ class Loading:
         if told:
             known = self._known(told)
             raise Conflict(
-                reason=f"material that such an export never contains would be lost{_told_counts(known)}",
+                reason=f"material that such an export never contains would be lost{_counts_text(known)}",
                 hint="import an export made with include_private, or set discard_withheld to delete it",
                 **known,
             )
@@ -421,7 +421,7 @@ class Loading:
             )
         return found
 
-    def _told(self, counts: dict[str, int], replaced: dict[str, int], fingerprint: str) -> str:
+    def _log_and_sign(self, counts: dict[str, int], replaced: dict[str, int], fingerprint: str) -> str:
         """The events and the receipt: counts alone."""
         kind = "space" if self._chat is None else "chat"
         if self.prepared.records.skills:
@@ -455,6 +455,6 @@ def _without(counts: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if name not in set(names)}
 
 
-def _told_counts(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     named = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in sorted(counts.items()))
     return f": {named}" if named else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from beetle.contracts.codec import pack, replace
 from beetle.contracts.errors import Conflict, Forbidden
-from beetle.contracts.forgetting import Kept, MemoryForgetReport, MemoryForgetRequest
+from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest, RetainedRecords
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import slices
@@ -146,7 +146,9 @@ def _report(
 ) -> MemoryForgetReport:
     most = invocation.shared.profile.budgets.derived_refs
     stays = tuple(
-        Kept(plane=plane, reason=reason, count=len(refs), refs=tuple(each for each in refs if each)[:REFS_OF_KEPT])
+        RetainedRecords(
+            plane=plane, reason=reason, count=len(refs), refs=tuple(each for each in refs if each)[:REFS_OF_KEPT]
+        )
         for (plane, reason), refs in sorted(found.stays.items())
     )
     return MemoryForgetReport(

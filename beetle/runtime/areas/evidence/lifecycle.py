@@ -70,10 +70,10 @@ def _change_all(
     changed = _change(invocation, tx, request, turns, space, found.conversation)
     if not changed and request.action != "review":
         return _report(invocation, request, impact, changed=False)
-    return _told(invocation, tx, request, impact, changed)
+    return _logged_report(invocation, tx, request, impact, changed)
 
 
-def _told(
+def _logged_report(
     invocation: Invocation,
     tx: WriteTransaction,
     request: MemoryTranscriptLifecycleRequest,
@@ -125,7 +125,7 @@ def _delete_raw(
             erasures.drop(tx, begun[0].erasure)
             return _report(invocation, request, impact, changed=False)
         slices.close(invocation, tx, begun[0])
-        return replace(_told(invocation, tx, request, impact, changed), erasure="pending")
+        return replace(_logged_report(invocation, tx, request, impact, changed), erasure="pending")
 
     report = write.commit(begin)
     if write.repeated or not begun:

@@ -53,14 +53,14 @@ def consider(
     if verdict.outcome == "deferred":
         put = _put_off(invocation, tx, space, claim, verdict.reason)
         verdict, kept = (verdict, put) if put is not None else (Verdict("rejected", "queue_full"), kept)
-    _tell(invocation, tx, claim, verdict, kept)
+    _log_judgement(invocation, tx, claim, verdict, kept)
     if verdict.outcome == "accepted":
         _settle_assertions(invocation, tx, space, claim, evidence, kept)
     outcome = GovernanceOutcome(
         index=index,
         candidate_id=claim.candidate_id or None,
         outcome=verdict.outcome,
-        reason=_told(invocation, claim, verdict).reason,
+        reason=_as_shown(invocation, claim, verdict).reason,
         ref=kept.ref,
         record_id=kept.record_id,
         superseded_ref=kept.superseded_ref,
@@ -74,10 +74,10 @@ def foresee(invocation: Invocation, tx: Reading, space: int, claim: Claim) -> tu
     """What judging a new claim now would come to, and what stands there; nothing is changed."""
     claim = claim._replace(by_operator=invocation.caller.is_operator)
     verdict, found = _judged(invocation, tx, space, claim, cited(tx, space, claim.evidence), vouched=False)
-    return _told(invocation, claim, verdict), found
+    return _as_shown(invocation, claim, verdict), found
 
 
-def _told(invocation: Invocation, claim: Claim, verdict: Verdict) -> Verdict:
+def _as_shown(invocation: Invocation, claim: Claim, verdict: Verdict) -> Verdict:
     """A verdict as the caller may know it: who may not read the private plane is not told that it says the same."""
     if claim.target in SEALED and verdict.reason == "unchanged" and not invocation.reads_private:
         return Verdict(verdict.outcome, "created")
@@ -242,7 +242,7 @@ def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row
     if verdict.outcome == "deferred" and verdict.reason != "soul_handoff":
         if verdict.reason != row.reason:
             candidates.wait_for(tx, row.candidate, verdict.reason)
-            _tell(invocation, tx, claim, verdict, kept, waited_for=row.reason)
+            _log_judgement(invocation, tx, claim, verdict, kept, waited_for=row.reason)
         return False
     _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
     return True
@@ -262,7 +262,7 @@ def decide(
 def reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> None:
     """Take a candidate out of the queue that a person does not want."""
     queue.take_out(tx, space, row)
-    _tell(invocation, tx, claim, Verdict("rejected", "declined"), StoredClaim(), waited_for=row.reason)
+    _log_judgement(invocation, tx, claim, Verdict("rejected", "declined"), StoredClaim(), waited_for=row.reason)
 
 
 def _conclude(
@@ -279,13 +279,13 @@ def _conclude(
     if verdict.reason == "soul_handoff":
         kept = targets.keep_sealed(invocation, tx, space, claim, "handoff")
     queue.take_out(tx, space, row)
-    _tell(invocation, tx, claim, verdict, kept, waited_for=row.reason)
+    _log_judgement(invocation, tx, claim, verdict, kept, waited_for=row.reason)
     if verdict.outcome == "accepted":
         _settle_assertions(invocation, tx, space, claim, evidence, kept)
     return kept
 
 
-def _tell(
+def _log_judgement(
     invocation: Invocation,
     tx: WriteTransaction,
     claim: Claim,

@@ -120,7 +120,7 @@ def _put(
 
     def carry(tx: WriteTransaction) -> None:
         _carry(tx, rights, invocation.caller.name)
-        restores.told(tx, header.event_log_rows)
+        restores.mark_logged(tx, header.event_log_rows)
         erasing.keep_until(tx, kept_until)
         replica_marks.keep_targets(tx, targets)
 

@@ -35,7 +35,7 @@ MANY = 64
 WORD_FIELDS = 4
 """Message, begin, end, number of times."""
 
-Place = list[int]
+WordSpan = list[int]
 Counted = list[float]
 Made = TypeVar("Made")
 
@@ -45,7 +45,7 @@ class Rolled(NamedTuple):
 
     bullets: list[str]
     words: list[Counted]
-    keywords: dict[int, list[Place]]
+    keywords: dict[int, list[WordSpan]]
 
 
 def cut_waiting(invocation: Invocation) -> int:
@@ -344,16 +344,16 @@ def read_places(
 
 def ranked_words(
     nodes: Sequence[NodeRow], texts: dict[int, TextRow]
-) -> tuple[list[list[tuple[str, float]]], list[list[Place]], list[list[Place]]]:
+) -> tuple[list[list[tuple[str, float]]], list[list[WordSpan]], list[list[WordSpan]]]:
     """The words of each node with their counts, where each stands, and the places of those that a model has named."""
     most = summary.CANDIDATES if len(nodes) <= MANY else summary.KEYWORDS
     named: list[list[tuple[str, float]]] = []
-    places: list[list[Place]] = []
-    chosen: list[list[Place]] = []
+    places: list[list[WordSpan]] = []
+    chosen: list[list[WordSpan]] = []
     for node in nodes:
         words: dict[str, float] = {}
-        stand: list[Place] = []
-        by_model: list[Place] = []
+        stand: list[WordSpan] = []
+        by_model: list[WordSpan] = []
         for each in json.loads(node.words)[:most]:
             message, begin, end, count = each[:WORD_FIELDS]
             text = texts.get(message)
