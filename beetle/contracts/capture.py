@@ -190,7 +190,7 @@ class HostCoverage(Piece, frozen=True, kw_only=True):
     `gaps` counts the indexes between 0 and a session's largest one that never came, over the host's sessions;
     `coverage` is turns / (turns + gaps), `signed_share` signed / turns. A session belongs to the host of its first
     turn. `duplicates` counts deliveries of existing turns, `content_mismatches` those of them that had
-    other content. `first_at` and `last_at` are times of turns.
+    other content, if their sender may see the existing one. `first_at` and `last_at` are times of turns.
     """
 
     host_kind: Open[str]

@@ -228,9 +228,9 @@ def listed(tx: Reading, wanted: Wanted, after: int) -> Iterator[ChunkRow]:
     return map(_chunk, tx.rows(sql, wanted.space, after, *given))
 
 
-def newest(tx: Reading, space: int | None, limit: int) -> list[ChunkRow]:
+def newest(tx: Reading, space: int | None, limit: int) -> Iterator[ChunkRow]:
     """The live chunks of a space that were stored last, the newest first."""
-    return [_chunk(row) for row in tx.rows(NEWEST_SQL, space, limit)]
+    return map(_chunk, tx.rows(NEWEST_SQL, space, limit))
 
 
 def changed(tx: Reading, wanted: Wanted, since: int) -> Iterator[ChunkRow]:

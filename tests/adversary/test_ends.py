@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.common import WireScope
+from beetle.contracts.errors import DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call
@@ -103,6 +104,38 @@ def test_what_reads_and_what_is_heavy_ends_when_its_client_has_gone(door: Door, 
         until(lambda: answer, f"the end of {case.op}")
         assert answer[0] == "deadline_exceeded" or case.op in NO_STORE
     crowd.join()
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("chunk.reason", {"query": "lamp"}),
+        ("chunk.recall", {"query": "lampadaries chandeliers"}),
+    ],
+)
+def test_what_compares_chunks_looks_whether_its_client_has_gone(door: Door, op: str, args: Plain) -> None:
+    door.owner = f"compares-{op}"
+    scope, caller = WireScope(owner_id=door.owner), embedded_caller(door.owner)
+    ids = [
+        door.prepare("chunk.create", {
+            "content": f"I prefer the lamp of kind{n} {'chandelierr ' * n}", "conversation_id": f"c{n}", "tags": ["a"],
+        })["chunk"]["id"]
+        for n in range(8)
+    ]  # fmt: skip
+    given = {**args, "context_chunks": ids} if op == "chunk.reason" else args
+    looks: list[int] = []
+
+    def ask(most: int) -> None:
+        looks.clear()
+        gone = lambda: looks.append(1) or len(looks) > most  # noqa: E731
+        door.opened.dispatcher.dispatch(Call(op, given, caller, scope, is_abandoned=gone))
+
+    ask(1000)
+    all_looks = len(looks)
+    assert all_looks > len(ids), "at each chunk at least"
+    for most in range(all_looks - 1):
+        with pytest.raises(DeadlineExceeded):
+            ask(most)
 
 
 @pytest.mark.parametrize("op", ["memory.recover", "snapshot.create", "snapshot.restore"])

@@ -76,6 +76,27 @@ def test_a_recommit_has_one_answer_for_who_may_not_see_the_turn(opened: Opened, 
     assert all(each == told[0] for each in told) and told[0]["turns"][0]["outcome"] == "unchanged"
 
 
+@pytest.mark.parametrize("action", ["mask", "delete_raw"])
+def test_a_captured_turn_that_may_not_be_seen_is_compared_neither_in_the_answer_nor_in_the_counts(
+    opened: Opened, action: str
+) -> None:
+    session = {"host_session_id": f"session-{action}", "host_turn_index": 0, "host_kind": "a-host", "role": "user"}
+    host = DEVICE._replace(capabilities=DEVICE.capabilities | {"capture"})
+    first = call(opened, host, "turn.capture", {**session, "content": SECRET})
+    where = {"channel_id": "a-host", "conversation_id": session["host_session_id"]}
+    call(opened, OWN, "transcript.lifecycle", {**step(action, first["turn_id"]), "conversation": where})
+
+    def told(guess: str) -> tuple[Any, Any]:
+        report = answer(opened, host, "turn.capture", {**session, "content": guess})
+        del report["elapsed_ms"]
+        asked = {"host_session_id": session["host_session_id"]}
+        (counted,) = answer(opened, host, "host.coverage", asked)["hosts"]
+        return report, counted["content_mismatches"]
+
+    answers = [told(guess) for guess in (SECRET, "mara can swim", SECRET)]
+    assert answers[0][0]["dedup_hit"] and all(each == answers[0] for each in answers)
+
+
 def test_what_its_caller_sees_is_still_compared_and_a_key_still_repeats(opened: Opened) -> None:
     principal = DEVICE._replace(name="pad", kind="principal")  # a device has keys for as long as its row is there
     for caller, visibility in ((OWN, "private"), (ASKERS["agent"].caller, "private"), (principal, "shared")):

@@ -23,6 +23,10 @@ LARGEST = (
     ("memory.replay", {"chat_id": "talk", "limit": 20}),
     ("memory.recall", {"query": "lamp", "limit": 20}),
     ("transcript.conversations", {"limit": 100}),
+    ("chunk.list", {"limit": 100}),
+    ("chunk.recall", {"query": "lamp"}),
+    ("chunk.recall", {"query": "lampadaries"}),
+    ("chunk.reason", {"query": "lamp"}),
 )
 FACTS, TURNS, WORDS = 100, 20, "lamp " * 12_000
 
@@ -33,6 +37,7 @@ def fill(peer: Peer) -> str:
     for n in range(FACTS):
         given = candidate(f"c{n}", f"{n} {WORDS}", topic=f"topic {n}")
         refs += [each["ref"] for each in asked(peer, "memory.write", candidates(given))["outcomes"]]
+        asked(peer, "chunk.create", {"content": f"I prefer {n} {WORDS}", "conversation_id": f"c{n}", "tags": ["t"]})
     for n in range(TURNS):
         few = [f"{m} {WORDS}" for m in range(3)]
         many = [{"message_id": f"{n} {m} {'i' * 240}", "role": "user", "content": ""} for m in range(500)]

@@ -23,15 +23,32 @@ from beetle.contracts.codec import pack, unpack_any
 from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Subscription
 from tests.adversary import twins
-from tests.adversary.twins import BOB, CALLERS, FOREIGN, MARA, PRIVATE, SEALED, SHOWN, TOLD, WORDS, Base, Step, Twin
+from tests.adversary.twins import (
+    BOB,
+    CALLERS,
+    FOREIGN,
+    HIDDEN_WORDS,
+    MARA,
+    PRIVATE,
+    RARE,
+    SEALED,
+    SHOWN,
+    TOLD,
+    WORDS,
+    Base,
+    Step,
+    Twin,
+)
 from tests.building import Plain
 from tests.cases import OF, Asked, Case, Prepared
 
 VIEWS = ("model_context", "host_ui", "operator_audit", "export", "raw_owner")
-LEFT_OUT = frozenset({"uptime_s", "ms", "timings_ms"})
+LEFT_OUT = frozenset({"uptime_s", "ms", "elapsed_ms", "timings_ms"})
 """How long something took."""
 OPAQUE = frozenset({"next_cursor", "appKeyFingerprint"})
 """Sealed, or drawn at random: they are compared by their lengths, and cursors by where they lead."""
+SALTED = frozenset({"content_digest", "hash", "head_hash", "prev_hash"})
+"""Of a thought that is appended: its digest has a salt that is drawn at random."""
 OPERATORS = frozenset({
     "bytes", "wal_bytes", "pages", "path", "folder", "storage_location", "cpu_s", "up_s", "load", "process_rss_bytes",
     "disk_free_bytes", "memory_available_bytes", "p50_ms", "p90_ms", "p99_ms", "max_ms",
@@ -57,18 +74,23 @@ class Drawn(NamedTuple):
 
 
 def of(kinds: Iterable[str], most: int) -> st.SearchStrategy[list[tuple[str, str]]]:
-    return st.lists(st.tuples(st.sampled_from(list(kinds)), st.sampled_from(WORDS)), max_size=most)
+    return st.lists(st.tuples(st.sampled_from(list(kinds)), st.sampled_from(HIDDEN_WORDS)), max_size=most)
 
 
 holdings = st.builds(Drawn, of(TOLD, 4), of(PRIVATE, 6), of(SEALED, 3), of(FOREIGN, 24))
 
 
 def every(kinds: Iterable[str]) -> list[tuple[str, str]]:
-    return [(kind, WORDS[place % len(WORDS)]) for place, kind in enumerate(kinds)]
+    return [(kind, HIDDEN_WORDS[-1 - place % len(HIDDEN_WORDS)]) for place, kind in enumerate(kinds)]
 
 
 FULL = Drawn(every(TOLD), every(PRIVATE), every(SEALED), every([*FOREIGN, *FOREIGN]))
 EMPTY = Drawn([], [], [], [])
+
+
+def other_word(text: str) -> str:
+    """The word before it."""
+    return HIDDEN_WORDS[HIDDEN_WORDS.index(text) - 1]
 
 
 def seen_alike(who: str, one: Drawn, other: Drawn) -> tuple[Drawn, Drawn]:
@@ -79,7 +101,7 @@ def seen_alike(who: str, one: Drawn, other: Drawn) -> tuple[Drawn, Drawn]:
 
     def reworded(given: list[tuple[str, str]]) -> list[tuple[str, str]]:
         shown = SHOWN.get(who, frozenset())
-        return [(kind, text if kind in shown else WORDS[WORDS.index(text) - 1]) for kind, text in given]
+        return [(kind, text if kind in shown else other_word(text)) for kind, text in given]
 
     other = other._replace(told=reworded(one.told))
     if who == "agent":
@@ -118,13 +140,23 @@ def requests(case: Case, got: Prepared) -> Iterator[Any]:
         if "newest_first" in fields:
             yield {**args, "newest_first": True, "limit": 2}
         if "query" in fields:
-            yield from ({**args, "query": word} for word in WORDS[:2])
+            yield from ({**args, "query": word} for word in (WORDS[0], RARE, RARE[:-1] + "m"))
 
 
 HIDDEN_NAMES = {"conversation": [{"conversation_id": f"{name}-{n}"} for name in ("their", "told") for n in range(2)],
                 "name": ["kettle-0", "skill-0"], "chat_id": ["their-0", "told-0"], "registry_id": ["r0"],
                 "proposal_id": ["h0"], "device_id": ["hidden-0"],
                 "chain_key": ["chain-0"], "agent_id": ["writer-0"], "skill_id": [WORDS[0], WORDS[3]]}  # fmt: skip
+
+BEGINNINGS = {
+    "ref": ("long_term:", "chunks:"),
+    "record_id": ("f-", "p-"),
+    "device_id": ("d-",),
+    "id": ("chunk-",),
+    "target": ("chunk-",),
+    "episode_id": ("episode-",),
+}
+"""How the ids begin that a field takes."""
 
 
 def named(case: Case, got: Prepared, known: list[str]) -> Iterator[Any]:
@@ -138,8 +170,8 @@ def named(case: Case, got: Prepared, known: list[str]) -> Iterator[Any]:
     for field in sorted(fields):
         for value in HIDDEN_NAMES.get(field, []):
             yield {**args, field: value}
-        if field in ("ref", "record_id", "device_id"):
-            yield from ({**args, field: each} for each in known if (":" in each) is (field == "ref"))
+        for beginning in BEGINNINGS.get(field, ()):
+            yield from ({**args, field: each} for each in known if each.startswith(beginning))
 
 
 def asked(got: Prepared, known: list[str]) -> list[tuple[str, Any]]:
@@ -155,20 +187,20 @@ def asked(got: Prepared, known: list[str]) -> list[tuple[str, Any]]:
     return found
 
 
-def steady(value: Any, operator: bool) -> Any:
-    """An answer without what took time; of a cursor and a digest, which tell nothing, the length."""
+def steady(value: Any, operator: bool, opaque: frozenset[str] = OPAQUE) -> Any:
+    """An answer without what took time; of what is opaque, which tells nothing, the length."""
     if isinstance(value, dict):
         found: dict[str, Any] = {}
         for name, each in value.items():
             if name in LEFT_OUT or (operator and name in OPERATORS):
                 continue
-            if name in OPAQUE and each:
+            if name in opaque and each:
                 each = len(each)
             if name == "redacted" and "digest" in each:
                 each = {**each, "digest": len(each["digest"])}
-            found[name] = steady(each, operator)
+            found[name] = steady(each, operator, opaque)
         return found
-    return [steady(each, operator) for each in value] if isinstance(value, list | tuple) else value
+    return [steady(each, operator, opaque) for each in value] if isinstance(value, list | tuple) else value
 
 
 def answers(twin: Twin, who: str, everything: list[tuple[str, Any]], late: Iterator[list[Step]]) -> Iterator[Plain]:
@@ -203,17 +235,14 @@ def fill(twin: Twin, drawn: Drawn) -> list[list[Step]]:
                 # The same time and name in both stores, where it is the same step.
                 twin.at(f"part {place} {number} {n}", 100 + 100 * place + number)
                 twin.take(step)
+    twin.at("table of contents", 1900)
+    twin.take(Step(twins.OPERATOR, "admin.rebuild_toc", {}, MARA))
     return hidden[::4]
 
 
-WRITES = (
-    "transcript.commit",
-    "memory.write",
-    "skill.edit",
-    "long_term.mutate",
-    "long_term.policy",
-    "transcript.lifecycle",
-)
+WHOLE = frozenset({"memory.import", "memory.import_space", "batch"})
+"""Writes that are not made here: an import takes what the case's preparation gave, a batch is asked for its reads."""
+WRITES = tuple(row.name for row in OPERATIONS if row.effect == "write" and row.name not in WHOLE)
 
 
 def told_of(
@@ -224,20 +253,27 @@ def told_of(
     owner = None if caller.owner_id else MARA
     topics = [name for name, needed in TOPIC_CAPABILITIES.items() if needed in caller.capabilities] or ["transcript"]
     followed = twin.follow(caller, owner, tuple(topics))
-    found = list(answers(twin, who, everything, writes))
+    found = [steady(each, caller.is_operator) for each in answers(twin, who, everything, writes)]
     for n, op in enumerate(WRITES):
         for step in next(writes, []):
             twin.take(step)
         twin.at(f"write {n}", 4000 + n)
-        found.append(twin.answer(caller, op, OF[op].request(got), owner))
+        told = twin.answer(caller, op, OF[op].request(got), owner)
+        found.append(steady(told, caller.is_operator, OPAQUE | SALTED))
     for n, step in enumerate(twins.own(2)):
         twin.at(f"last {n}", 5000 + n)
         twin.take(step)
     if isinstance(followed, Subscription):
-        found += twins.heard(followed) if "skill" in topics else []
+        events = twins.heard(followed) if "skill" in topics else []
+        found += [steady(each, caller.is_operator, OPAQUE | SALTED) for each in events]
     else:
         found.append(followed)
-    return [pack(steady(each, caller.is_operator)) for each in found]
+    return [pack(each) for each in found]
+
+
+def of_kind(known: list[str], beginning: str) -> list[str]:
+    """The first of the ids that begin so."""
+    return [each for each in known if each.startswith(beginning)][:4]
 
 
 def compare(folder: Path, base: Base, who: str, one: Drawn, other: Drawn) -> None:
@@ -245,7 +281,8 @@ def compare(folder: Path, base: Base, who: str, one: Drawn, other: Drawn) -> Non
     got = base.got[BOB if CALLERS[who].owner_id == BOB else MARA]
     with closing(left), closing(right):
         late = [fill(twin, drawn) for twin, drawn in zip((left, right), seen_alike(who, one, other), strict=True)]
-        everything = asked(got, sorted(left.known | right.known)[:12])
+        told = sorted(left.known | right.known)
+        everything = asked(got, [each for some in BEGINNINGS.values() for one in some for each in of_kind(told, one)])
         first, second = (
             told_of(twin, who, everything, got, writes) for twin, writes in zip((left, right), late, strict=True)
         )

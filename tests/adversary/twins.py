@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline.invocation import Call
 from beetle.runtime.pipeline.subscriptions import Subscription
 from tests.building import Plain, candidate, candidates, message, registry, skill, step, talk, turn, write
-from tests.cases import PREPARATIONS, PROPOSAL, TOOL, WORD, Prepared
+from tests.cases import ENROLLED, INGESTED, PREPARATIONS, PROPOSAL, TOOL, WORD, Prepared
 from tests.conformance.doors import embedded_caller, plain
 
 PROFILE = "profile-server-linux-dev-full"
@@ -27,6 +28,9 @@ START_US = 1_767_323_045_000_000
 SECOND_US = 1_000_000
 FILE = "store.db"
 WORDS = ("kettle", "garden", "ledger", "harbour", "violin", "orchard", "zanzibar")
+RARE = "marzipan"
+"""A word that is said only where it is hidden."""
+HIDDEN_WORDS = (*WORDS, RARE)
 
 
 def _principal(name: str, owner: str, agent: str | None, *views: Any) -> Caller:
@@ -60,6 +64,8 @@ SHOWN: Mapping[str, frozenset[str]] = {
 """Visibilities beside `shared` whose content the table of views shows to a caller."""
 
 FLUSH_S = 30.0
+OF_RECORD = re.compile(r"[fpd]-|\w+:f-|chunk-|chunks:|episode-")
+"""How the ids and refs of records begin that a stranger may have been told."""
 
 
 class Step(NamedTuple):
@@ -103,7 +109,7 @@ class Twin:
     def take(self, step_: Step) -> None:
         """One write, whatever comes of it."""
         told = self.answer(step_.caller, step_.op, step_.args, step_.owner)
-        self.known |= {each for each in _texts(told) if each[:2] in ("f-", "p-", "d-") or ":f-" in each}
+        self.known |= {each for each in _texts(told) if OF_RECORD.match(each)}
 
     def follow(self, caller: Caller, owner: str | None, topics: tuple[str, ...]) -> Subscription | Plain:
         """A subscription, or the error."""
@@ -286,6 +292,16 @@ FOREIGN: Mapping[str, Hidden] = {
         Step(OPERATOR, "device.add",
              {"label": text, "device_id": f"hidden-{n}", "capabilities": ["recall"], "owner_id": ZOE}, ZOE),
     ],
+    "captured turn": lambda n, text: [
+        _by(ZOE, "turn.capture", {"host_session_id": "session-1", "host_turn_index": n, "host_kind": "claude-code",
+                                  "role": "user", "content": each})
+        for each in (text, f"{text} again")
+    ],
+    "event": lambda n, text: [
+        _by(ZOE, "event.ingest", {"event": {**INGESTED["event"], "event_id": f"event-{n}", "text": text}}),
+    ],
+    "episode": lambda n, text: [_by(ZOE, "episode.start", {"task": f"number {n} of the {text}", "plan": [text]})],
+    "host key": lambda n, text: [Step(OPERATOR, "host_key.enroll", {**ENROLLED, "label": text}, ZOE)],
     "refusal": _refused,
     "projection": lambda n, text: [_by(ZOE, "memory.project", {"user_query": text})],
 }  # fmt: skip

@@ -20,7 +20,7 @@ from beetle.domain.chunks.linking import (
     related_strength,
     strength_of,
 )
-from beetle.domain.chunks.reasoning import Evidence, contradictions, reason
+from beetle.domain.chunks.reasoning import MOST_CONTRADICTIONS, Evidence, contradictions, reason
 from beetle.domain.chunks.tokens import PATTERN, TokenRuler, count_tokens
 
 MINUTE = 60_000
@@ -122,13 +122,35 @@ def test_the_first_type_with_a_cue_wins() -> None:
 )
 def test_a_misspelt_word_is_taken_for_the_most_similar_one(query: str, expected: str | None) -> None:
     texts = ["User prefers pytest over unittest for Python", "preference testing", "Прогулки по лесу", "cut dot"]
-    assert respelt(query, texts) == expected
-    assert respelt(query, []) is None
+    assert respelt(query, texts, nothing) == expected
+    assert respelt(query, [], nothing) is None
+
+
+def test_looking_for_misspelt_words_ends_when_it_is_told_to_and_compares_no_word_that_is_none() -> None:
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) > 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        respelt("wordd", (f"word{n}" for n in range(100)), look)
+    # Each comparison of two such words would take seconds.
+    long = "a" * 20_000
+    assert respelt(f"{long}b", [f"{long}{letter}" for letter in "cdefgh"], nothing) is None
+    most = [f"unknown{n}" for n in range(64)]
+    assert respelt(" ".join([*most, "prefernce"]), ["preference"], nothing) is None
+    assert respelt(" ".join(["prefernce", *most]), ["preference"], nothing) is not None
 
 
 def test_a_word_in_a_tag_counts_more_than_one_in_the_text() -> None:
     factors = [tag_factor("which Apples or pears", tags) for tags in ((), ("apple",), ("pears", "apple trees"), ("a",))]
     assert factors == [1, 1.5, 2, 1]
+
+
+def nothing() -> None:
+    """Looks nowhere."""
 
 
 def chunk(chunk_id: str, conversation: str, minutes: float, *tags: str) -> Linkable:
@@ -209,27 +231,40 @@ def said(
 
 def test_two_preferences_of_one_tag_that_differ_contradict() -> None:
     python, rust = said("a", "User prefers Python", "lang"), said("b", "User preferred Rust", "lang")
-    (found,) = contradictions([python, rust])
+    (found,) = contradictions([python, rust], nothing)
     assert (found.type, found.topic, found.first, found.second) == ("potential_preference_conflict", "lang", "a", "b")
-    assert not contradictions([python, rust._replace(tags=("other",))])
-    assert not contradictions([python, said("b", "user PREFERS python!", "lang")])
+    assert not contradictions([python, rust._replace(tags=("other",))], nothing)
+    assert not contradictions([python, said("b", "user PREFERS python!", "lang")], nothing)
 
 
 @pytest.mark.parametrize("denial", ["does not like", "doesn\u2019t like", "never likes", "dislikes", "avoids"])
 def test_a_negation_on_one_side_contradicts(denial: str) -> None:
     likes, denies = said("a", "User likes apples", "fruit", "food"), said("b", f"User {denial} apples", "food", "fruit")
-    (found,) = contradictions([likes, denies])
+    (found,) = contradictions([likes, denies], nothing)
     assert found.type == "negation_conflict"
-    assert not contradictions([denies, denies._replace(chunk_id="c")])
+    assert not contradictions([denies, denies._replace(chunk_id="c")], nothing)
 
 
 def test_a_pair_is_told_once_and_a_link_by_hand_first() -> None:
     first = said("a", "User likes apples", "fruit")._replace(contradicts=("b", "gone"))
-    found = contradictions([first, said("b", "User hates apples", "fruit")])
+    found = contradictions([first, said("b", "User hates apples", "fruit")], nothing)
     assert [(each.type, each.first, each.second) for each in found] == [
         ("explicit", "a", "b"),
         ("explicit", "a", "gone"),
     ]
+
+
+def test_many_chunks_under_many_tags_are_told_up_to_a_number_and_comparing_ends_when_it_is_told_to() -> None:
+    tags = tuple(f"tag{n}" for n in range(20))
+    many = [said(f"c{n:03}", f"I prefer {' '.join(f'w{n}-{m}' for m in range(200))}", *tags) for n in range(256)]
+    found = contradictions(many, nothing)
+    assert len(found) == MOST_CONTRADICTIONS == len({(each.first, each.second) for each in found})
+
+    def look() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        contradictions(many, look)
 
 
 def test_a_synthesis_ranks_by_confidence_then_age_and_tells_what_stands_twice_once() -> None:
@@ -239,21 +274,21 @@ def test_a_synthesis_ranks_by_confidence_then_age_and_tells_what_stands_twice_on
         said("new", "New rule", confidence=0.9, day=2),
         said("again", "new  RULE", confidence=0.2, day=3),
     ]
-    found = reason("rules", evidence, "synthesis")
+    found = reason("rules", evidence, "synthesis", nothing)
     assert found.synthesis.splitlines()[3:] == [" 1. New rule", " 2. Another rule", " 3. Old rule"]
     assert found.sources == ["new", "older", "old"]
     assert found.confidence == pytest.approx((0.9 + 0.9 + 0.5) / 3)
-    many = reason("rules", [said(f"k{each}", f"Rule {each}") for each in range(12)], "synthesis")
+    many = reason("rules", [said(f"k{each}", f"Rule {each}") for each in range(12)], "synthesis", nothing)
     assert many.synthesis.endswith(" ... and 5 other supporting memories.")
 
 
 def test_conflicts_are_the_last_insight_of_every_analysis() -> None:
     pair = [said("a", "User prefers Python", "lang"), said("b", "User prefers Rust", "lang")]
     for analysis in ("synthesis", "comparison", "pattern", "gap"):
-        found = reason("language", pair, analysis)
+        found = reason("language", pair, analysis, nothing)
         assert found.insights[-1] == "Identified 1 potential conflicts in memory"
         assert found.sources == ["a", "b"] and len(found.contradictions) == 1
-    assert reason("language", pair, "synthesis").insights[0] == "Preference identified: User prefers Python"
+    assert reason("language", pair, "synthesis", nothing).insights[0] == "Preference identified: User prefers Python"
 
 
 def test_comparison_pattern_and_gap() -> None:
@@ -261,22 +296,22 @@ def test_comparison_pattern_and_gap() -> None:
         said("a", "Use Python", "lang", "web", confidence=0.5, linked=False),
         said("b", "Use Go", "lang", day=2)._replace(kind="decision"),
     ]
-    compared = reason("which", pair, "comparison")
+    compared = reason("which", pair, "comparison", nothing)
     assert compared.synthesis.splitlines()[2:] == [" Option 1: Use Python", " Option 2: Use Go"]
     assert compared.confidence == 0.7
-    alone = reason("which", pair[:1], "comparison")
+    alone = reason("which", pair[:1], "comparison", nothing)
     assert (alone.synthesis, alone.confidence) == ("Need at least 2 items to compare", 0.0)
-    patterns = reason("which", pair, "pattern")
+    patterns = reason("which", pair, "pattern", nothing)
     assert patterns.confidence == 0.75
     assert patterns.insights == [
         "Common themes: lang, web",
         "Source types: decision, note",
         "Evidence spans 2 unique days",
     ]
-    gaps = reason("which", pair, "gap")
+    gaps = reason("which", pair, "gap", nothing)
     assert gaps.confidence == 0.6
     assert gaps.insights == ["1 sources have low confidence scores", "1 items are isolated (no graph links)"]
-    assert reason("which", pair[1:], "gap").insights == [
+    assert reason("which", pair[1:], "gap", nothing).insights == [
         "No significant structural gaps identified in the available evidence"
     ]
-    assert reason("which", [], "synthesis").confidence == 0.0
+    assert reason("which", [], "synthesis", nothing).confidence == 0.0

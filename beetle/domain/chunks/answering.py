@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 _WORD = re.compile(r"\w+")
@@ -12,9 +12,15 @@ TAG_BONUS: Final = 0.5
 MOST_TAG_WORDS: Final = 2
 SHORTEST: Final = 5
 """Letters of a word that may be misspelt; shorter ones are like too many others."""
+LONGEST: Final = 32
+"""Longer ones are no words but codes and addresses; and comparing two takes the square of their length."""
 MOST_LONGER: Final = 2
 """By how many letters a misspelling may be longer or shorter."""
 LEAST_ALIKE: Final = 0.85
+MOST_RESPELT: Final = 64
+"""Words of a query that are compared with those of the texts."""
+AT_ONCE: Final = 256
+"""So many comparisons are made between two looks."""
 
 
 def words_of(text: str) -> list[str]:
@@ -29,29 +35,37 @@ def tag_factor(query: str, tags: Iterable[str]) -> float:
     return 1 + TAG_BONUS * min(MOST_TAG_WORDS, len(shared))
 
 
-def respelt(query: str, texts: Iterable[str]) -> str | None:
+def respelt(query: str, texts: Iterable[str], look: Callable[[], None]) -> str | None:
     """The query with each word that no text has replaced by the most similar one that a text has; None if none is.
 
     A similar word begins with the same letter and is about as long.
+
+    Args:
+        look: is called between two steps of the work, and ends it by what it raises.
     """
-    known = {word for text in texts for word in words_of(text)}
+    known: set[str] = set()
+    for text in texts:
+        look()
+        known.update(word for word in words_of(text) if len(word) <= LONGEST + MOST_LONGER)
     by_letter: dict[str, list[str]] = {}
     for word in sorted(known):
         by_letter.setdefault(word[0], []).append(word)
     asked = words_of(query)
-    spelt = [word if word in known else _closest(word, by_letter.get(word[0], ())) for word in asked]
+    unknown = [word for word in dict.fromkeys(asked) if SHORTEST <= len(word) <= LONGEST and word not in known]
+    closest = {word: _closest(word, by_letter.get(word[0], ()), look) for word in unknown[:MOST_RESPELT]}
+    spelt = [closest.get(word, word) for word in asked]
     return " ".join(spelt) if spelt != asked else None
 
 
-def _closest(word: str, others: Iterable[str]) -> str:
-    if len(word) < SHORTEST:
-        return word
+def _closest(word: str, others: Iterable[str], look: Callable[[], None]) -> str:
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(word)
     best, found = LEAST_ALIKE, word
-    for other in others:
+    for number, other in enumerate(others):
+        if not number % AT_ONCE:
+            look()
         if abs(len(other) - len(word)) > MOST_LONGER:
             continue
         matcher.set_seq1(other)

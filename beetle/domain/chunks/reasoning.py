@@ -6,11 +6,14 @@ Without a model, by words alone: what is told is told of the chunks that were ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 Analysis = Literal["synthesis", "comparison", "pattern", "gap"]
+Look = Callable[[], None]
+"""Called between two steps of the work; ends it by what it raises."""
 ContradictionType = Literal["potential_preference_conflict", "negation_conflict", "explicit"]
 
 COMPARISON_CONFIDENCE: Final = 0.7
@@ -21,6 +24,8 @@ QUOTED: Final = 7
 """How many chunks a synthesis quotes; it tells the number of the others."""
 MOST_INSIGHTS: Final = 5
 MOST_TAGS: Final = 5
+MOST_CONTRADICTIONS: Final = 100
+"""So many are told; among hundreds of chunks under one tag there are tens of thousands."""
 _INSIGHT: Final = 100
 """Characters of a chunk that an insight quotes."""
 
@@ -34,6 +39,10 @@ _NEGATIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 _DIFFERENT_WORDS: Final = 2
+_REASONS: Final[Mapping[str, str]] = {
+    "potential_preference_conflict": "Divergent preferences detected",
+    "negation_conflict": "Opposing sentiments detected",
+}
 
 
 class Evidence(NamedTuple):
@@ -72,22 +81,27 @@ class Reasoning(NamedTuple):
     sources: list[str]
 
 
-def reason(query: str, evidence: Sequence[Evidence], analysis: Analysis) -> Reasoning:
+def reason(query: str, evidence: Sequence[Evidence], analysis: Analysis, look: Look) -> Reasoning:
     """Analyse chunks, which come in the order of their relevance."""
     if not evidence:
         return Reasoning("No relevant evidence found for analysis", [], [], 0.0, [])
-    found = _ANALYSES[analysis](query, evidence)
+    found = _ANALYSES[analysis](query, evidence, look)
     if found.contradictions:
         found.insights.append(f"Identified {len(found.contradictions)} potential conflicts in memory")
     return found
 
 
-def contradictions(evidence: Sequence[Evidence]) -> list[Contradiction]:
-    """Where chunks may contradict each other, each pair once: links by hand, then what their words say of a tag."""
+def contradictions(evidence: Sequence[Evidence], look: Look) -> list[Contradiction]:
+    """Where chunks may contradict each other, each pair once: links by hand, then what their words say of a tag.
+
+    At most `MOST_CONTRADICTIONS` of them.
+    """
     found: dict[tuple[str, str], Contradiction] = {}
-    for each in (*_linked_contradictions(evidence), *_worded_contradictions(evidence)):
+    for each in chain(_linked_contradictions(evidence), _worded_contradictions(evidence, look)):
         pair = (min(each.first, each.second), max(each.first, each.second))
         found.setdefault(pair, each)
+        if len(found) == MOST_CONTRADICTIONS:
+            break
     return list(found.values())
 
 
@@ -97,27 +111,48 @@ def _linked_contradictions(evidence: Sequence[Evidence]) -> Iterator[Contradicti
             yield Contradiction("explicit", "", chunk.chunk_id, target, "Explicit contradiction link")
 
 
-def _worded_contradictions(evidence: Sequence[Evidence]) -> Iterator[Contradiction]:
-    by_tag: dict[str, list[tuple[Evidence, frozenset[str]]]] = {}
-    for chunk in evidence:
+class _Said(NamedTuple):
+    chunk: Evidence
+    words: array[int]
+    """Hashes of its words where it prefers something: they take a tenth of the memory of the words."""
+    prefers: bool
+    denies: bool
+
+
+def _worded_contradictions(evidence: Sequence[Evidence], look: Look) -> Iterator[Contradiction]:
+    by_tag: dict[str, list[int]] = {}
+    said: list[_Said] = []
+    for place, chunk in enumerate(evidence):
+        look()
         words = frozenset(_WORD.findall(chunk.content.lower().replace("\u2019", "'")))
+        prefers = not words.isdisjoint(_PREFERS)
+        hashes = array("q", map(hash, words) if prefers else ())
+        said.append(_Said(chunk, hashes, prefers, _denies(words)))
         for tag in dict.fromkeys(chunk.tags):
-            by_tag.setdefault(tag, []).append((chunk, words))
+            by_tag.setdefault(tag, []).append(place)
+    judged: set[tuple[int, int]] = set()
     for tag, group in by_tag.items():
-        for (first, words), (second, others) in combinations(group, 2):
-            ids = (first.chunk_id, second.chunk_id)
-            if words & _PREFERS and others & _PREFERS and len(words ^ others) >= _DIFFERENT_WORDS:
-                reason = f"Divergent preferences detected for topic '{tag}'"
-                yield Contradiction("potential_preference_conflict", tag, *ids, reason)
-            elif _denies(words) != _denies(others):
-                yield Contradiction("negation_conflict", tag, *ids, f"Opposing sentiments detected for topic '{tag}'")
+        for place, first in enumerate(group):
+            look()
+            # Of two that share several tags, the first one is told.
+            for second in (each for each in group[place + 1 :] if (first, each) not in judged):
+                judged.add((first, second))
+                if (kind := _opposed(said[first], said[second])) is not None:
+                    reason = f"{_REASONS[kind]} for topic '{tag}'"
+                    yield Contradiction(kind, tag, said[first].chunk.chunk_id, said[second].chunk.chunk_id, reason)
+
+
+def _opposed(one: _Said, other: _Said) -> ContradictionType | None:
+    if one.prefers and other.prefers and len(set(one.words).symmetric_difference(other.words)) >= _DIFFERENT_WORDS:
+        return "potential_preference_conflict"
+    return "negation_conflict" if one.denies != other.denies else None
 
 
 def _denies(words: frozenset[str]) -> bool:
     return not words.isdisjoint(_NEGATIONS) or any(word.endswith("n't") for word in words)
 
 
-def _synthesize(query: str, evidence: Sequence[Evidence]) -> Reasoning:
+def _synthesize(query: str, evidence: Sequence[Evidence], look: Look) -> Reasoning:
     by_content: dict[str, Evidence] = {}
     for chunk in sorted(evidence, key=lambda each: (-each.confidence, -each.created_ms, each.chunk_id)):
         by_content.setdefault(" ".join(chunk.content.lower().split()), chunk)
@@ -133,7 +168,7 @@ def _synthesize(query: str, evidence: Sequence[Evidence]) -> Reasoning:
     return Reasoning(
         "\n".join(lines),
         list(dict.fromkeys(insight for chunk in chunks for insight in _insights(chunk.content)))[:MOST_INSIGHTS],
-        contradictions(chunks),
+        contradictions(chunks, look),
         sum(chunk.confidence for chunk in chunks) / len(chunks),
         [chunk.chunk_id for chunk in chunks],
     )
@@ -147,16 +182,16 @@ def _insights(content: str) -> Iterator[str]:
         yield f"Positive sentiment: {_shortened(content)}"
 
 
-def _compare(query: str, evidence: Sequence[Evidence]) -> Reasoning:
+def _compare(query: str, evidence: Sequence[Evidence], look: Look) -> Reasoning:
     if len(evidence) < 2:
         return Reasoning("Need at least 2 items to compare", [], [], 0.0, [])
     lines = [f'Comparison Analysis: "{query}"', ""]
     lines += [f" Option {place}: {_one_line(chunk.content)}" for place, chunk in enumerate(evidence, 1)]
     insight = f"Comparing {len(evidence)} distinct sources"
-    return _synthesized("\n".join(lines), [insight], evidence, COMPARISON_CONFIDENCE)
+    return _synthesized("\n".join(lines), [insight], evidence, COMPARISON_CONFIDENCE, look)
 
 
-def _find_patterns(query: str, evidence: Sequence[Evidence]) -> Reasoning:
+def _find_patterns(query: str, evidence: Sequence[Evidence], look: Look) -> Reasoning:
     counted: dict[str, int] = {}
     for chunk in evidence:
         for tag in dict.fromkeys(chunk.tags):
@@ -168,10 +203,10 @@ def _find_patterns(query: str, evidence: Sequence[Evidence]) -> Reasoning:
     insights.append(f"Source types: {', '.join(sorted({chunk.kind for chunk in evidence}))}")
     insights.append(f"Evidence spans {len({chunk.day for chunk in evidence})} unique days")
     told = f"Found {len(insights)} patterns across {len(evidence)} memories"
-    return _synthesized(told, insights, evidence, PATTERN_CONFIDENCE)
+    return _synthesized(told, insights, evidence, PATTERN_CONFIDENCE, look)
 
 
-def _identify_gaps(query: str, evidence: Sequence[Evidence]) -> Reasoning:
+def _identify_gaps(query: str, evidence: Sequence[Evidence], look: Look) -> Reasoning:
     unsure = sum(chunk.confidence < LOW_CONFIDENCE for chunk in evidence)
     alone = sum(not chunk.linked for chunk in evidence)
     gaps: list[str] = []
@@ -181,7 +216,7 @@ def _identify_gaps(query: str, evidence: Sequence[Evidence]) -> Reasoning:
         gaps.append(f"{alone} items are isolated (no graph links)")
     if not gaps:
         gaps.append("No significant structural gaps identified in the available evidence")
-    return _synthesized(f"Knowledge Gap Analysis: {'; '.join(gaps)}", gaps, evidence, GAP_CONFIDENCE)
+    return _synthesized(f"Knowledge Gap Analysis: {'; '.join(gaps)}", gaps, evidence, GAP_CONFIDENCE, look)
 
 
 _ANALYSES: Final = {
@@ -192,8 +227,11 @@ _ANALYSES: Final = {
 }
 
 
-def _synthesized(synthesis: str, insights: list[str], evidence: Sequence[Evidence], confidence: float) -> Reasoning:
-    return Reasoning(synthesis, insights, contradictions(evidence), confidence, [each.chunk_id for each in evidence])
+def _synthesized(
+    synthesis: str, insights: list[str], evidence: Sequence[Evidence], confidence: float, look: Look
+) -> Reasoning:
+    sources = [each.chunk_id for each in evidence]
+    return Reasoning(synthesis, insights, contradictions(evidence, look), confidence, sources)
 
 
 def _one_line(content: str) -> str:

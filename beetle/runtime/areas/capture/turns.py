@@ -131,9 +131,9 @@ def _repeat(
         )
     (message,) = made.turn.messages
     differs = (known.role, known.digest) != (message.role, message.digest)
-    # What was masked or erased since is nobody's to try a guess on.
+    # What was masked or erased since is nobody's to try a guess on: neither the answer nor the count tells.
     told = differs and _sees(invocation, tx, known)
-    captures.count_repeat(tx, known.turn, differs and known.state != "deleted")
+    captures.count_repeat(tx, known.turn, told)
     where = Where(known.channel_id, known.conversation_id)
     report = _report(where, known.turn_id, known.message_id, known.attest_level, begun, dedup_hit=True)
     return replace(report, content_mismatch=told, memory_deleted=known.state == "deleted")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from beetle.contracts.chunk_reasoning import (
@@ -15,7 +17,7 @@ from beetle.contracts.chunk_reasoning import (
 from beetle.contracts.codec import format_us
 from beetle.contracts.refs import parse_ref
 from beetle.domain.chunks.answering import respelt, tag_factor
-from beetle.domain.chunks.reasoning import Evidence, reason
+from beetle.domain.chunks.reasoning import MOST_CONTRADICTIONS, Evidence, reason
 from beetle.domain.ranking import POOL
 from beetle.runtime.areas.recall.search import find
 from beetle.runtime.pipeline.handlers import Handler, Read
@@ -36,10 +38,12 @@ REASONED_OVER = 10
 
 LOOKED_THROUGH = 512
 """The newest chunks, whose words a misspelt one of a query is compared with."""
+LOOKED_CHARS = 512 * 1024
+"""Characters of them at most: a chunk may be as long as a message."""
 
 
 class RankedChunk(NamedTuple):
-    """A chunk that fits a query, and how well: what is twice as much fits twice as well."""
+    """A chunk that fits a query, without what it says, and how well: what is twice as much fits twice as well."""
 
     row: ChunkRow
     score: float
@@ -55,12 +59,18 @@ def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> 
             break
         most = POOL
     room = Room(invocation)
-    kept = [each for each in sure[: request.max_results] if room.takes(_content(each.row))]
-    for each in kept:
+    kept: list[RankedChunk] = []
+    said: list[str] = []
+    for each in sure[: request.max_results]:
+        content = _content(_whole(tx, each))
+        if not room.takes(content):
+            break
+        kept.append(each)
+        said.append(content)
         invocation.shared.chunk_accesses.note(each.row.chunk, invocation.now)
     weight = sum(each.score for each in kept)
     return ChunkRecallReport(
-        answer="\n\n".join(_content(each.row) for each in kept) if kept else NOTHING_FOUND,
+        answer="\n\n".join(said) if kept else NOTHING_FOUND,
         confidence=round(sum(each.row.confidence * each.score for each in kept) / weight, 4) if weight else 0.0,
         source_chunks=tuple(each.row.chunk_id for each in kept),
         traversal_path=(*path, "min_confidence"),
@@ -75,18 +85,9 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
 
     Nothing counts as accessed.
     """
-    space = evidence.find_space(tx, invocation.space_id)
-    if request.context_chunks:
-        named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
-        rows = [row for row in named if row is not None and row.is_live and is_sound(invocation.key, row)]
-    else:
-        found, _ = _ranked(invocation, tx, request.query, None, SPARE * REASONED_OVER)
-        rows = [each.row for each in found[:REASONED_OVER]]
-        if not rows:
-            rows = [row for row in chunks.newest(tx, space, REASONED_OVER) if is_sound(invocation.key, row)]
     room = Room(invocation)
-    rows = [row for row in rows if room.takes(_content(row))]
-    made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type)
+    rows = list(takewhile(lambda row: room.takes(_content(row)), _reasoned_over(invocation, tx, request)))
+    made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type, partial(_look, invocation))
     return ChunkReasonReport(
         synthesis=made.synthesis,
         insights=tuple(made.insights),
@@ -101,8 +102,21 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
         source_chunks=tuple(made.sources),
         iterations_used=1 if rows else 0,
         cost_usd=0.0,
-        profile_budget_applied=room.full,
+        profile_budget_applied=room.full or len(made.contradictions) == MOST_CONTRADICTIONS,
     )
+
+
+def _reasoned_over(invocation: Invocation, tx: Reading, request: ChunkReasonRequest) -> Iterator[ChunkRow]:
+    """One after the other: there may be more of them than there is room for."""
+    space = evidence.find_space(tx, invocation.space_id)
+    if request.context_chunks:
+        named = (chunks.find(tx, space, each) for each in dict.fromkeys(request.context_chunks))
+        yield from (row for row in named if row is not None and row.is_live and is_sound(invocation.key, row))
+        return
+    found, _ = _ranked(invocation, tx, request.query, None, SPARE * REASONED_OVER)
+    yield from (_whole(tx, each) for each in found[:REASONED_OVER])
+    if not found:
+        yield from (row for row in chunks.newest(tx, space, REASONED_OVER) if is_sound(invocation.key, row))
 
 
 def _ranked(
@@ -115,9 +129,7 @@ def _ranked(
     path: tuple[str, ...] = ("search",)
     found = _found(invocation, tx, query, conversation_id, most)
     if not found:
-        newest = chunks.newest(tx, evidence.find_space(tx, invocation.space_id), LOOKED_THROUGH)
-        sound = [row for row in newest if is_sound(invocation.key, row)]
-        spelt = respelt(query, (f"{_content(row)} {' '.join(row.tags)}" for row in sound))
+        spelt = respelt(query, _newest_texts(invocation, tx), partial(_look, invocation))
         if spelt is not None:
             path, query = (*path, "respell", "search"), spelt
             found = _found(invocation, tx, query, conversation_id, most)
@@ -136,9 +148,32 @@ def _found(
     for hit in find(invocation, tx, search).hits:
         ref = parse_ref(hit.ref)
         row = None if ref is None else chunks.find(tx, space, ref.segments[0])
-        if row is not None:
-            made.append(RankedChunk(row, hit.score))
+        if row is not None and row.body is not None:
+            # A hundred of them may be longer than the memory that there is for all requests.
+            made.append(RankedChunk(row._replace(body=row.body._replace(content="", extra=None)), hit.score))
     return made
+
+
+def _whole(tx: Reading, found: RankedChunk) -> ChunkRow:
+    (row,) = chunks.by_keys(tx, [found.row.chunk])
+    return row
+
+
+def _newest_texts(invocation: Invocation, tx: Reading) -> Iterator[str]:
+    """What the newest chunks say, and their tags, as far as there is room."""
+    room = LOOKED_CHARS
+    for row in chunks.newest(tx, evidence.find_space(tx, invocation.space_id), LOOKED_THROUGH):
+        text = f"{_content(row)} {' '.join(row.tags)}"
+        room -= len(text)
+        if room < 0:
+            return
+        if is_sound(invocation.key, row):
+            yield text
+
+
+def _look(invocation: Invocation) -> None:
+    invocation.work.breathe()
+    invocation.check("all was compared")
 
 
 def _content(row: ChunkRow) -> str:

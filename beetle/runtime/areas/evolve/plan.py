@@ -256,7 +256,6 @@ def _said(value: Any) -> str:
 
 
 def _diff(before: str, after: str, old: str) -> str:
-    from difflib import unified_diff
+    from beetle.domain.line_diff import line_diff
 
-    lines = unified_diff(before.splitlines(), after.splitlines(), old, "proposed", lineterm="")
-    return "\n".join(lines)
+    return line_diff(before, after, old, "proposed")

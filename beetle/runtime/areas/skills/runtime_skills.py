@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from beetle.contracts.codec import format_us, replace
@@ -126,7 +126,7 @@ def detail(invocation: Invocation, request: RuntimeSkillDetailRequest, tx: Readi
     history = skills.revisions(tx, skill.skill)
     current = history[-1]
     room = Room(invocation)
-    diffs = room.fill(_diff(a, b) for b, a in pairwise(reversed(history)))
+    diffs = room.fill(_diffs(invocation, history))
     return RuntimeSkillDetailReport(
         name=skill.name,
         title=current.title,
@@ -171,17 +171,18 @@ def _citation(invocation: Invocation, tx: Reading, space: int, text: str) -> Ski
     return SkillCitation(text=text, ref=str(cited), resolves=resolves)
 
 
-def _diff(a: RevisionRow, b: RevisionRow) -> StrategyDiff:
-    from difflib import unified_diff
+def _diffs(invocation: Invocation, history: Sequence[RevisionRow]) -> Iterator[StrategyDiff]:
+    """Of each revision to the next, the newest first."""
+    for later, earlier in pairwise(reversed(history)):
+        invocation.check("all revisions were compared")
+        yield _diff(earlier, later)
 
-    lines = unified_diff(
-        a.content.splitlines(),
-        b.content.splitlines(),
-        f"revision {a.revision}",
-        f"revision {b.revision}",
-        lineterm="",
-    )
-    return StrategyDiff(from_revision=a.revision, to_revision=b.revision, diff="\n".join(lines))
+
+def _diff(a: RevisionRow, b: RevisionRow) -> StrategyDiff:
+    from beetle.domain.line_diff import line_diff
+
+    found = line_diff(a.content, b.content, f"revision {a.revision}", f"revision {b.revision}")
+    return StrategyDiff(from_revision=a.revision, to_revision=b.revision, diff=found)
 
 
 def _raw(skill: SkillRow, current: RevisionRow) -> str:
