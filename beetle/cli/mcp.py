@@ -121,22 +121,25 @@ def _shown(change: Change, text: str, writing: str) -> str:
 
 
 def host_command(typed: Namespace) -> list[str]:
-    """The command line with which a host starts the server: this program, with the options that were typed."""
-    return [*_program(), *_words(typed)]
+    """The command line with which a host starts the server: this program, with the options that were typed.
+
+    What the environment says here instead of an option is an option too: a host of a desktop is started without it.
+    """
+    # As find_target has it: socket and store say together where the memory is.
+    placed = any(typed_option(typed, each) is not None for each in ("socket", "store"))
+    unsaid = [each for each in FROM_ENVIRONMENT if typed_option(typed, each) is None]
+    found = {
+        each: value for each in unsaid
+        if not (placed and each != "config") and (value := os.environ.get(FROM_ENVIRONMENT[each]))
+    }  # fmt: skip
+    return [*_program(), *_words(Namespace(**{**vars(typed), **found}))]
 
 
 def _words(typed: Namespace) -> list[str]:
-    """`mcp` with the options that were typed, but those of an installation.
-
-    What the environment says here instead of an option is said too: a host on a desktop is started without it.
-    """
+    """`mcp` with the options that were typed, but those of an installation."""
     options: list[str] = []
-    # As find_target has it: the two say together where the memory is.
-    placed = any(typed_option(typed, each) is not None for each in ("socket", "store"))
     for each in GLOBALS:
         value = typed_option(typed, each.dest)
-        if value is None and each.dest in FROM_ENVIRONMENT and not (placed and each.dest != "config"):
-            value = os.environ.get(FROM_ENVIRONMENT[each.dest]) or None
         if each.metavar is not None and value is not None:
             options += [each.option, os.path.abspath(value) if each.dest in PATHS else value]
     toolset = typed_option(typed, "toolset")
