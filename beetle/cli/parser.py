@@ -42,7 +42,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
     ),
     GlobalOption("--config", "FILE", "configuration file", ("-c",)),
     GlobalOption(
-        "--endpoint", "URL", "ask over gRPC: http://HOST:PORT or unix:PATH (query, scheduler status)", ("-e",)
+        "--endpoint", "URL", "ask over gRPC: http://HOST:PORT or unix:PATH (query, scheduler)", ("-e",)
     ),
     GlobalOption(
         "--log-level", "LEVEL", "what a daemon started by this logs: trace, debug, info, warn, error", ("-l",)
