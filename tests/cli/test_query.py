@@ -81,7 +81,9 @@ def test_pages_of_children_are_numbered(beetle: CommandLine) -> None:
         "Page 3 of 3 (has_more: false)",
     ]
     assert beetle.here(*browse).out.splitlines()[-1] == "Page 1 of 1 (has_more: false)"
-    assert beetle.here(*browse, "-t", "9").out == beetle.here("query", "browse", "toc:year:1999").out == "No children.\n"
+    assert (
+        beetle.here(*browse, "-t", "9").out == beetle.here("query", "browse", "toc:year:1999").out == "No children.\n"
+    )
 
 
 def test_the_store_is_counted_compacted_and_its_contents_rebuilt(beetle: CommandLine) -> None:
