@@ -75,11 +75,11 @@ class EndpointSession(Session):
         asked = {way.renamed.get(name, name): value for name, value in to_plain(arguments).items()}
         metadata = dict(self._given) if key is None else {**self._given, "beetle-idempotency-key-bin": key.encode()}
         seconds = None if deadline_ms is None else deadline_ms / 1000
-        ask = partial(self._ask, metadata=metadata, timeout=seconds)
+        ask = partial(self._method, metadata=metadata, timeout=seconds)
         found = _switched(ask, way.method, asked) if way.method in SWITCHES else ask(way.method, asked)
         return from_plain(_filled(found), BY_NAME[operation].report)
 
-    def _ask(
+    def _method(
         self, method: str, asked: Mapping[str, Any], *, metadata: Mapping[str, bytes], timeout: float | None
     ) -> dict[str, Any]:
         from beetle.memory_client import ClientError, RpcFailed
