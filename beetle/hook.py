@@ -60,6 +60,8 @@ NAMES: Mapping[str, str] = {
 """What hosts call them; another name is taken for a prompt."""
 TEXTS = ("message", "prompt", "text", "last-assistant-message", "last_assistant_message", "prompt_response")
 KEPT = ("cwd", "transcript_path", "tool_use_id", "model", "turn-id", "source", "reason")
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
 FINAL = ("invalid_request", "payload_too_large", "conflict", "host_pubkey_not_enrolled", "signature_invalid")
 """Errors that another delivery meets again."""
 
@@ -92,9 +94,14 @@ def _run(arguments: list[str]) -> None:
     spool = spool_folder(os.environ)
     try:
         for record in records:
-            if link is None or link.deliver(record) is None:
+            taken = None if link is None else link.deliver(record)
+            if taken is None:
                 link = None
                 save(spool, record)
+            elif not taken:
+                refused = os.path.join(spool, "refused")
+                save(refused, record, REFUSED_FILES)
+                sys.stderr.write(f"beetle: the daemon refused the hook, which is kept in {refused}\n")
         if link is not None:
             drain(spool, link, set(sockets), DRAIN_S)
     finally:
@@ -181,8 +188,8 @@ def _plain(text: str) -> str:
 
 
 def _moment(given: Any) -> int:
-    """Milliseconds of a number of them, or of RFC 3339; now without one."""
-    if isinstance(given, int) and not isinstance(given, bool):
+    """Milliseconds of a number of them, or of RFC 3339; now without one that an event can have."""
+    if isinstance(given, int) and not isinstance(given, bool) and FIRST_MS <= given <= LAST_MS:
         return given
     if isinstance(given, str):
         from datetime import datetime
@@ -271,15 +278,16 @@ class Link:
         self._connection.close()
 
 
-def save(folder: str, record: Mapping[str, Any]) -> None:
-    """Put a record into the spool: complete, or not at all.
+def save(folder: str, record: Mapping[str, Any], most: int = SPOOL_FILES) -> None:
+    """Put a record into a folder of so many at most, the spool for one: complete, or not at all.
 
     Raises:
-        OSError: the spool is full, or cannot be written.
+        OSError: the folder is full, or cannot be written.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if sum(1 for _ in spool_names(folder)) >= SPOOL_FILES:
-        raise OSError(f"{folder} holds {SPOOL_FILES} events already; start the daemon: beetle start")
+    if sum(1 for _ in spool_names(folder)) >= most:
+        hint = "start the daemon: beetle start" if most == SPOOL_FILES else "look at them, then remove them"
+        raise OSError(f"{folder} holds {most} events already; {hint}")
     data = json.dumps(record, ensure_ascii=True).encode()
     if len(data) > SPOOL_FILE_BYTES:
         raise OSError(f"it is larger than {SPOOL_FILE_BYTES} bytes, and no daemon took it")

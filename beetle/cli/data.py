@@ -12,7 +12,7 @@ from typing import Any
 
 from beetle.cli.flags import Flag, add_flag, collect, flags_of, read_json, read_text, refuse_missing
 from beetle.cli.parser import Parser, typed_option
-from beetle.cli.session import open_session
+from beetle.cli.session import Session, open_session
 from beetle.contracts.common import Report
 from beetle.contracts.control import StoreVerifyReport
 from beetle.contracts.errors import STATUS, InvalidRequest
@@ -246,13 +246,18 @@ def _new_skill(typed: Namespace) -> dict[str, Any] | None:
 def ask(typed: Namespace, row: Operation, arguments: Any) -> Report:
     """Run one operation wherever this command line reaches."""
     with open_session(typed, row.name) as session:
-        try:
-            return session.call(
-                row.name, arguments, typed_option(typed, "idempotency_key"), typed_option(typed, "deadline_ms")
-            )
-        except InvalidRequest as error:
-            _point_at_flag(error, row)
-            raise
+        return ask_in(session, typed, row, arguments)
+
+
+def ask_in(session: Session, typed: Namespace, row: Operation, arguments: Any) -> Report:
+    """Run one operation in a session."""
+    try:
+        return session.call(
+            row.name, arguments, typed_option(typed, "idempotency_key"), typed_option(typed, "deadline_ms")
+        )
+    except InvalidRequest as error:
+        _point_at_flag(error, row)
+        raise
 
 
 def _point_at_flag(error: InvalidRequest, row: Operation) -> None:

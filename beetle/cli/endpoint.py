@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beetle.cli.session import Session
 from beetle.contracts.codec import from_plain, to_plain
 from beetle.contracts.common import Report, WireScope
-from beetle.contracts.errors import BeetleError, DaemonUnavailable, InvalidRequest, ServicesUnavailable
+from beetle.contracts.errors import BeetleError, DaemonUnavailable, InvalidRequest, NotFound, ServicesUnavailable
 from beetle.contracts.operations import BY_NAME
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ GRIP = {"excerpt": "", "event_id_start": "", "event_id_end": "", "timestamp_ms":
 JOB = {"description": "", "cron_expr": "", "timeout_s": 0}
 MATCH = {"text": "", "grip_ids": [], "score": 0.0}
 NOWHERE = {"channel_id": "", "conversation_id": ""}
+
+Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+"""Asks a method with the fields of its request."""
 
 
 class Way(NamedTuple):
@@ -42,7 +46,11 @@ WAYS: Mapping[str, Way] = {
     "toc.search_children": Way("SearchChildren"),
     "grip.expand": Way("ExpandGrip"),
     "scheduler.status": Way("GetSchedulerStatus"),
+    "scheduler.pause": Way("PauseJob"),
+    "scheduler.resume": Way("ResumeJob"),
 }
+SWITCHES = ("PauseJob", "ResumeJob")
+"""Methods whose answer tells of no job: only whether there is one."""
 
 
 class EndpointSession(Session):
@@ -63,19 +71,25 @@ class EndpointSession(Session):
         Raises:
             BeetleError: what the daemon answered; that nobody does.
         """
-        from beetle.memory_client import ClientError, RpcFailed
-
         way = WAYS[operation]
         asked = {way.renamed.get(name, name): value for name, value in to_plain(arguments).items()}
         metadata = dict(self._given) if key is None else {**self._given, "beetle-idempotency-key-bin": key.encode()}
         seconds = None if deadline_ms is None else deadline_ms / 1000
+        ask = partial(self._method, metadata=metadata, timeout=seconds)
+        found = _switched(ask, way.method, asked) if way.method in SWITCHES else ask(way.method, asked)
+        return from_plain(_filled(found), BY_NAME[operation].report)
+
+    def _method(
+        self, method: str, asked: Mapping[str, Any], *, metadata: Mapping[str, bytes], timeout: float | None
+    ) -> dict[str, Any]:
+        from beetle.memory_client import ClientError, RpcFailed
+
         try:
-            found = self._rpc.ask(way.method, asked, metadata=metadata, timeout=seconds)
+            return self._rpc.ask(method, asked, metadata=metadata, timeout=timeout)
         except RpcFailed as failed:
             raise failed.error or ServicesUnavailable(reason=f"{self.place} answered {failed}") from None
         except ClientError as failed:
             raise unreached(failed) from None
-        return from_plain(_filled(found), BY_NAME[operation].report)
 
     def close(self) -> None:
         """Close the connection."""
@@ -115,6 +129,25 @@ def unreached(failed: Exception) -> BeetleError:
         hint = "start one with `beetle serve --grpc ADDR`; without --endpoint the socket is asked"
         return DaemonUnavailable(reason=str(failed), hint=hint)
     return InvalidRequest(reason=str(failed), hint="a value does not fit into its field")
+
+
+def _switched(ask: Ask, method: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Pause or resume a job, and tell of it what the status says before and after.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    name = asked["job_name"]
+    before = _job(ask, name)
+    if not ask(method, asked).get("success"):
+        raise NotFound(kind="job", name=name, listing="`beetle scheduler status` lists the jobs")
+    job = _job(ask, name)
+    return {"success": True, "changed": before.get("is_paused") != job.get("is_paused"), "job": job}
+
+
+def _job(ask: Ask, name: str) -> dict[str, Any]:
+    jobs = ask("GetSchedulerStatus", {}).get("jobs", ())
+    return {"job_name": name, **JOB, **next((each for each in jobs if each["job_name"] == name), {})}
 
 
 def _filled(found: Mapping[str, Any]) -> dict[str, Any]:

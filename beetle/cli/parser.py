@@ -41,9 +41,7 @@ GLOBALS: tuple[GlobalOption, ...] = (
         "--profile", "NAME", "budgets and permissions: compact, standalone, desktop, gateway, dev-full or auto"
     ),
     GlobalOption("--config", "FILE", "configuration file", ("-c",)),
-    GlobalOption(
-        "--endpoint", "URL", "ask over gRPC: http://HOST:PORT or unix:PATH (query, scheduler status)", ("-e",)
-    ),
+    GlobalOption("--endpoint", "URL", "ask over gRPC: http://HOST:PORT or unix:PATH (query, scheduler)", ("-e",)),
     GlobalOption(
         "--log-level", "LEVEL", "what a daemon started by this logs: trace, debug, info, warn, error", ("-l",)
     ),

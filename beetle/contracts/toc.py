@@ -23,6 +23,8 @@ GRIP_SOURCE = "segment_summarizer"
 NodeId = Annotated[
     str, Meta(min_length=1, max_length=256, description="id of a node: toc:year:2026, toc:week:2026-W05, …")
 ]
+BROWSE_LIMIT = 20
+"""So many children are on a page, unless others are asked for; a limit of 0 or less means it."""
 ChildLimit = Annotated[int, Meta(extra=clipped("page_limit"), description="maximum number; 0 or less: 20")]
 MatchLimit = Annotated[int, Meta(extra=clipped("page_limit"), description="maximum number; 0 or less: 10")]
 Token = Annotated[
@@ -95,7 +97,7 @@ class TocBrowseRequest(Request, frozen=True, kw_only=True):
     """List the children of a node in order of time: months of a year, weeks, days, segments."""
 
     parent_id: NodeId
-    limit: ChildLimit = 20
+    limit: ChildLimit = BROWSE_LIMIT
     continuation_token: Token | None = None
 
 

@@ -120,9 +120,17 @@ SELECT 1 FROM message WHERE conversation = ? AND at BETWEEN ? AND ?
 """
 TIME_SQL = "SELECT at FROM message WHERE message = ?"
 BULLETS_BETWEEN_SQL = """
-SELECT g.message FROM toc_node n CROSS JOIN grip g ON g.segment = n.toc_node
-WHERE n.space = ?1 AND n.level = 5 AND n.starts BETWEEN ?2 AND ?3 AND (?4 IS NULL OR n.conversation = ?4)
+SELECT g.message FROM toc_node n CROSS JOIN json_each(n.bullets) j
+CROSS JOIN grip g ON g.space = n.space AND g.grip_id = j.value
+CROSS JOIN message m ON m.message = g.message AND m.state = 'live' AND m.visibility = 'shared'
+WHERE n.space = ?1 AND n.level = ?2 AND n.starts BETWEEN ?3 AND ?4 AND n.ends <= ?4
 ORDER BY n.starts DESC LIMIT ?5
+"""
+BULLETS_OF_SQL = """
+SELECT g.message FROM toc_node n CROSS JOIN grip g ON g.segment = n.toc_node
+CROSS JOIN message m ON m.message = g.message AND m.state = 'live' AND m.visibility = 'shared'
+WHERE n.level = 5 AND n.conversation = ?1 AND n.day BETWEEN ?2 AND ?3 AND n.starts BETWEEN ?4 AND ?5
+ORDER BY n.day DESC, n.starts DESC LIMIT ?6
 """
 MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
@@ -419,11 +427,15 @@ def time_of(tx: Reading, message: int) -> int | None:
     return tx.value(TIME_SQL, message)
 
 
-def bullets_between(
-    tx: Reading, space: int, conversation: int | None, since_ms: int, until_ms: int, most: int
-) -> list[int]:
-    """The messages behind the bullets of segments that began between two times, the newest first."""
-    return [row[0] for row in tx.rows(BULLETS_BETWEEN_SQL, space, since_ms, until_ms, conversation, most)]
+def bullets_between(tx: Reading, space: int, number: int, since_ms: int, until_ms: int, most: int) -> list[int]:
+    """The messages behind the bullets of a level's nodes that lie between two times, the newest first."""
+    return [row[0] for row in tx.rows(BULLETS_BETWEEN_SQL, space, number, since_ms, until_ms, most)]
+
+
+def bullets_of(tx: Reading, conversation: int, since_ms: int, until_ms: int, most: int) -> list[int]:
+    """The messages behind the bullets of a conversation's segments that began between two times, the newest first."""
+    days = (since_ms * 1000 // DAY_US, until_ms * 1000 // DAY_US)
+    return [row[0] for row in tx.rows(BULLETS_OF_SQL, conversation, *days, since_ms, until_ms, most)]
 
 
 def all_days(tx: Reading, first: int) -> list[Waiting]:

@@ -1,11 +1,12 @@
 """Evidence recall on the LoCoMo development conversations, through the socket of a running daemon.
 
-    python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE] [--path toc]
+    python -m tests.bench.locomo [--data FILE] [--profile P] [--command BEETLE] [--path toc] [--times]
 
 One turn per dialogue line: message_id is its dia_id, the image caption is appended to the text, the time is the
 session's date plus 20 seconds a line, the speaker is the actor. Every question is asked with memory.recall in its
 conversation, with `--path toc` by the table of contents, which is built first. Evidence recall@k is the mean over
-questions of the share of its evidence turns among the first k hits.
+questions of the share of its evidence turns among the first k hits. With `--times` each session is asked about by its
+time alone as well: a day, a week and a month later, what was talked about then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from beetle.domain.time_words import window_of
 from tests.running import Daemon, quantiles, rss_mib
 
 DATA = Path(__file__).parents[3] / "shared/data/locomo/dev.json"
@@ -101,6 +103,25 @@ def ask(
     return rows, times
 
 
+def ask_times(client: Any, conversations: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """By question: the share of the first ten hits that is of the time asked for, and how often there is one."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for conversation in conversations:
+        where = {"conversation_id": conversation["conversation_id"], "channel_id": "locomo"}
+        for session in conversation["sessions"]:
+            start = session_start(session["date_time"])
+            for words, days in (("yesterday", 1), ("last week", 7), (f"in {start:%B}", 35)):
+                asked = start + timedelta(days=days)
+                window = window_of(words, int(asked.timestamp()) * 1_000_000)
+                assert window is not None
+                query = f"What did we talk about {words}?"
+                hits = client.recall(query=query, limit=10, conversation=where, asked_at=asked.isoformat()).hits
+                times = (datetime.fromisoformat(hit.at).timestamp() * 1_000_000 for hit in hits)
+                inside = sum(window.since <= at <= window.until for at in times)
+                found[words if days < 35 else "in MONTH"].append(inside / max(1, len(hits)))
+    return {words: (statistics.fmean(each), statistics.fmean(map(bool, each))) for words, each in found.items()}
+
+
 def show(rows: dict[int, list[list[float]]]) -> dict[str, Any]:
     """Print the table by category; return it."""
     table: dict[str, Any] = {}
@@ -119,16 +140,20 @@ def main() -> int:
     parser.add_argument("--profile", default="profile-linux-device-standalone-memory")
     parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
     parser.add_argument("--path", choices=("direct", "toc"), default="direct", help="path of recall")
+    parser.add_argument("--times", action="store_true", help="ask what was said at a time as well")
     options = parser.parse_args()
     conversations = json.loads(options.data.read_text())
     with Daemon(profile=options.profile, command=options.command) as daemon, daemon.client() as client:
         turns, seconds = load(client, conversations)
-        if options.path == "toc":
+        if options.path == "toc" or options.times:
             client.call("admin.rebuild_toc", {})
         rows, times = ask(client, conversations, options.path)
         table = show(rows)
+        asked = ask_times(client, conversations) if options.times else {}
         p50, p99 = quantiles(times)
         rss = rss_mib(daemon.pid)
+    for words, (share, any_hit) in asked.items():
+        print(f"what did we talk about {words}: {share:.3f} of the first ten hits are of then, some {any_hit:.3f}")
     print(f"ingest {turns / seconds:.0f} turns/s ({turns} turns, {TURNS_A_COMMIT} a commit)")
     print(f"recall p50 {p50:.2f} ms, p99 {p99:.2f} ms ({len(times)} questions)")
     print(f"daemon RSS {rss:.1f} MiB")

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,17 @@ def test_hooks_wait_for_a_daemon_in_files_of_their_users_own(tmp_path: Path, spo
     assert len(list((spool / "refused").iterdir())) == 3
 
 
+@pytest.mark.usefixtures("patient")
+def test_a_hook_that_the_daemon_refuses_is_kept_and_told_of(daemon: Daemon, spool: Path) -> None:
+    done = capture(daemon.socket, json.dumps(line(-1, "before the first", "refused")).encode(), "--hook")
+    assert (done.returncode, done.stdout) == (0, b'{"continue":true}\n') and b"refused" in done.stderr
+    (kept,) = (spool / "refused").iterdir()
+    assert json.loads(kept.read_text())["args"]["content"] == "before the first"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert hook(daemon.socket, {"session_id": "far", "prompt": "in no year", "timestamp": 10**18})["continue"]
+    assert texts(daemon, "far") == ["in no year"]
+
+
 def test_a_hook_waits_for_no_daemon_that_says_nothing(tmp_path: Path, spool: Path) -> None:
     path = str(tmp_path / "silent.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
@@ -230,6 +242,19 @@ def fresh(told: list[str]) -> set[int]:
     """The indexes of the turns that a process was told it delivered first."""
     reports = [json.loads(each)["report"] for each in told]
     return {int(each["turn_id"].removeprefix("turn-")) for each in reports if not each["dedup_hit"]}
+
+
+def test_one_of_those_who_ingest_an_event_at_once_creates_it(daemon: Daemon) -> None:
+    def ingest(who: str) -> list[bool]:
+        event = {"session_id": "at once", "event_type": "user_message", "timestamp_ms": 2**40, "text": who}
+        with daemon.client() as client:
+            asked = ({"event": {**event, "event_id": f"at-once-{n}"}} for n in range(100))
+            return [client.call("event.ingest", each).to_dict()["created"] for each in asked]
+
+    with ThreadPoolExecutor() as pool:
+        created = list(pool.map(ingest, ("ana", "ben", "cleo")))
+    assert [sum(each) for each in zip(*created, strict=True)] == [1] * 100
+    assert len(texts(daemon, "at once")) == 100
 
 
 @pytest.mark.parametrize("turns", [300, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_the_past_is_browsed_from_the_years_to_what_was_said(beetle: CommandLine
     assert lines[-3:-1] == ["  Children: 1", "  Time Range: 2025-01-01 to 2025-12-31"]
     said = beetle.here("query", "browse", "toc:year:2025", "-l", "1", "-t", "0").out
     assert said.startswith('Children of toc:year:2025:\n  1. toc:month:2025-01 "January 2025"\n')
-    assert said.endswith("1 child (has_more: false)\n")
+    assert said.endswith("\nPage 1 of 1 (has_more: false)\n")
     ends = ("--from", str(T0), "--to", str(T0 + 5000))
     assert beetle.here("query", "events", *ends, "-l", "1").out.splitlines()[:5] == [
         f"Events ({T0} - {T0 + 5000}):",
@@ -64,6 +65,27 @@ def test_the_past_is_browsed_from_the_years_to_what_was_said(beetle: CommandLine
     assert beetle.here("query", "events", "--from", "x", "--to", "1").error[0] == "invalid_request"
 
 
+def test_pages_of_children_are_numbered(beetle: CommandLine) -> None:
+    asked = []
+    for month in range(1, 8):
+        at = int(datetime(2025, month, 15, tzinfo=UTC).timestamp() * 1000)
+        event = {"event_id": f"e{month}", "session_id": "s", "event_type": "user_message", "text": SAID[0][2]}
+        asked.append({"op": "event.ingest", "args": {"event": {**event, "timestamp_ms": at}}})
+    assert beetle.here("call", "batch", json.dumps({"requests": asked})).code == 0
+    beetle.here("admin", "rebuild-toc")
+    browse = ("query", "browse", "toc:year:2025")
+    last = [beetle.here(*browse, "-l", "3", "-t", token).out.splitlines()[-1] for token in ("0", "3", "6")]
+    assert last == [
+        'Page 1 of 3 (has_more: true, next_token: "3")',
+        'Page 2 of 3 (has_more: true, next_token: "6")',
+        "Page 3 of 3 (has_more: false)",
+    ]
+    assert beetle.here(*browse).out.splitlines()[-1] == "Page 1 of 1 (has_more: false)"
+    assert (
+        beetle.here(*browse, "-t", "9").out == beetle.here("query", "browse", "toc:year:1999").out == "No children.\n"
+    )
+
+
 def test_the_store_is_counted_compacted_and_its_contents_rebuilt(beetle: CommandLine) -> None:
     fill(beetle)
     said = beetle.here("admin", "stats")
@@ -86,11 +108,17 @@ def test_a_query_is_asked_over_grpc_and_says_the_same(beetle: CommandLine, folde
     asked = [("query", "root"), ("query", "node", "toc:year:2025"), ("query", "browse", "toc:year:2025"),
              ("query", "events", "--from", str(T0), "--to", str(T0 + 5000), "--limit", "1")]  # fmt: skip
     here = [beetle.here(*words).out.partition("More: ")[0] for words in asked]
-    with Served(folder) as running:
+    with Served(folder, "operators") as running:
         endpoint = f"http://{running.target}"
+        switched = [beetle.run("scheduler", "-e", endpoint, word, "hourly-rollup").out for word in ("pause", "resume")]
+        again = beetle.run("--json", "scheduler", "resume", "hourly-rollup", "--endpoint", endpoint).json
+        unknown = beetle.run("scheduler", "pause", "nothing", "--endpoint", endpoint)
         there = [beetle.run(words[0], "-e", endpoint, *words[1:]) for words in asked]
         refused = beetle.run("recall", "Rust", "--endpoint", endpoint)
     assert [each.out.partition("More: ")[0] for each in there] == here
+    assert switched == ["Job 'hourly-rollup' paused\n", "Job 'hourly-rollup' resumed\n"]
+    assert (again["changed"], again["job"]["cron_expr"], again["job"]["is_paused"]) == (False, "0 0 * * * *", False)
+    assert (unknown.error[0], unknown.code) == ("not_found", 3)
     assert refused.error[0] == "invalid_request" and "over gRPC" in refused.error[1]
     assert beetle.run("query", "-e", "nonsense", "root").error[0] == "invalid_request"
 

@@ -251,6 +251,23 @@ def test_sentences_are_cut_within_their_text_and_between_characters(text: str) -
         last = end
 
 
+def test_an_event_of_a_mebibyte_and_one_with_a_zero_byte_have_bullets_that_stand_in_them(memory: MemoryRuntime) -> None:
+    sentence = "Ключ лежит под горшком, 鍵は鉢の下 👩\u200d👩\u200d👧. "
+    large = (sentence * 30_000).encode()[: 1 << 20].decode(errors="ignore")
+    said = {"large": large, "zero": "The spare key is under the pot\0 with a zero byte."}
+    ingest(memory, *(event(name, f"2026-01-30T10:0{n}:00Z", text) for n, (name, text) in enumerate(said.items())))
+    build(memory)
+    first, second = children(memory, "toc:day:2026-01-30")
+    assert first["end_time_ms"] < second["start_time_ms"]
+    for segment, name in ((first, "large"), (second, "zero")):
+        assert segment["bullets"] and segment["keywords"]
+        for bullet in segment["bullets"]:
+            assert bullet["text"] in said[name] and "\0" not in bullet["text"]
+            assert len(bullet["text"]) <= BULLET_CHARS
+            (behind,) = ask(memory, "grip.expand", {"grip_id": bullet["grip_ids"][0]})["excerpt_events"]
+            assert behind["event_id"] == name
+
+
 def test_a_long_day_of_a_session_is_read_once_whatever_its_segments(
     memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

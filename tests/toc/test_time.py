@@ -87,6 +87,21 @@ def test_what_were_we_talking_about_last_week(told: MemoryRuntime) -> None:
     assert first(recall(told, "What were we talking about last week?")) == "e1"
 
 
+def test_words_of_talking_at_other_times_do_not_answer_for_a_time(told: MemoryRuntime) -> None:
+    again = "We talked about talking, and were talking all week of what we talk about."
+    ingest(told, *(event(f"t{n}", f"2026-10-{n:02}T10:00:00Z", again, f"st{n % 3}") for n in range(1, 10)))
+    build(told)
+    for query in ("What were we talking about last week?", "what did we talk about in the last ten days"):
+        assert [hit["message_id"] for hit in recall(told, query)["hits"]] == ["e1"]
+    here = {"conversation": {"channel_id": "event", "conversation_id": "se1"}}
+    assert [hit["message_id"] for hit in recall(told, "What did we talk about last week?", **here)["hits"]] == ["e1"]
+    month = recall(told, "What did we talk about in October?", limit=20)["hits"]
+    assert {hit["message_id"] for hit in month} == {f"t{n}" for n in range(1, 10)}
+    # A time of which no node is there yet is looked through by words.
+    ingest(told, event("now", "2026-11-23T09:00:00Z", "What we talked about is the fence."))
+    assert first(recall(told, "What did we talk about today?")) == "now"
+
+
 def test_a_time_in_which_nothing_was_said_changes_nothing(told: MemoryRuntime) -> None:
     assert first(recall(told, "the plumber three days ago")) == first(recall(told, "the plumber"))
 

@@ -45,9 +45,13 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     current = current_conversation(invocation, tx, space, search.conversation or search.here)
     parts = ((each.tables, each.past if search.as_of is not None else ()) for each in looked.values())
     tables = tuple(each for now, past in parts for each in (*now, *past))
-    found = _search(tx, parsed, search, space, tables) if space is not None and tables else {}
-    if timed.window is not None and space is not None and tables:
-        _add_then(tx, timed, search, space, tables, found)
+    every = timing.everything(tx, timed, search, space) if EVIDENCE in looked else {}
+    if every:
+        # Words such as "talk" say nothing of what was talked about, and stand at other times and in other planes too.
+        parsed = parsed._replace(terms=(), phrases=())
+        looked, found = {EVIDENCE: looked[EVIDENCE]}, {EVIDENCE: every}
+    else:
+        found = _matches(tx, timed, search, space, tables)
     searched = time.perf_counter()
     asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
     candidates: list[Candidate] = []
@@ -87,20 +91,18 @@ def _shown_time(at: int | None) -> str | None:
     return None if at is None or abs(at) >= OPEN_END else format_us(at)
 
 
-def _add_then(
-    tx: Reading, timed: Timed, search: Search, space: int, tables: Tables, found: dict[str, dict[int, float]]
-) -> None:
-    """Add the best matches of the time that the query names, which may not be among the best of all times."""
-    assert timed.window is not None
-    within = search._replace(since=timed.window.since, until=timed.window.until)
-    for name, scores in _search(tx, timed.parsed, within, space, tables).items():
-        known = found.setdefault(name, {})
-        for key, score in scores.items():
-            known.setdefault(key, score)
-    if timed.everything and timing.wants_evidence(search):
-        known = found.setdefault(EVIDENCE, {})
-        for key, score in timing.everything(tx, space, timed.conversation, timed.window).items():
-            known.setdefault(key, score)
+def _matches(
+    tx: Reading, timed: Timed, search: Search, space: int | None, tables: Tables
+) -> dict[str, dict[int, float]]:
+    """The best matches, and those of the time that the query names, which may not be among the best of all times."""
+    if space is None or not tables:
+        return {}
+    found = _search(tx, timed.parsed, search, space, tables)
+    if timed.window is not None:
+        within = search._replace(since=timed.window.since, until=timed.window.until)
+        for name, scores in _search(tx, timed.parsed, within, space, tables).items():
+            found[name] = {**scores, **found.get(name, {})}
+    return found
 
 
 def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from beetle.domain.lexical import ParsedQuery, parse_query, search_terms
 from beetle.domain.time_words import Anchor, Window, anchor_of, asks_for_all, window_at, window_of, without
 from beetle.runtime.pipeline.views import visible_kinds
-from beetle.runtime.planes.evidence import NAME, TABLES
+from beetle.runtime.planes.evidence import TABLES
 from beetle.runtime.planes.plane import Search
 from beetle.store import evidence, recall_index, toc
 from beetle.store.engine.transaction import Reading
@@ -42,8 +42,8 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
         if not toc.has_events(tx, space, conversation, window.since, window.until, visible_kinds(search.viewer)):
             return plain
         # A month by its name is a date too, whatever the year.
-        rest = plain.parsed if plain.parsed.dates else parse_query(without(search.query, window.words))
-        found = rest._replace(window=(window.since, window.until))
+        rest = parse_query(without(search.query, window.words))
+        found = (plain.parsed if plain.parsed.dates else rest)._replace(window=(window.since, window.until))
         return Timed(found, window, asks_for_all(rest.terms), conversation)
     anchor = anchor_of(search.query)
     at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
@@ -65,15 +65,20 @@ def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, 
     return toc.time_of(tx, found[0].key) if found else None
 
 
-def everything(tx: Reading, space: int, conversation: int | None, window: Window) -> dict[int, float]:
-    """The messages behind the bullets of a time, each as good as the other."""
-    since, until = window.since // 1000, window.until // 1000
-    return dict.fromkeys(toc.bullets_between(tx, space, conversation, since, until, ALL_OF_A_TIME), 1.0)
-
-
-def wants_evidence(search: Search) -> bool:
-    """Whether a search looks through evidence."""
-    return search.planes is None or NAME in search.planes
+def everything(tx: Reading, timed: Timed, search: Search, space: int | None) -> dict[int, float]:
+    """The messages that answer a query for all of a time: those behind its bullets, the better the longer the period
+    that chose them. None where the query asks for something else, or where its time has no bullets yet."""
+    if space is None or timed.window is None or not timed.everything or search.label is not None:
+        return {}
+    since, until = timed.window.since // 1000, timed.window.until // 1000
+    if timed.conversation is not None:
+        return dict.fromkeys(toc.bullets_of(tx, timed.conversation, since, until, ALL_OF_A_TIME), 1.0)
+    found: dict[int, float] = {}
+    for level in range(1, toc.SEGMENT + 1):
+        left = ALL_OF_A_TIME - len(found)
+        for message in toc.bullets_between(tx, space, level, since, until, left) if left > 0 else ():
+            found.setdefault(message, 1.0 / level)
+    return found
 
 
 def _conversation(tx: Reading, search: Search, space: int) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.contracts.toc import (
+    BROWSE_LIMIT,
     TocBrowseReport,
     TocBrowseRequest,
     TocNodeReport,
@@ -20,8 +21,6 @@ from beetle.runtime.pipeline.paging import Room
 from beetle.store import evidence, toc
 from beetle.store.engine.transaction import Reading
 
-DEFAULT_LIMIT = 20
-"""What a limit of 0 or less means."""
 BEHIND_ALL = 2**62
 
 
@@ -57,7 +56,7 @@ def browse(invocation: Invocation, request: TocBrowseRequest, tx: Reading) -> To
         return TocBrowseReport(children=())
     token = request.continuation_token or ""
     offset = int(token) if token.isascii() and token.isdigit() and len(token) < 10 else 0
-    limit = limit_of(invocation, request.limit, DEFAULT_LIMIT)
+    limit = limit_of(invocation, request.limit, BROWSE_LIMIT)
     rows = toc.children(tx, row.key, limit + 1, offset)
     room = Room(invocation)
     children = room.fill(shown(invocation.key, tx, space, rows[:limit]))
