@@ -8,7 +8,7 @@ that is absent neither lends nor receives.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log
 from typing import NamedTuple
 from unicodedata import category
@@ -39,6 +39,8 @@ WORD_FLOOR = 0.05
 store of a few rows no match would count; in a large one a match scores twenty times this and more."""
 
 _BM25_K1 = 1.2
+
+NO_PHRASES: Mapping[str, float] = {}
 
 
 class Weights(NamedTuple):
@@ -150,19 +152,22 @@ def rank(
     parsed: ParsedQuery,
     candidates: Iterable[Candidate],
     *,
+    phrases: Mapping[str, float] = NO_PHRASES,
     asker: Collection[str] = (),
     current_conversation: int | None = None,
     weights: Weights = WEIGHTS,
 ) -> list[Ranked]:
     """The candidates that match or stand beside a match, best first; the order they came in does not matter.
 
-    `asker`: the speaker names that "I" and "my" in the query mean.
+    `phrases`: what each phrase counts that the scores do not have yet. `asker`: the speaker names that "I" and "my" in
+    the query mean.
     """
     pool = _distinct(candidates)
     if not pool:
         return []
     texts = [candidate.text[:READ_CHARS].lower() for candidate in pool]
-    own = _floored(_length_corrected(pool, weights.length), parsed, texts)
+    matched = _with_phrases(pool, texts, phrases) if phrases else [candidate.bm25 for candidate in pool]
+    own = _floored(_length_corrected(pool, matched, weights.length), parsed, texts)
     windows = _windows(pool, own)
     lent = _lent(pool, own, windows, weights)
     scores = [
@@ -209,7 +214,23 @@ def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [best[key] for key in sorted(best, key=lambda key: (key[0], len(key[1]), key[1]))]
 
 
-def _length_corrected(pool: Sequence[Candidate], b: float) -> list[float]:
+def _with_phrases(pool: Sequence[Candidate], texts: Sequence[str], phrases: Mapping[str, float]) -> list[float]:
+    """The scores of the pool, those of matches with the phrases that stand in their texts: the first word as it is in
+    the query, of the second one the letters that its inflections share."""
+    sought: list[tuple[str, str, float]] = []
+    for phrase, weight in phrases.items():
+        first, second = phrase.split(" ")
+        sought.append((f"{first} {stem_of(second)}", f"{first}-{stem_of(second)}", weight))
+    scores: list[float] = []
+    for candidate, text in zip(pool, texts, strict=True):
+        score = candidate.bm25
+        if score > 0:
+            score += sum(weight for spaced, joined, weight in sought if spaced in text or joined in text)
+        scores.append(score)
+    return scores
+
+
+def _length_corrected(pool: Sequence[Candidate], matched: Sequence[float], b: float) -> list[float]:
     """BM25's score of words that occur once in a text of this length: times (k1 + 1) / (1 + k1·(1−b+b·L)).
 
     L is the length over the median length of the pool, up to 10 (Robertson and Zaragoza, 2009, eq. 3.12).
@@ -217,8 +238,8 @@ def _length_corrected(pool: Sequence[Candidate], b: float) -> list[float]:
     lengths = [len(candidate.text) + 1 for candidate in pool]
     middle = sorted(lengths)[len(lengths) // 2]
     return [
-        max(0.0, candidate.bm25) * (1 + _BM25_K1) / (1 + _BM25_K1 * (1 - b + b * min(10.0, length / middle)))
-        for candidate, length in zip(pool, lengths, strict=True)
+        max(0.0, score) * (1 + _BM25_K1) / (1 + _BM25_K1 * (1 - b + b * min(10.0, length / middle)))
+        for score, length in zip(matched, lengths, strict=True)
     ]
 
 
