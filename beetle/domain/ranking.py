@@ -169,7 +169,8 @@ def rank(
     matched = _with_phrases(pool, texts, phrases) if phrases else [candidate.bm25 for candidate in pool]
     own = _floored(_length_corrected(pool, matched, weights.length), parsed, texts)
     windows = _windows(pool, own)
-    lent = _lent(pool, own, windows, weights)
+    asks = [candidate.conversation is not None and _asks(candidate.text) for candidate in pool]
+    lent = _lent(own, asks, windows, weights)
     scores = [
         score * weights.alone if candidate.conversation is None else score + gift
         for candidate, score, gift in zip(pool, own, lent, strict=True)
@@ -186,13 +187,15 @@ def rank(
             why.append("neighbour")
         if sessions[i] >= 0.5:
             why.append("session")
-        if parsed.phrases and any(phrase in texts[i] for phrase in parsed.phrases):
-            why.append("phrase")
+        for phrase in parsed.phrases:
+            if phrase in texts[i]:
+                why.append("phrase")
+                break
         for name, value in _attributes(parsed, candidate, heard, current_conversation, weights):
             bonus += value
             if value > 0:
                 why.append(name)
-        scores[i] *= bonus * _damping(candidate, weights)
+        scores[i] *= bonus * _damping(candidate, asks[i], weights)
         whys.append(why)
     order = sorted(range(len(pool)), key=lambda i: -scores[i])
     for i in order[:REREAD]:
@@ -205,13 +208,14 @@ def rank(
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    best: dict[tuple[str, str], Candidate] = {}
+    best: dict[tuple[str, int, str], Candidate] = {}
     for candidate in candidates:
-        key = (candidate.plane, candidate.source_id)
-        if key not in best or candidate.bm25 > best[key].bm25:
+        # By number where they are numbers: as texts, "9" and "10" would say how many rows are before them.
+        key = (candidate.plane, len(candidate.source_id), candidate.source_id)
+        known = best.get(key)
+        if known is None or candidate.bm25 > known.bm25:
             best[key] = candidate
-    # By number where they are numbers: as texts, "9" and "10" would say how many rows are before them.
-    return [best[key] for key in sorted(best, key=lambda key: (key[0], len(key[1]), key[1]))]
+    return [best[key] for key in sorted(best)]
 
 
 def _with_phrases(pool: Sequence[Candidate], texts: Sequence[str], phrases: Mapping[str, float]) -> list[float]:
@@ -245,8 +249,11 @@ def _length_corrected(pool: Sequence[Candidate], matched: Sequence[float], b: fl
 
 def _floored(own: Sequence[float], parsed: ParsedQuery, texts: Sequence[str]) -> list[float]:
     """At least `WORD_FLOOR` for each of the query's words in a text that matched."""
+    most = WORD_FLOOR * max(1, len(parsed.terms))
     return [
-        max(score, WORD_FLOOR * max(1, sum(term in text for term in parsed.terms))) if score else 0.0
+        score
+        if score >= most or not score
+        else max(score, WORD_FLOOR * max(1, sum(term in text for term in parsed.terms)))
         for score, text in zip(own, texts, strict=True)
     ]
 
@@ -256,33 +263,36 @@ def _windows(pool: Sequence[Candidate], own: Sequence[float]) -> list[_Window]:
 
     Of several rows in one place the one that matches best stands for all.
     """
-    places: dict[tuple[int, int], int] = {}
-    for i, candidate in enumerate(pool):
-        if candidate.conversation is not None:
-            place = (candidate.conversation, candidate.sequence)
-            if place not in places or own[i] > own[places[place]]:
-                places[place] = i
+    # The sequences of a conversation side by side, and far from those of the next one.
+    keys = [
+        None if candidate.conversation is None else (candidate.conversation << 40) + candidate.sequence
+        for candidate in pool
+    ]
+    places: dict[int, int] = {}
+    for i, key in enumerate(keys):
+        if key is not None and (key not in places or own[i] > own[places[key]]):
+            places[key] = i
     windows: list[_Window] = []
-    for candidate in pool:
+    for i, key in enumerate(keys):
         window: _Window = []
         windows.append(window)
-        if candidate.conversation is None:
+        if key is None:
             continue
         for step in (-2, -1, 1, 2):
-            j = places.get((candidate.conversation, candidate.sequence - step))
-            if j is not None and abs(pool[j].at_us - candidate.at_us) <= SESSION_GAP_US:
+            j = places.get(key - step)
+            if j is not None and abs(pool[j].at_us - pool[i].at_us) <= SESSION_GAP_US:
                 window.append((j, step))
     return windows
 
 
-def _lent(pool: Sequence[Candidate], own: Sequence[float], windows: Sequence[_Window], weights: Weights) -> list[float]:
+def _lent(own: Sequence[float], asks: Sequence[bool], windows: Sequence[_Window], weights: Weights) -> list[float]:
     share = {-2: weights.far, -1: weights.near, 1: weights.near, 2: weights.far}
     lent: list[float] = []
     for window in windows:
         total = 0.0
         for j, step in window:
             if own[j]:
-                total += own[j] * (weights.answer if step == 1 and _asks(pool[j].text) else share[step])
+                total += own[j] * (weights.answer if step == 1 and asks[j] else share[step])
         lent.append(total)
     return lent
 
@@ -301,7 +311,10 @@ def _session_shares(pool: Sequence[Candidate], scores: Sequence[float]) -> list[
             sessions.append([])
         sessions[-1].append(i)
         before = (conversation, at_us)
-    sums = [sum(sorted((scores[i] for i in session), reverse=True)[:3]) for session in sessions]
+    sums = [
+        scores[session[0]] if len(session) == 1 else sum(sorted([scores[i] for i in session], reverse=True)[:3])
+        for session in sessions
+    ]
     best = max(sums, default=0.0) or 1.0
     shares = [0.0] * len(pool)
     for session, total in zip(sessions, sums, strict=True):
@@ -312,9 +325,16 @@ def _session_shares(pool: Sequence[Candidate], scores: Sequence[float]) -> list[
 
 def _coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[_Window]) -> list[float]:
     """The share of the terms, weighted by their rarity in the pool, that a candidate's window holds between them."""
-    stems = [stem_of(term) for term in terms]
-    held = [sum(1 << k for k, stem in enumerate(stems) if stem in text) for text in texts]
-    counts = [sum(bits >> k & 1 for bits in held) for k in range(len(stems))]
+    stems = [(1 << k, stem_of(term)) for k, term in enumerate(terms)]
+    held: list[int] = []
+    counts = [0] * len(stems)
+    for text in texts:
+        bits = 0
+        for k, (bit, stem) in enumerate(stems):
+            if stem in text:
+                bits |= bit
+                counts[k] += 1
+        held.append(bits)
     rarity = [log(1 + len(texts) / (1 + count)) if count else 0.0 for count in counts]
     whole = sum(rarity) or 1.0
     shares: dict[int, float] = {}
@@ -404,8 +424,8 @@ def _date_bonus(date: DatePart, at_us: int, weights: Weights) -> float:
     return weights.month if same_month else 0.0
 
 
-def _damping(candidate: Candidate, weights: Weights) -> float:
-    question = weights.question if candidate.conversation is not None and _asks(candidate.text) else 1.0
+def _damping(candidate: Candidate, asks: bool, weights: Weights) -> float:
+    question = weights.question if asks else 1.0
     superseded = weights.superseded if candidate.superseded else 1.0
     return question * superseded * (weights.archived if candidate.archived else 1.0)
 

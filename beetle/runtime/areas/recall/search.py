@@ -66,10 +66,15 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     ranked = rank(parsed, candidates, phrases=phrases, current_conversation=current.conversation)
     if not search.neighbours:
         ranked = [each for each in ranked if "lexical" in each.why]
+    shown = ranked[: search.limit]
+    for name, recall in looked.items():
+        if recall.records is not None:
+            ids = (each.candidate.source_id for each in shown if each.candidate.plane == name)
+            records[name] = recall.records(asked, ids)
     room = Room(invocation)
     hits = room.fill(
         looked[each.candidate.plane].hit(each, records[each.candidate.plane][each.candidate.source_id], parsed)
-        for each in ranked[: search.limit]
+        for each in shown
     )
     done = time.perf_counter()
     working = WorkingRecall(
