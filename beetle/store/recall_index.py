@@ -32,7 +32,7 @@ MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
 FEW = 16_384
 """Rows of a scope whose lists are read anew at each search; those of a larger one are remembered."""
-PHRASE_ROWS = 16_384
+PHRASE_ROWS = 2_048
 """Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
 whoever reads the texts of the best rows looks for the phrase there."""
 LOOKED_AT = (256, 1024, 2048, 4096)

@@ -90,7 +90,7 @@ class Recall(NamedTuple):
         tables: the rows of the index that a search looks through; none for a plane that is in no index.
         past: those that a search as of a time looks through besides.
         records: what stands behind the candidates that are shown, by their `source_id`, where `load` does not say it.
-        load: what the search found of it, as candidates.
+        load: what the search found of it, as candidates; asked only where it found some, or the plane is in no index.
         hit: a candidate in its place, with the record that `load` gave for it.
         open_to: whether a search that does not exclude the plane looks through it.
     """

@@ -58,6 +58,8 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     candidates: list[Candidate] = []
     records: dict[str, Any] = {}
     for name, recall in looked.items():
+        if recall.tables and not any(each.name in found for each in (*recall.tables, *recall.past)):
+            continue
         loaded = recall.load(asked)
         candidates += loaded.candidates
         records[name] = loaded.records
