@@ -82,10 +82,15 @@ class IndexFields(NamedTuple):
 
 
 class SearchTerm(NamedTuple):
-    """A word or phrase to look for: an FTS5 expression, and what a match counts beside its rarity."""
+    """A word or phrase to look for: an FTS5 expression, and what a match counts beside its rarity.
+
+    Of a phrase, `phrase` is its text and `of` the expressions of its two words.
+    """
 
     expression: str
     weight: float
+    phrase: str = ""
+    of: tuple[str, ...] = ()
 
 
 class DatePart(NamedTuple):
@@ -185,9 +190,11 @@ def search_terms(parsed: ParsedQuery, speakers: Collection[str] = ()) -> tuple[S
     named = present.pop() if len(present) == 1 else frozenset[str]()
     if named == terms:
         named = frozenset[str]()
-    plain = [term for term in parsed.terms if term not in named]
-    plain += [phrase for phrase in parsed.phrases if named.isdisjoint(phrase.split(" "))]
-    found = [SearchTerm(f"{{text names time}} : {_quoted(each)}", 1.0) for each in plain]
+    found = [SearchTerm(_anywhere(term), 1.0) for term in parsed.terms if term not in named]
+    for phrase in parsed.phrases:
+        words = phrase.split(" ")
+        if named.isdisjoint(words):
+            found.append(SearchTerm(_anywhere(phrase), 1.0, phrase, tuple(map(_anywhere, words))))
     return (*found, *(SearchTerm(f"names : {_quoted(each)}", NAMES_WEIGHT) for each in sorted(named)))
 
 
@@ -209,6 +216,10 @@ def name_words(names: Collection[str]) -> frozenset[str]:
 
 def _name_words(name: str) -> frozenset[str]:
     return frozenset(_read_words(_normal(name))[0]) - STOP_WORDS
+
+
+def _anywhere(term: str) -> str:
+    return f"{{text names time}} : {_quoted(term)}"
 
 
 def _quoted(term: str) -> str:

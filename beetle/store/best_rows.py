@@ -14,6 +14,10 @@ Rows = Sequence[int]
 """Numbers of rows in ascending order."""
 PROBES = 16
 """A look for one row in a list costs as much as going over so many rows of it (measured)."""
+BREATH_GROUPS = 32
+"""Groups between two breaths where they are small."""
+LARGE = 4_096
+"""Rows of a group that take most of a millisecond."""
 
 
 NOTHING: Set[int] = frozenset()
@@ -81,7 +85,7 @@ def ranked(
             if held:
                 heappush(groups, _Group((with_it, number), place + 1, (*group.held, place), held, NOTHING))
             heappush(groups, _Group((without, number + 1), place + 1, group.held, rows, held))
-            if breathe is not None:
+            if breathe is not None and (len(held) > LARGE or not number % BREATH_GROUPS):
                 breathe()
     yield from ((row, score) for row in sorted(found, reverse=True))
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import log
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import apsw
 
@@ -30,10 +30,11 @@ LONG_WORD = 64
 """Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
 MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
-EVERY_ROW = '{scope} : ("vshared" OR "vprivate")'
-"""Each row has the token of one visibility."""
 FEW = 16_384
 """Rows of a scope whose lists are read anew at each search; those of a larger one are remembered."""
+PHRASE_ROWS = 2_048
+"""Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
+whoever reads the texts of the best rows looks for the phrase there."""
 LOOKED_AT = (256, 1024, 2048, 4096)
 """Of so many of the best rows it is looked up whether they are of a time; where that promises too few, SQLite looks at
 every row."""
@@ -69,6 +70,8 @@ WITH RECURSIVE segment (segid) AS (
 SELECT i.segid, i.term, i.pgno >> 1 FROM segment s
 CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term BETWEEN ? AND ?
 """
+AVERAGES_SQL = "SELECT block FROM recall_index_data WHERE id = 1"
+"""FTS5's own record of what it holds, which begins with the number of its rows (fts5_index.c, "Averages record")."""
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
 SIZE_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ?"
@@ -118,6 +121,27 @@ class IndexMatch(NamedTuple):
     plane: str
     key: int
     score: float
+
+
+class Term(Protocol):
+    """What to look for: an FTS5 expression, and what a match counts beside its rarity. A `phrase` has expressions `of`
+    its words."""
+
+    @property
+    def expression(self) -> str: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def phrase(self) -> str: ...
+    @property
+    def of(self) -> tuple[str, ...]: ...
+
+
+class Found(NamedTuple):
+    """The best matches, and what each phrase counts that was not looked for: as much as its words together."""
+
+    matches: list[IndexMatch]
+    phrases: dict[str, float]
 
 
 class SearchScope(NamedTuple):
@@ -283,40 +307,65 @@ def varint(page: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def search(tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope, limit: int) -> list[IndexMatch]:
-    """The best `limit` matches of any of the terms, each an FTS5 expression and its weight, within the scope.
+def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -> Found:
+    """The best `limit` matches of any of the terms within the scope.
 
     A row's score is the sum of its terms' weights, each times the term's inverse document frequency, log((N - n + ½) /
     (n + ½)) with N rows in the scope and n of them with the term (Robertson and Zaragoza, 2009, eq. 3.3). FTS5's own
     bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
     """
-    expressions, size, lists = _lists(tx, terms, scope)
-    weights = [_weight(weight, size, len(rows)) for rows, (_, weight) in zip(lists, terms, strict=True)]
-    held = [each for each in zip(lists, weights, strict=True) if each[0]]
+    size, looked = _looked_up(tx, terms, scope)
+    held: list[tuple[Sequence[int], float]] = []
+    weighted: list[tuple[str, float]] = []
+    rarity: dict[str, float] = {}
+    for term, (expression, rows) in looked.items():
+        weight = rarity[term.expression] = _weight(term.weight, size, len(rows))
+        if rows:
+            held.append((rows, weight))
+            weighted.append((expression, weight))
+    phrases = {each.phrase: sum(rarity[word] for word in each.of) for each in terms if each not in looked}
     if scope.since is None and scope.until is None and scope.as_of is None:
-        return [_match(row, score) for row, score in best_rows(held, limit, tx.breathe)]
+        return Found([_match(*each) for each in best_rows(held, limit, tx.breathe)], phrases)
     since = -(2**63) if scope.since is None else scope.since
     until = 2**63 - 1 if scope.until is None else scope.until
     found = _best_between(tx, ranked(held, tx.breathe), (rows_between(scope.tables), since, until, scope.as_of), limit)
     if found is None:
-        weighted = [each for each, rows in zip(zip(expressions, weights, strict=True), lists, strict=True) if rows]
         every = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
         found = [(row, float(score)) for row, score in json.loads(every)]
-    return [_match(*each) for each in found]
+    return Found([_match(*each) for each in found], phrases)
 
 
-def _lists(
-    tx: Reading, terms: Sequence[tuple[str, float]], scope: SearchScope
-) -> tuple[list[str], int, Sequence[Sequence[int]]]:
-    """The expression of each term within the scope whatever the time, the rows of the scope, those of each term."""
+_Looked = dict[Term, tuple[str, Sequence[int]]]
+
+
+def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[int, _Looked]:
+    """How many rows the scope has whatever the time; of each term that is looked for, its expression there and its
+    rows."""
     within, left_out = _within(tx, scope), _left_out(scope)
-    every = within or EVERY_ROW
-    expressions = [_both(expression, within) for expression, _ in terms]
-    if scope.is_part and (size := tx.value(SIZE_SQL, every, left_out)) <= FEW:
-        return expressions, size, json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
+    if scope.is_part and (size := tx.value(SIZE_SQL, within, left_out)) <= FEW:
+        expressions = [_both(each.expression, within) for each in terms]
+        lists = json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
+        return size, dict(zip(terms, zip(expressions, lists, strict=True), strict=True))
     now = postings.snapshot(tx)
-    size = len(_rows(tx, now, every, left_out))
-    return expressions, size, [_rows(tx, now, each, left_out) for each in expressions]
+    size = len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
+    looked: _Looked = {}
+    counts: dict[str, int] = {}
+    # Words stand before the phrases that are made of them.
+    for term in terms:
+        of = [counts.get(word) for word in term.of]
+        if term.phrase and None not in of and sum(count or 0 for count in of) > PHRASE_ROWS:
+            continue
+        expression = _both(term.expression, within)
+        rows = _rows(tx, now, expression, left_out)
+        looked[term], counts[term.expression] = (expression, rows), len(rows)
+    return size, looked
+
+
+def rows_of_index(tx: Reading, now: postings.Snapshot, left_out: int) -> int:
+    """How many rows the index has, without those of a code."""
+    averages: bytes | None = tx.value(AVERAGES_SQL)
+    every = varint(averages, 0)[0] if averages else 0
+    return every if left_out < 0 else every - len(_rows(tx, now, f'{{scope}} : "p{left_out}"', -1))
 
 
 def _best_between(

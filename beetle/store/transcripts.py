@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any, NamedTuple, cast
 
 from beetle.contracts.codec import UNSET, fields_of, format_us
@@ -232,7 +233,7 @@ def speakers(tx: Reading, space: int, conversation: int | None, visible: Sequenc
 
 
 class EvidenceRow(NamedTuple):
-    """A message as recall ranks it. Times in microseconds."""
+    """A message as recall shows it. Times in microseconds."""
 
     message: int
     conversation: int
@@ -255,6 +256,24 @@ class EvidenceRow(NamedTuple):
         return bytes.fromhex(self.digest_hex)
 
 
+class SaidRow(NamedTuple):
+    """A message as recall weighs it: of most it needs no more. Times in microseconds."""
+
+    message: int
+    conversation: int
+    ordinal: int
+    at: int
+    visibility: str
+    speaker: str | None
+    archived: int
+    content: str
+    digest_hex: str
+
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.digest_hex)
+
+
 EVIDENCE_COLUMNS = """
 m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
   m.role, m.at, m.visibility, m.state, m.speaker, b.content, hex(m.digest)
@@ -264,21 +283,30 @@ FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversatio
 JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
+SAID_COLUMNS = """
+m.message, m.conversation, m.ordinal, m.at, m.visibility, m.speaker, t.archived, b.content, hex(m.digest)
+"""
 BY_KEY = "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"
-BY_PLACE = """
+SAID_BY_KEY = f"""
+FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation JOIN body b ON b.message = m.message
+{BY_KEY}
+"""
+SAID_BY_PLACE = """
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
 JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
-JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 WHERE m.state = 'live'
 """
 ONE_BY_ONE = f"SELECT {EVIDENCE_COLUMNS}"
-AT_ONCE = f"SELECT json_group_array(json_array({EVIDENCE_COLUMNS}))"
 BY_KEY_SQL = ONE_BY_ONE + EVIDENCE_TABLES + BY_KEY
-BY_KEY_AT_ONCE_SQL = AT_ONCE + EVIDENCE_TABLES + BY_KEY
-BY_PLACE_SQL = ONE_BY_ONE + BY_PLACE
-BY_PLACE_AT_ONCE_SQL = AT_ONCE + BY_PLACE
+BY_KEY_AT_ONCE_SQL = f"SELECT json_group_array(json_array({EVIDENCE_COLUMNS}))" + EVIDENCE_TABLES + BY_KEY
+SAID_ONE_BY_ONE = f"SELECT {SAID_COLUMNS}"
+SAID_AT_ONCE = f"SELECT json_group_array(json_array({SAID_COLUMNS}))"
+SAID_BY_KEY_SQL = SAID_ONE_BY_ONE + SAID_BY_KEY
+SAID_BY_KEY_AT_ONCE_SQL = SAID_AT_ONCE + SAID_BY_KEY
+SAID_BY_PLACE_SQL = SAID_ONE_BY_ONE + SAID_BY_PLACE
+SAID_BY_PLACE_AT_ONCE_SQL = SAID_AT_ONCE + SAID_BY_PLACE
 RECENT = """
 WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
 ORDER BY m.ordinal DESC LIMIT ?
@@ -311,9 +339,14 @@ def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
     return [EvidenceRow(*row) for row in tx.at_once(BY_KEY_AT_ONCE_SQL, BY_KEY_SQL, json.dumps(list(keys)))]
 
 
-def evidence_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[EvidenceRow]:
-    """The live messages at these (conversation, ordinal) places."""
-    return [EvidenceRow(*row) for row in tx.at_once(BY_PLACE_AT_ONCE_SQL, BY_PLACE_SQL, json.dumps(list(places)))]
+def said_by_key(tx: Reading, keys: Iterable[int]) -> list[SaidRow]:
+    """What the live messages with these keys say."""
+    return list(starmap(SaidRow, tx.at_once(SAID_BY_KEY_AT_ONCE_SQL, SAID_BY_KEY_SQL, json.dumps(list(keys)))))
+
+
+def said_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[SaidRow]:
+    """What the live messages at these (conversation, ordinal) places say."""
+    return list(starmap(SaidRow, tx.at_once(SAID_BY_PLACE_AT_ONCE_SQL, SAID_BY_PLACE_SQL, json.dumps(list(places)))))
 
 
 def recent_evidence(tx: Reading, conversation: int, visible: Sequence[str], limit: int) -> list[EvidenceRow]:

@@ -87,6 +87,16 @@ def test_a_turn_beside_a_hit_is_found_through_it() -> None:
     assert "lexical" not in why(ranked, "e6")
 
 
+@pytest.mark.parametrize("text", ["the pottery class ended", "two pottery classes", "my pottery-class is over"])
+def test_a_phrase_that_no_score_has_yet_counts_where_the_text_has_it(text: str) -> None:
+    query, apart = parse_query("pottery class"), turn(50, "a class about the making of pottery", 4.0)
+    hit = turn(5, text.ljust(len(apart.text)), 4.0)
+    assert scores(rank(query, [hit, apart]))["e50"] == 1
+    ranked = rank(query, [hit, apart], phrases={"pottery class": 4.0})
+    assert order(ranked) == ["e5", "e50"] and scores(ranked)["e50"] <= 0.5
+    assert rank(query, [hit._replace(bm25=0.0), apart], phrases={"pottery class": 4.0})[0].candidate == apart
+
+
 def test_a_turn_between_two_hits_ranks_above_a_turn_beside_one() -> None:
     ranked = rank(POTTERY, [turn(1, "pottery", 3.0), turn(2), turn(3, "pottery", 3.0), turn(4)])
     assert scores(ranked)["e2"] > scores(ranked)["e4"]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
+from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.planes import table
 from beetle.store import postings, recall_index, recover
 from beetle.store.best_rows import best_rows
@@ -24,7 +25,7 @@ from beetle.store.recall_index import SearchScope
 from tests.store.conftest import commit, open_runtime, store_of, turn
 
 WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
-TERMS = tuple((f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
+TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
 TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
 HOUR = 3_600_000_000
 MIDDLE = 1_767_322_800_000_000
@@ -46,12 +47,16 @@ def test_the_best_rows_are_those_of_scoring_every_row(lists: list[tuple[list[int
 
 def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
     (space,) = next(tx.rows("SELECT min(space) FROM space"))
-    return recall_index.search(tx, TERMS, SearchScope(space or 1, TABLES, private=private), 20)
+    return recall_index.search(tx, TERMS, SearchScope(space or 1, TABLES, private=private), 20).matches
 
 
 def assert_true(tx: Reading) -> None:
     """It answers as a search that remembers nothing does, and one that SQLite does by itself."""
     (space,) = next(tx.rows("SELECT min(space) FROM space"))
+    now, past = postings.snapshot(tx), recall_index.INDEX_CODES[recall_index.PAST]
+    for left_out in (-1, past):
+        every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
+        assert recall_index.rows_of_index(tx, now, left_out) == every
     for private in (False, True):
         told = found(tx, private)
         assert told == found(Reading(tx.connection), private)
@@ -59,13 +64,13 @@ def assert_true(tx: Reading) -> None:
         assert_same(told, by_sqlite(tx, scope._replace(since=-(2**62))))
         for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
             timed = scope._replace(since=since, until=until)
-            assert_same(recall_index.search(tx, TERMS, timed, 20), by_sqlite(tx, timed))
+            assert_same(recall_index.search(tx, TERMS, timed, 20).matches, by_sqlite(tx, timed))
 
 
 def by_sqlite(tx: Reading, scope: SearchScope) -> list[recall_index.IndexMatch]:
     """A search in a time that looks at none of the best rows first."""
     with patch.object(recall_index, "LOOKED_AT", ()):
-        return recall_index.search(tx, TERMS, scope, 20)
+        return recall_index.search(tx, TERMS, scope, 20).matches
 
 
 def assert_same(told: list[recall_index.IndexMatch], plain: list[recall_index.IndexMatch]) -> None:
@@ -163,6 +168,23 @@ def test_messages_that_get_the_numbers_of_cleared_ones_are_found(path: Path) -> 
             assert_true(tx)
 
 
+def test_a_phrase_of_common_words_is_left_to_whoever_reads_the_texts(path: Path) -> None:
+    with open_runtime(path) as memory:
+        for number, text in enumerate(("anchor bridge", "bridge anchor", "anchor", "candle", "dagger", "ember")):
+            commit(memory, turn(f"t{number}", text))
+        terms = search_terms(parse_query("anchor bridge"))
+        with store_of(memory).read() as tx:
+            scope = SearchScope(next(tx.rows("SELECT min(space) FROM space"))[0], TABLES)
+            asked = recall_index.search(tx, terms, scope, 9)
+            with patch.object(recall_index, "PHRASE_ROWS", 4):
+                unasked = recall_index.search(tx, terms, scope, 9)
+        both = [each.score for each in unasked.matches[:2]]
+        assert asked.phrases == {}
+        assert unasked.phrases == pytest.approx({"anchor bridge": both[0]})
+        assert both[0] == both[1]
+        assert asked.matches[0].score > asked.matches[1].score == pytest.approx(both[0])
+
+
 def test_a_write_that_is_undone_changes_nothing(path: Path) -> None:
     with open_runtime(path) as memory:
         acts, store = Acts(memory, 3), store_of(memory)
@@ -190,7 +212,7 @@ def test_what_is_not_used_goes_first_and_what_is_too_large_is_not_kept(path: Pat
             acts.say()
         with store_of(memory).read() as tx:
             now, cache = postings.snapshot(tx), PostingCache(1000)
-            expressions = [expression for expression, _ in TERMS]
+            expressions = [each.expression for each in TERMS]
             for expression in expressions:
                 assert list(cache.rows(tx, now, expression, -1)) == list(postings.read_rows(tx, expression, -1))
             assert cache.bytes <= 1000

@@ -39,7 +39,7 @@ from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.evidence import PreparedMessage, PreparedRef
 from beetle.store.indexed import IndexedText
 from beetle.store.recall_index import Entry
-from beetle.store.transcripts import EvidenceRow
+from beetle.store.transcripts import EvidenceRow, SaidRow
 from beetle.store.verify import Finding
 
 NAME = "evidence"
@@ -109,19 +109,22 @@ def index(tx: Writing, space: int, conversation: int, written: Iterable[tuple[in
 
 def _load(asked: Asked) -> Loaded:
     """The messages behind the matches, and the neighbouring turns that lend to them or borrow from them."""
-    scores, key = asked.scores(NAME), asked.invocation.key
-    messages: dict[str, EvidenceRow] = {}
-    candidates: list[Candidate] = []
-    for row in transcripts.evidence_by_key(asked.tx, scores):
-        if row.visibility in asked.kinds and is_whole(key, row):
-            messages[str(row.message)] = row
-            candidates.append(_candidate(row, scores[row.message]))
-    for row in transcripts.evidence_by_place(asked.tx, neighbours_wanted(candidates)):
-        seen = row.visibility in asked.kinds and str(row.message) not in messages
-        if seen and _in_time(row.at, asked.search) and is_whole(key, row):
-            messages[str(row.message)] = row
-            candidates.append(_candidate(row, 0.0))
-    return Loaded(candidates, messages)
+    scores, key, kinds = asked.scores(NAME), asked.invocation.key, asked.kinds
+    candidates = [
+        _candidate(row, scores[row.message])
+        for row in transcripts.said_by_key(asked.tx, scores)
+        if row.visibility in kinds and is_whole(key, row)
+    ]
+    candidates += [
+        _candidate(row, 0.0)
+        for row in transcripts.said_by_place(asked.tx, neighbours_wanted(candidates))
+        if row.visibility in kinds and _in_time(row.at, asked.search) and is_whole(key, row)
+    ]
+    return Loaded(candidates, {})
+
+
+def _records(asked: Asked, shown: Iterable[str]) -> dict[str, EvidenceRow]:
+    return {str(row.message): row for row in transcripts.evidence_by_key(asked.tx, map(int, shown))}
 
 
 def _in_time(at: int, search: Search) -> bool:
@@ -129,16 +132,16 @@ def _in_time(at: int, search: Search) -> bool:
     return (search.since is None or at >= search.since) and all(at <= end for end in ends)
 
 
-def _candidate(row: EvidenceRow, score: float) -> Candidate:
+def _candidate(row: SaidRow, score: float) -> Candidate:
     return Candidate(
-        plane=NAME,
-        source_id=str(row.message),
-        text=row.content,
-        at_us=row.at,
-        bm25=score,
-        conversation=row.conversation,
-        sequence=row.ordinal,
-        speaker=row.speaker,
+        NAME,
+        str(row.message),
+        row.content,
+        row.at,
+        score,
+        row.conversation,
+        row.ordinal,
+        row.speaker,
         archived=bool(row.archived),
     )
 
@@ -220,7 +223,7 @@ def _resolves(invocation: Invocation, tx: Reading, space: int, ref: Ref) -> bool
 
 PLANE = Plane(
     NAME,
-    recall=Recall("evidence", TABLES, _load, _hit),
+    recall=Recall("evidence", TABLES, _load, _hit, records=_records),
     projected=Projected(40, "evidence", {"normal": 20, "elevated": 15, "critical": 0}, _items),
     indexed=Indexed(
         TABLES,

@@ -76,7 +76,7 @@ class Asked(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """Candidates, and what each stands for by its `source_id`."""
+    """Candidates, and what each stands for by its `source_id`; nothing where the plane's `records` gives that."""
 
     candidates: list[Candidate]
     records: Mapping[str, Any]
@@ -89,7 +89,8 @@ class Recall(NamedTuple):
         reported_as: the list of the recall report that holds its hits.
         tables: the rows of the index that a search looks through; none for a plane that is in no index.
         past: those that a search as of a time looks through besides.
-        load: what the search found of it, as candidates.
+        records: what stands behind the candidates that are shown, by their `source_id`, where `load` does not say it.
+        load: what the search found of it, as candidates; asked only where it found some, or the plane is in no index.
         hit: a candidate in its place, with the record that `load` gave for it.
         open_to: whether a search that does not exclude the plane looks through it.
     """
@@ -100,6 +101,7 @@ class Recall(NamedTuple):
     hit: Callable[[Ranked, Any, ParsedQuery], RecallHit]
     open_to: Callable[[Invocation, Search], bool] = lambda invocation, search: True
     past: Tables = ()
+    records: Callable[[Asked, Iterable[str]], Mapping[str, Any]] | None = None
 
 
 class Projected(NamedTuple):

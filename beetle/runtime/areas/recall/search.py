@@ -45,30 +45,38 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     current = current_conversation(invocation, tx, space, search.conversation or search.here)
     parts = ((each.tables, each.past if search.as_of is not None else ()) for each in looked.values())
     tables = tuple(each for now, past in parts for each in (*now, *past))
+    phrases: dict[str, float] = {}
     every = timing.everything(tx, timed, search, space) if EVIDENCE in looked else {}
     if every:
         # Words such as "talk" say nothing of what was talked about, and stand at other times and in other planes too.
         parsed = parsed._replace(terms=(), phrases=())
         looked, found = {EVIDENCE: looked[EVIDENCE]}, {EVIDENCE: every}
     else:
-        found = _matches(tx, timed, search, space, tables)
+        found = _matches(tx, timed, search, space, tables, phrases)
     searched = time.perf_counter()
     asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
     candidates: list[Candidate] = []
     records: dict[str, Any] = {}
     for name, recall in looked.items():
+        if recall.tables and not any(each.name in found for each in (*recall.tables, *recall.past)):
+            continue
         loaded = recall.load(asked)
         candidates += loaded.candidates
         records[name] = loaded.records
     invocation.work.breathe()
     ready = time.perf_counter()
-    ranked = rank(parsed, candidates, current_conversation=current.conversation)
+    ranked = rank(parsed, candidates, phrases=phrases, current_conversation=current.conversation)
     if not search.neighbours:
         ranked = [each for each in ranked if "lexical" in each.why]
+    shown = ranked[: search.limit]
+    for name, recall in looked.items():
+        if recall.records is not None:
+            ids = (each.candidate.source_id for each in shown if each.candidate.plane == name)
+            records[name] = recall.records(asked, ids)
     room = Room(invocation)
     hits = room.fill(
         looked[each.candidate.plane].hit(each, records[each.candidate.plane][each.candidate.source_id], parsed)
-        for each in ranked[: search.limit]
+        for each in shown
     )
     done = time.perf_counter()
     working = WorkingRecall(
@@ -92,15 +100,15 @@ def _shown_time(at: int | None) -> str | None:
 
 
 def _matches(
-    tx: Reading, timed: Timed, search: Search, space: int | None, tables: Tables
+    tx: Reading, timed: Timed, search: Search, space: int | None, tables: Tables, phrases: dict[str, float]
 ) -> dict[str, dict[int, float]]:
     """The best matches, and those of the time that the query names, which may not be among the best of all times."""
     if space is None or not tables:
         return {}
-    found = _search(tx, timed.parsed, search, space, tables)
+    found = _search(tx, timed.parsed, search, space, tables, phrases)
     if timed.window is not None:
         within = search._replace(since=timed.window.since, until=timed.window.until)
-        for name, scores in _search(tx, timed.parsed, within, space, tables).items():
+        for name, scores in _search(tx, timed.parsed, within, space, tables, {}).items():
             found[name] = {**scores, **found.get(name, {})}
     return found
 
@@ -117,9 +125,10 @@ def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]
 
 
 def _search(
-    tx: Reading, parsed: ParsedQuery, search: Search, space: int, tables: Tables
+    tx: Reading, parsed: ParsedQuery, search: Search, space: int, tables: Tables, phrases: dict[str, float]
 ) -> dict[str, dict[int, float]]:
-    """The scores of the index's best matches, by its own names and keys."""
+    """The scores of the index's best matches, by its own names and keys. `phrases` gets what those count that it was
+    not asked for."""
     conversation: int | None = None
     if search.conversation is not None:
         row = evidence.find_conversation(tx, space, search.conversation.channel_id, search.conversation.conversation_id)
@@ -142,8 +151,10 @@ def _search(
         as_of=search.as_of,
         label=search.label,
     )
+    answer = recall_index.search(tx, terms, scope, POOL)
+    phrases.update(answer.phrases)
     found: dict[str, dict[int, float]] = {}
-    for each in recall_index.search(tx, terms, scope, POOL):
+    for each in answer.matches:
         found.setdefault(each.plane, {})[each.key] = each.score
     return found
 
