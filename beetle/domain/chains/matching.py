@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from beetle.domain.chains.ledger import Body, Thought
 
 MOST_SCREENED: Final = 256
-"""Characters of a text that a screen has: rows with so much of it are few, and SQLite bounds its patterns."""
+"""Characters of a text that a screen has: rows with so much of it are few, and one row is compared at one go, whatever
+the deadline: in time that grows with the product of both lengths."""
 _ALIKE: Final = {"k": "kK\u212a", "\xe5": "\xe5\xc5\u212b", "\xdf": "\xdf\u1e9e", "\u03b8": "\u03b8\u0398\u03f4",
     "\u03c9": "\u03c9\u03a9\u2126", "\u03c3": "\u03c3\u03c2\u03a3", "\u03c2": "\u03c3\u03c2\u03a3",
     "i": "iI\u0130"}  # fmt: skip
 """Characters of which more become one in lower case than its own upper and title case; a sigma depends on its place."""
-_DOT_ABOVE: Final = "\u0307"
-"""A dotted capital I is two characters in lower case, of which this is the second."""
+_APART: Final = re.compile('[\x00-\x1f"\\\\\u0307]+')
+"""What JSON writes otherwise, and the dot above: a dotted capital I is "i" and such a dot in lower case."""
 
 
 class Agent(NamedTuple):
@@ -105,17 +107,14 @@ def _any_in(wanted: tuple[str, ...], labels: tuple[str, ...]) -> bool:
 def screen(text: str) -> str | None:
     """A GLOB pattern that every text fits, plain or as JSON, which has this one in it whatever the case.
 
-    Others fit it too: what it lets through is to be compared. None where JSON may write the text otherwise.
+    Others fit it too: what it lets through is to be compared. None where all texts would fit.
     """
-    if any(each in '"\\' or each < " " for each in text):
-        return None
-    return f"*{''.join(map(_alike, text[:MOST_SCREENED].lower()))}*"
+    part = max(_APART.split(text.lower()), key=len)[:MOST_SCREENED]
+    return f"*{''.join(map(_alike, part))}*" if part else None
 
 
 def _alike(character: str) -> str:
     """The pattern of all characters that are this one in lower case."""
-    if character == _DOT_ABOVE:
-        return "*"
     if character in "*?[":
         return f"[{character}]"
     cases = _ALIKE.get(character) or {character, character.upper(), character.title()}
