@@ -11,12 +11,14 @@ MAGIC = b"LTX1"
 SIZED = 1
 
 
-def pages(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each page in a file."""
+def pages(path: Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each page in a file; with `whole` false also of one that has not come to its end yet."""
     data = path.read_bytes()
     assert data[:4] == MAGIC, path
     at = HEADER_BYTES
     while True:
+        if not whole and at + 10 > len(data):
+            return
         number, flags = struct.unpack_from(">IH", data, at)
         at += 6
         if not number:
@@ -24,14 +26,16 @@ def pages(path: Path) -> Iterator[tuple[int, bytes]]:
         assert flags == SIZED, f"{path}: a page of another form"
         (size,) = struct.unpack_from(">I", data, at)
         at += 4
+        if not whole and at + size > len(data):
+            return
         yield number, unpacked(data[at : at + size])
         at += size
 
 
-def content(folder: Path) -> bytes:
+def content(folder: Path, *, whole: bool = True) -> bytes:
     """All pages of all files in a folder and below."""
     files = sorted(folder.rglob("*.ltx"))
-    return b"".join(page for file in files for _, page in pages(file))
+    return b"".join(page for file in files for _, page in pages(file, whole=whole))
 
 
 def unpacked(block: bytes) -> bytes:

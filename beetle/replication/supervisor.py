@@ -35,8 +35,9 @@ LOOK_S = 1.0
 """How often a sidecar is asked how far it is."""
 SYNC_S = 1.0
 ALIVE_S = 1.0
-SILENT_S = 5.0
-"""A sidecar that has answered nothing for so long is replaced; one that is stopped at the second look."""
+SILENT_S, MOST_SILENT_S = 5.0, 60.0
+"""A sidecar that has answered nothing for so long is replaced; one that is stopped at the second look. The next one
+gets twice the time: on a slow machine a start may take longer, and would never come to its end."""
 PASSING = ("starting", "paused", "stopped")
 """States that belong to every start, pause and end: nobody is told of them."""
 BEHIND_S = 5.0
@@ -88,6 +89,7 @@ class Supervisor:
         self._environment = environment
         self._on_change = on_change
         self._progress = Progress()
+        self._patience_s = SILENT_S
         self._changed = threading.Condition()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopping = False
@@ -263,8 +265,13 @@ class Supervisor:
                     where = "".join(traceback.format_tb(defect.__traceback__))
                     log.error("the replica's supervision failed: %s\n%s", type(defect).__name__, where)
                     ended = _Ended("waiting", "exited", "its supervision failed: see the log")
-                if time.monotonic() - began > WELL_S and ended.state != "suspended":
+                lasted = time.monotonic() - began
+                if lasted > WELL_S and ended.state != "suspended":
                     backoff, suspended = BACKOFF_S, SUSPENDED_S
+                if ended.problem == "not_answering":
+                    self._patience_s = min(self._patience_s * 2, MOST_SILENT_S)
+                elif lasted > WELL_S:
+                    self._patience_s = SILENT_S
                 if ended.state in ("paused", "stopped"):
                     continue
                 self._now(ended.state, ended.problem, ended.detail)
@@ -482,8 +489,8 @@ class _Watch:
             self._heard = now
             # At its beginning it reads the whole store.
             return self._behind(now) if self._in_step else None
-        if now - self._heard > SILENT_S:
-            return self._replaced(f"litestream has not answered for {SILENT_S:.0f} s")
+        if now - self._heard > self._of._patience_s:
+            return self._replaced(f"litestream has not answered for {self._of._patience_s:.0f} s")
         return None
 
     def _room(self) -> _Ended | None:

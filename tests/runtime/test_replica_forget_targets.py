@@ -47,7 +47,8 @@ def held(kind: str, daemon: Kept, scratch: Path) -> bytes:
         port = urlsplit(settings.target.url).port
         assert port is not None
         nats_objects(port, scratch)
-    return content(scratch) + content(Path(staging_folder(daemon.store)))
+    # The pieces of an object of NATS come one by one.
+    return content(scratch, whole=kind != "nats") + content(Path(staging_folder(daemon.store)))
 
 
 @pytest.mark.parametrize("kind", ["sftp", "s3", "nats"])

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from beetle.replication.program import find_program
 from tests.building import talk, turn
 from tests.replicas import Kept, Status
 
@@ -252,4 +253,18 @@ def test_a_frozen_sidecar_does_not_make_the_log_grow_without_bound(tmp_path: Pat
         daemon.until(lambda found: found.restarts >= 1)
         daemon.patience_s = 150
         daemon.synced()
+        daemon.assert_restored(tmp_path / "again.db")
+
+
+def test_a_sidecar_whose_start_takes_longer_than_the_first_is_given_reaches_its_target_all_the_same(
+    tmp_path: Path,
+) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text(f'#!/bin/sh\n[ "$1" != replicate ] || sleep 7\nexec {find_program(None).path} "$@"\n')
+    slow.chmod(0o700)
+    text = f'url = "file://{tmp_path}/target"\ncommand = "{slow}"'
+    with Kept(text, folder=str(tmp_path)) as daemon:
+        say(daemon, "one", 20)
+        found = daemon.synced()
+        assert (found.restarts or 0) >= 1, "the first one was given too little"
         daemon.assert_restored(tmp_path / "again.db")
