@@ -15,7 +15,7 @@ _ALIKE: Final = {"k": "kK\u212a", "\xe5": "\xe5\xc5\u212b", "\xdf": "\xdf\u1e9e"
     "i": "iI\u0130"}  # fmt: skip
 """Characters of which more become one in lower case than its own upper and title case; a sigma depends on its place."""
 _APART: Final = re.compile('[\x00-\x1f"\\\\\u0307]+')
-"""What JSON writes otherwise, and the dot above: a dotted capital I is two characters in lower case, of which it is one."""
+"""What JSON writes otherwise, and the dot above: a dotted capital I is two characters in lower case."""
 
 
 class Agent(NamedTuple):
