@@ -132,6 +132,28 @@ CROSS JOIN message m ON m.message = g.message AND m.state = 'live' AND m.visibil
 WHERE n.level = 5 AND n.conversation = ?1 AND n.day BETWEEN ?2 AND ?3 AND n.starts BETWEEN ?4 AND ?5
 ORDER BY n.day DESC, n.starts DESC LIMIT ?6
 """
+# The newest are taken first: what is looked up of them is bounded, whatever the time holds.
+UNSEGMENTED_BETWEEN_SQL = """
+SELECT newest.message FROM (
+  SELECT message, at_ms FROM event WHERE space = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms DESC LIMIT ?
+) newest CROSS JOIN message m ON m.message = newest.message
+WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
+  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.conversation = m.conversation
+  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+  AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
+)
+"""
+UNSEGMENTED_OF_SQL = """
+SELECT newest.message FROM (
+  SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM message
+  WHERE conversation = ? AND at BETWEEN ? AND ? ORDER BY at DESC LIMIT ?
+) newest CROSS JOIN message m ON m.message = newest.message
+WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
+  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.conversation = m.conversation
+  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+  AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
+)
+"""
 MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
@@ -436,6 +458,16 @@ def bullets_of(tx: Reading, conversation: int, since_ms: int, until_ms: int, mos
     """The messages behind the bullets of a conversation's segments that began between two times, the newest first."""
     days = (since_ms * 1000 // DAY_US, until_ms * 1000 // DAY_US)
     return [row[0] for row in tx.rows(BULLETS_OF_SQL, conversation, *days, since_ms, until_ms, most)]
+
+
+def unsegmented_between(tx: Reading, space: int, since_ms: int, until_ms: int, most: int) -> list[int]:
+    """Of the newest `most` events between two times, those that no segment holds yet."""
+    return [row[0] for row in tx.rows(UNSEGMENTED_BETWEEN_SQL, space, since_ms, until_ms, most)]
+
+
+def unsegmented_of(tx: Reading, conversation: int, since: int, until: int, most: int) -> list[int]:
+    """Of the newest `most` messages of a conversation between two times (µs), those that no segment holds yet."""
+    return [row[0] for row in tx.rows(UNSEGMENTED_OF_SQL, conversation, since, until, most)]
 
 
 def all_days(tx: Reading, first: int) -> list[Waiting]:

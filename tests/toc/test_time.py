@@ -100,6 +100,13 @@ def test_words_of_talking_at_other_times_do_not_answer_for_a_time(told: MemoryRu
     # A time of which no node is there yet is looked through by words.
     ingest(told, event("now", "2026-11-23T09:00:00Z", "What we talked about is the fence."))
     assert first(recall(told, "What did we talk about today?")) == "now"
+    # One that has bullets is answered with what was said since too, whatever its words.
+    build(told)
+    ingest(told, event("later", "2026-11-23T11:00:00Z", "The gate squeaks again."))
+    assert {hit["message_id"] for hit in recall(told, "What did we talk about today?")["hits"]} == {"now", "later"}
+    here = {"conversation": {"channel_id": "event", "conversation_id": "s1"}}
+    found = recall(told, "What did we talk about today?", **here)["hits"]
+    assert {hit["message_id"] for hit in found} == {"now", "later"}
 
 
 def test_a_time_in_which_nothing_was_said_changes_nothing(told: MemoryRuntime) -> None:

@@ -67,17 +67,24 @@ def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, 
 
 def everything(tx: Reading, timed: Timed, search: Search, space: int | None) -> dict[int, float]:
     """The messages that answer a query for all of a time: those behind its bullets, the better the longer the period
-    that chose them. None where the query asks for something else, or where its time has no bullets yet."""
+    that chose them, and those that no segment holds yet. None where the query asks for something else, or where its
+    time has no bullets yet."""
     if space is None or timed.window is None or not timed.everything or search.label is not None:
         return {}
     since, until = timed.window.since // 1000, timed.window.until // 1000
     if timed.conversation is not None:
-        return dict.fromkeys(toc.bullets_of(tx, timed.conversation, since, until, ALL_OF_A_TIME), 1.0)
+        found = dict.fromkeys(toc.bullets_of(tx, timed.conversation, since, until, ALL_OF_A_TIME), 1.0)
+        fresh = toc.unsegmented_of(tx, timed.conversation, timed.window.since, timed.window.until, ALL_OF_A_TIME)
+        return {**dict.fromkeys(fresh, 1.0), **found} if found else {}
     found: dict[int, float] = {}
     for level in range(1, toc.SEGMENT + 1):
         left = ALL_OF_A_TIME - len(found)
         for message in toc.bullets_between(tx, space, level, since, until, left) if left > 0 else ():
             found.setdefault(message, 1.0 / level)
+    if found:
+        # What was said since the table of contents was last brought up to date belongs to the time as well.
+        for message in toc.unsegmented_between(tx, space, since, until, ALL_OF_A_TIME):
+            found.setdefault(message, 1.0 / toc.SEGMENT)
     return found
 
 
