@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from beetle.chunk_tree.archive import Member, packed
 from beetle.chunk_tree.document import (
@@ -29,7 +29,7 @@ from beetle.chunk_tree.document import (
 )
 from beetle.chunk_tree.folder import ARCHIVE, CHUNKS, TreeFolder, read_tree
 from beetle.chunk_tree.indexes import INDEXES
-from beetle.chunks.lease import Lease
+from beetle.chunks.lease import WAIT_S, Lease
 from beetle.chunks.mirror import Mirror
 from beetle.chunks.records import document_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest
@@ -42,9 +42,13 @@ from beetle.contracts.chunks import (
     ChunkStatsReport,
     ChunkStatsRequest,
 )
+from beetle.contracts.common import Report
+from beetle.contracts.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     from beetle.open import Embedded
+
+R = TypeVar("R", bound=Report)
 
 OWN_FOLDER: Final = ".beetle"
 STATE_FILE: Final = f"{OWN_FOLDER}/tree.json"
@@ -52,7 +56,8 @@ NOT_TAKEN_IN: Final = -1
 """In place of a revision: a tree that was there before the store is being taken in."""
 BATCH_BYTES: Final = 2**20
 """Bytes of files that are taken in at once."""
-PAGE: Final = 200
+PAGE: Final = 50
+"""Chunks that are read at once: far fewer than a call has time for, on a busy machine too."""
 INDEX_SHARE: Final = 10
 """The index files are written when this many times as much time has gone by as writing them took."""
 KEPT_IN_MEMORY: Final = 20_000
@@ -337,23 +342,18 @@ class SyncedTree:
 
 
 def _get(opened: Embedded, chunk_id: str) -> Chunk | None:
-    report = opened.call("chunk.get", ChunkGetRequest(id=chunk_id, count_access=False), None, None, None).report
-    assert isinstance(report, ChunkGetReport)
-    return report.chunk
+    return _asked(opened, "chunk.get", ChunkGetRequest(id=chunk_id, count_access=False), ChunkGetReport).chunk
 
 
 def _revision(opened: Embedded) -> int:
-    report = opened.call("chunk.stats", ChunkStatsRequest(), None, None, None).report
-    assert isinstance(report, ChunkStatsReport)
-    return report.revision
+    return _asked(opened, "chunk.stats", ChunkStatsRequest(), ChunkStatsReport).revision
 
 
 def _reports(opened: Embedded, request: ChunkListRequest) -> Iterator[ChunkListReport]:
     from beetle.contracts.codec import replace
 
     while True:
-        report = opened.call("chunk.list", request, None, None, None).report
-        assert isinstance(report, ChunkListReport)
+        report = _asked(opened, "chunk.list", request, ChunkListReport)
         yield report
         if not report.has_more:
             return
@@ -366,10 +366,25 @@ def _pages(opened: Embedded, request: ChunkListRequest) -> Iterator[Chunk]:
 
 
 def _imported(opened: Embedded, files: list[Member]) -> ChunkImportTreeReport:
-    request = ChunkImportTreeRequest(archive=packed(files))
-    report = opened.call("chunk.import_tree", request, None, None, None).report
-    assert isinstance(report, ChunkImportTreeReport)
-    return report
+    return _asked(opened, "chunk.import_tree", ChunkImportTreeRequest(archive=packed(files)), ChunkImportTreeReport)
+
+
+def _asked(opened: Embedded, operation: str, request: object, kind: type[R]) -> R:
+    """A call that keeps the tree in step. All of them may be made again.
+
+    A call's time is that of a caller who waits. The first call of a process loads modules too, which on a machine that
+    is busy beyond measure takes longer.
+    """
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            report = opened.call(operation, request, None, None, None).report
+        except DeadlineExceeded:
+            if time.monotonic() >= until:
+                raise
+        else:
+            assert isinstance(report, kind)
+            return report
 
 
 def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[list[Member]]:
