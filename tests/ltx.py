@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,12 @@ def pages(path: Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
 
 
 def content(folder: Path, *, whole: bool = True) -> bytes:
-    """All pages of all files in a folder and below."""
-    files = sorted(folder.rglob("*.ltx"))
-    return b"".join(page for file in files for _, page in pages(file, whole=whole))
+    """All pages of all files in a folder and below, but for those that a sidecar takes away meanwhile."""
+    found = bytearray()
+    for file in sorted(folder.rglob("*.ltx")):
+        with contextlib.suppress(FileNotFoundError):
+            found += b"".join(page for _, page in pages(file, whole=whole))
+    return bytes(found)
 
 
 def unpacked(block: bytes) -> bytes:
