@@ -52,10 +52,10 @@ SALTED = frozenset({"content_digest", "hash", "head_hash", "prev_hash"})
 OPERATORS = frozenset({
     "bytes", "wal_bytes", "pages", "path", "folder", "storage_location", "cpu_s", "up_s", "load", "process_rss_bytes",
     "disk_free_bytes", "memory_available_bytes", "p50_ms", "p90_ms", "p99_ms", "max_ms",
-    "receipt", "samples",
+    "receipt", "samples", "unsigned_events", "signed_head",
 })  # fmt: skip
 """What an operator alone is told: figures of the machine, sizes of the file and where it is; and the hash of a row of
-the whole log, in a receipt; and the figures of `admin.metrics`."""
+the whole log, in a receipt; the figures of `admin.metrics`; and which row was signed last, within a minute."""
 ENDS = frozenset({"memory.close", "harness.run"})
 """They end the runtime, or run for seconds in stores of their own."""
 PAGES = 12
@@ -292,8 +292,11 @@ def compare(folder: Path, base: Base, who: str, one: Drawn, other: Drawn) -> Non
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    return twins.build(tmp_path_factory.mktemp("base"))
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
+    """Refusals are counted by the minute of the machine, of which a loaded one has two within a comparison."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("beetle.runtime.pipeline.refusals.WINDOW_S", 3600.0)
+        yield twins.build(tmp_path_factory.mktemp("base"))
 
 
 @pytest.mark.parametrize("who", OFTEN)
