@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import ucd_3_2_0
 
@@ -25,6 +26,7 @@ MAX_PHRASES = 32
 MAX_QUERY_CHARS = 8192
 """Terms are read from this many characters of a query; a pasted page has given its 64 terms long before."""
 
+DAY_US = 86_400_000_000
 MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
@@ -149,7 +151,12 @@ def fact_fields(*, topic: str, content: str, keywords: Collection[str], at_us: i
 
 def time_text(at_us: int) -> str:
     """The UTC date as words, e.g. `2023 june day3 saturday`; the day is marked, for a bare 3 would meet every 3."""
-    at = utc_time(at_us)
+    return _words_of_day(at_us // DAY_US)
+
+
+@lru_cache(maxsize=256)
+def _words_of_day(day: int) -> str:
+    at = utc_time(day * DAY_US)
     return f"{at.year} {MONTHS[at.month - 1]} day{at.day} {WEEKDAYS[at.weekday()]}"
 
 

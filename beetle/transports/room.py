@@ -105,6 +105,8 @@ class HeldBytes:
             Overloaded: its user has most of the room already, or its room was given to another.
         """
         wanted = max(0, held - self._free)
+        if not wanted and not share.bytes:
+            return
         with self._guard:
             if share.gone:
                 if not wanted:

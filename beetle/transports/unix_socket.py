@@ -8,7 +8,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 
 from beetle.contracts.codec import pack
@@ -364,8 +364,12 @@ class _Connection:
             if request.op == "subscribe":
                 self._subscribe(request)
                 return b""
-            with self._large_turn(frame):
-                data = pack(self._perform(request))
+            with self._large_turn() if len(frame.data) > self._large_bytes else contextlib.nullcontext():
+                self._share.busy = True
+                try:
+                    data = pack(self._perform(request))
+                finally:
+                    self._share.busy = False
             self._answering = True
             self._held.hold(self._share, len(data) + self._reader.buffered)
             return data
@@ -377,8 +381,7 @@ class _Connection:
         except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the connection
             return pack(refused(id_of(frame), defect_of(defect)))
 
-    @contextlib.contextmanager
-    def _large_turn(self, frame: Frame) -> Generator[None]:
+    def _large_turn(self) -> contextlib.AbstractContextManager[None]:
         """Few large requests are decoded and worked at together; users take turns.
 
         Raises:
@@ -387,13 +390,7 @@ class _Connection:
         """
         shared = self._dispatcher.shared
         deadline = time.monotonic() + shared.profile.budgets.default_deadline_ms / 1000
-        turn = shared.large_turns.held(self._user, deadline, self._of_no_use)
-        with turn if len(frame.data) > self._large_bytes else contextlib.nullcontext():
-            self._share.busy = True
-            try:
-                yield
-            finally:
-                self._share.busy = False
+        return shared.large_turns.held(self._user, deadline, self._of_no_use)
 
     def _perform(self, request: WireRequest) -> WireAnswer:
         if request.op == "unsubscribe":

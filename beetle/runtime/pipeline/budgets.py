@@ -104,15 +104,18 @@ def _structs(hint: Any) -> list[type[Struct]]:
 
 
 def _check(value: Struct, budgets: Budgets, path: str) -> None:
-    for bound in bounds(type(value)):
-        found = getattr(value, bound.name)
+    for name, budget, _, beneath in bounds(type(value)):
+        found = getattr(value, name)
         if found is None or found is UNSET:
             continue
-        here = f"{path}.{bound.name}"
-        if bound.budget is not None:
-            _hold(found, bound.budget, getattr(budgets, bound.budget), here)
-        if not bound.beneath:
+        if budget is not None:
+            maximum = getattr(budgets, budget)
+            # Most texts are far below: UTF-8 takes at most four bytes a character.
+            if isinstance(found, int) or len(found) * 4 > maximum:
+                _hold(found, budget, maximum, f"{path}.{name}")
+        if not beneath or found == ():
             continue
+        here = f"{path}.{name}"
         if isinstance(found, Struct):
             _check(found, budgets, here)
         elif isinstance(found, tuple):
@@ -127,7 +130,6 @@ def _hold(value: Any, budget: str, maximum: int, path: str) -> None:
     elif isinstance(value, bytes):
         actual, unit = len(value), "bytes"
     elif budget.endswith("_bytes"):
-        # Most texts are far below: UTF-8 takes at most four bytes a character.
         actual, unit = (len(value) if len(value) * 4 <= maximum else len(value.encode())), "bytes"
     else:
         actual, unit = len(value), "characters" if isinstance(value, str) else "items"

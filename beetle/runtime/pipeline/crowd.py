@@ -55,19 +55,24 @@ class Work:
     def rest(self) -> None:
         """Between two writes of long work: background work rests, so that it has its share and no more."""
 
-    @contextmanager
-    def going_on(self) -> Generator[None]:
-        """A piece of work, which waits here for its turn. Within it nothing waits for another request of the same
-        principal; a piece within a piece is part of that."""
+    def going_on(self) -> Work:
+        """A piece of work, for a `with` block, which waits here for its turn. Within it nothing waits for another
+        request of the same principal; a piece within a piece is part of that."""
+        return self
+
+    def __enter__(self) -> None:
         self._depth += 1
-        try:
-            if self._depth == 1:
+        if self._depth == 1:
+            try:
                 self.crowd.enter(self)
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                self.crowd.leave(self)
+            except BaseException:
+                self.__exit__()
+                raise
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.crowd.leave(self)
 
     def breathe(self) -> None:
         """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
@@ -199,8 +204,10 @@ class Crowd:
     def is_crowded(self, by: str) -> bool:
         """Whether another principal asks, or did just now."""
         with self._guard:
-            if any(each != by for each in self._asking):
+            if len(self._asking) > 1 or (self._asking and by not in self._asking):
                 return True
+            if not self._asked or (len(self._asked) == 1 and by in self._asked):
+                return False
             since = time.monotonic() - GRACE_S
             return any(at > since for each, at in self._asked.items() if each != by)
 

@@ -89,7 +89,10 @@ class StoreFiles:
             OSError: nobody can tell now, as where the mode of a parent folder was changed for a while.
         """
         if self.lost is None:
-            self.lost = next((told for each in self._files if (told := _told(*each)) is not None), None)
+            for path, what, was in self._files:
+                if _mark(path) != was:
+                    self.lost = _told(path, what, was)
+                    break
             if self.lost is not None:
                 log.critical(
                     "%s; writes are refused until the store is opened again", self.lost, extra={"event": "store_moved"}
