@@ -11,6 +11,7 @@ Nothing of it is on disk, and what it holds are numbers of rows by expressions t
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from array import array
 from collections import OrderedDict, deque
@@ -26,8 +27,8 @@ READ_AT_ONCE = 32_768
 """Rows of a list that are read in one step: some milliseconds."""
 SHORT = 2**32
 """Rows below it take four bytes."""
-ENTRY_BYTES = 400
-"""What a list takes beside its rows: its expression, and places in tables."""
+ENTRY_BYTES = 500
+"""What a list takes beside its rows and its expression: the objects, and places in tables."""
 EVIDENCE_BITS = 4
 
 SNAPSHOT_SQL = "SELECT (SELECT coalesce(max(seq), 0) FROM event_log), (SELECT coalesce(max(message), 0) FROM message)"
@@ -56,10 +57,8 @@ class Snapshot(NamedTuple):
 class _List(NamedTuple):
     rows: Numbers
     seen: Snapshot
-
-    @property
-    def bytes(self) -> int:
-        return len(self.rows) * self.rows.itemsize + ENTRY_BYTES
+    bytes: int
+    """All that it takes. The expression counts too: a word has as many characters as a query may have."""
 
 
 class PostingCache:
@@ -108,7 +107,8 @@ class PostingCache:
             since = min(held.seen.seq, now.seq)
             rows = _up_to_date(tx, held, now, expression, left_out, {row for seq, row in changed if seq >= since})
         if now.seq > broken and (held is None or now.seq >= held.seen.seq):
-            self._keep(key, _List(rows, now))
+            taken = len(rows) * rows.itemsize + sys.getsizeof(expression) + ENTRY_BYTES
+            self._keep(key, _List(rows, now, taken))
         return rows
 
     def _keep(self, key: tuple[str, int], made: _List) -> None:
@@ -147,7 +147,7 @@ def read_rows(tx: Reading, expression: str, left_out: int, after: int = -1) -> N
 
 
 def _up_to_date(tx: Reading, held: _List, now: Snapshot, expression: str, left_out: int, changed: set[int]) -> Numbers:
-    rows, seen = held
+    rows, seen = held.rows, held.seen
     if seen == now and not changed:
         return rows
     fresh: set[int] = set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
 from collections import defaultdict
 from contextlib import ExitStack
 from math import fsum
@@ -217,3 +219,20 @@ def test_what_is_not_used_goes_first_and_what_is_too_large_is_not_kept(path: Pat
                 assert list(cache.rows(tx, now, expression, -1)) == list(postings.read_rows(tx, expression, -1))
             assert cache.bytes <= 1000
             assert PostingCache(0).rows(tx, now, expressions[0], -1) == cache.rows(tx, now, expressions[0], -1)
+
+
+def test_a_long_expression_counts_with_all_its_bytes(path: Path) -> None:
+    """One word may be as long as a query: lists of such words are no way around the bound."""
+    most = 64 * 1024
+    with open_runtime(path) as memory:
+        Acts(memory, 6).say()
+        with store_of(memory).read() as tx:
+            now, cache = postings.snapshot(tx), PostingCache(most)
+            cache.rows(tx, now, '"anchor"', -1)
+            gc.collect()
+            tracemalloc.start()
+            for number in range(50):
+                cache.rows(tx, now, f'"{number}{chr(0x1F40C) * 8_000}"', -1)  # four bytes each
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+    assert held < 2 * most
