@@ -28,7 +28,7 @@ CHECKS: tuple[Check, ...] = (
     Check("event_log", "each row's hash follows from the one before", NOTHING),
     Check("event_log_head", "the signed head fits the log, the store and the device", NOTHING),
     Check("event_places", "each event has its place in its space", NOTHING),
-    Check("committed_turns", "each conversation holds the turns that the event log tells of", NOTHING),
+    Check("committed_turns", "each conversation holds the turns that the event log names", NOTHING),
     Check("seals", "each row is what the runtime wrote, and none is missing", BY_HAND),
     Check(
         "evidence", "messages, their contents and digests, numbers without gaps, counts, speakers, times, host keys",
@@ -39,7 +39,7 @@ CHECKS: tuple[Check, ...] = (
     Check("long_term", "facts, revisions and texts go together; texts are what was written", NOTHING),
     Check(
         "thoughts",
-        "each thought follows from the one before; each chain ends where the event log tells; agents' counts",
+        "each thought follows from the one before; each chain ends where the event log says; agents' counts",
         NOTHING,
     ),
     Check(
