@@ -42,11 +42,13 @@ def is_visible(matter: Matter, level: Level) -> bool:
 
 def add_place(tx: Writing, seq: int, space: str, matter: Matter) -> Places:
     """Write down the place of an event behind all others of its space."""
-    last = last_places(tx, space)
+    known = (LAST_SQL, space)
+    last = tx.known.get(known) or last_places(tx, space)
     made = Places(
         last.sealed + 1, last.private + is_visible(matter, "private"), last.shared + is_visible(matter, "shared")
     )
-    tx.run(ADD_SQL, seq, space, matter, *made)
+    tx.run_known(ADD_SQL, seq, space, matter, *made)
+    tx.known[known] = made
     return made
 
 

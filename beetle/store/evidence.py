@@ -122,8 +122,14 @@ class ConversationRow(NamedTuple):
 
 def ensure_space(tx: Writing, memory_space_id: str, now: int) -> int:
     """The space's key, made on first use."""
-    found = tx.value(SPACE_SQL, memory_space_id)
-    return tx.insert(NEW_SPACE_SQL, memory_space_id, now) if found is None else found
+    known = (SPACE_SQL, memory_space_id)
+    found = tx.known.get(known)
+    if found is None:
+        found = tx.value(SPACE_SQL, memory_space_id)
+        if found is None:
+            found = tx.insert(NEW_SPACE_SQL, memory_space_id, now)
+        tx.known[known] = found
+    return found
 
 
 def space_names(tx: Reading) -> list[str]:
@@ -138,9 +144,14 @@ def find_space(tx: Reading, memory_space_id: str) -> int | None:
 
 def ensure_conversation(tx: Writing, space: int, channel: str, conversation_id: str, now: int) -> ConversationRow:
     """The conversation, made on first use."""
+    known = (CONVERSATION_SQL, space, channel, conversation_id)
+    if (key := tx.known.get(known)) is not None and (grown := tx.known.get((GROW_CONVERSATION_SQL, key))) is not None:
+        return grown
     found = find_conversation(tx, space, channel, conversation_id)
     if found is None:
-        return ConversationRow(tx.insert(NEW_CONVERSATION_SQL, space, channel, conversation_id, now), 0, 0)
+        found = ConversationRow(tx.insert(NEW_CONVERSATION_SQL, space, channel, conversation_id, now), 0, 0)
+    tx.known[known] = found.conversation
+    tx.known[GROW_CONVERSATION_SQL, found.conversation] = found
     return found
 
 
@@ -178,7 +189,7 @@ def add_turn(
     """
     conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
     seal = _seal(tx, where, turn, door, now)
-    first = tx.value(NEXT_MESSAGE_SQL)
+    first = tx.known.get(NEXT_MESSAGE_SQL) or tx.value(NEXT_MESSAGE_SQL)
     latest = turn.at if where.latest is None else max(where.latest, turn.at)
     stands = (first, first + len(turn.messages) - 1, latest)
     key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal, *stands)
@@ -190,7 +201,7 @@ def add_turn(
             message.event_type, message.at, message.visibility, message.length, message.digest, *message.actor,
         )  # fmt: skip
         try:
-            tx.run(NEW_MESSAGE_SQL, *row)
+            tx.run_known(NEW_MESSAGE_SQL, *row)
         except apsw.ConstraintError:
             if tx.value(KNOWN_MESSAGE_SQL, conversation, message.message_id) is None:
                 raise
@@ -203,6 +214,7 @@ def add_turn(
         tx.run(NEW_BODY_SQL, message_key, message.content)
         events.add(tx, conversation, message_key, message.at, message.message_id if door == EVENT_DOOR else "")
         written.append((message_key, message))
+    tx.known[NEXT_MESSAGE_SQL] = first + len(written)
     toc_outbox.note(tx, conversation, [message.at for _, message in written if message.visibility == "shared"])
     for position, ref in enumerate(turn.refs):
         host_ref = tx.insert(NEW_REF_SQL, key, position, ref.kind, ref.ref_id, ref.relation, ref.visibility)
@@ -238,7 +250,8 @@ def grow_conversation(tx: Writing, grown: ConversationRow, times: Sequence[int])
     """Count the turns that were added; `times` are theirs."""
     first, last = min(times), max(times)
     row = (len(times), grown.last_sequence, grown.messages, first, first, last, last, grown.conversation)
-    tx.run(GROW_CONVERSATION_SQL, *row)
+    tx.run_known(GROW_CONVERSATION_SQL, *row)
+    tx.known[GROW_CONVERSATION_SQL, grown.conversation] = grown
 
 
 def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:
@@ -249,8 +262,12 @@ def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, s
 
 def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:
     """Keep what (principal, space, agent, channel, chat) last committed to, which is mostly what it was before."""
+    known = (REMEMBERED_SQL, *who)
+    if tx.known.get(known) == conversation:
+        return
     if tx.value(REMEMBERED_SQL, *who) != conversation:
-        tx.run(REMEMBER_SQL, *who, conversation)
+        tx.run_known(REMEMBER_SQL, *who, conversation)
+    tx.known[known] = conversation
 
 
 def forget_conversations(tx: Writing, principal: str) -> None:

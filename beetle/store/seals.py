@@ -80,7 +80,7 @@ INSERT INTO table_seal VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET rows = excluded.rows, sum = excluded.sum, seal = excluded.seal
 """
 TURN_OF_SQL = {name: f"SELECT turn FROM {name} WHERE {name} = ?" for name in OF_TURN}  # noqa: S608 - our names
-_WRITES = re.compile(r"\b(INSERT|REPLACE|UPDATE|DELETE)\b(?:\s+OR\s+[A-Z]+)?(?:\s+(?:INTO|FROM))?\s+([a-z_]+)\b")
+WRITES = re.compile(r"\b(INSERT|REPLACE|UPDATE|DELETE)\b(?:\s+OR\s+[A-Z]+)?(?:\s+(?:INTO|FROM))?\s+([a-z_]+)\b")
 
 
 class Sealer(NamedTuple):
@@ -192,7 +192,7 @@ class Changes:
         """Whether a statement changes rows whose seals must follow."""
         if sql in self._followed:
             return True
-        if sql in self.plain or not any(map(self._is_followed, _WRITES.findall(sql))):
+        if sql in self.plain or not any(map(self._is_followed, WRITES.findall(sql))):
             self.plain.add(sql)
             return False
         self._followed.add(sql)

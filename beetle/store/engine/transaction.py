@@ -119,6 +119,16 @@ class Writing(Reading):
         for _ in self.connection.execute(sql, values):
             pass
 
+    @property
+    def known(self) -> dict[Any, Any]:
+        """What is known of rows that only the writer changes, from transaction to transaction; empty where nobody keeps
+        it. Whoever notes something here changes those rows by `run_known`."""
+        return {}
+
+    def run_known(self, sql: str, *values: Any) -> None:
+        """As `run`, of a statement of which the caller brings `known` up to date itself."""
+        self.run(sql, *values)
+
     def mend(self, sql: str, *values: Any) -> None:
         """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
         self.run(sql, *values)

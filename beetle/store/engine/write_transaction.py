@@ -11,14 +11,53 @@ import apsw
 
 from beetle.store.engine.transaction import Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append
-from beetle.store.seals import Changes, Sealer
+from beetle.store.seals import WRITES, Changes, Sealer
 from beetle.store.turn_seals import seal_again
 
 INDEX = "recall_index"
 """What every statement names that reads or writes the recall index."""
 INDEXED_AT_ONCE = 256
 """Rows of the recall index that are held back at most."""
+KNOWN_TABLES = frozenset({"space", "conversation", "message", "event_place", "remembered_conversation"})
+"""Of whose rows something is known from commit to commit."""
+MOST_KNOWN = 1024
 EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
+
+
+class Known:
+    """What the writer knows of the store's rows without reading them, and the statements that leave that as it is."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, Any] = {}
+        self._version = -1
+        self._harmless: set[str] = set()
+
+    def begin(self, connection: apsw.Connection) -> None:
+        """A transaction has begun: nothing is known where another connection has written since."""
+        version = connection.data_version()
+        if version != self._version or len(self.rows) > MOST_KNOWN:
+            self.rows.clear()
+        self._version = version
+
+    def committed(self, connection: apsw.Connection) -> None:
+        """What was noted in the transaction holds."""
+        self._version = connection.data_version()
+
+    def forget(self) -> None:
+        """The transaction, or a part of it, is undone, or somebody else writes on the connection."""
+        self.rows.clear()
+        self._version = -1
+
+    def look_at(self, sql: str) -> None:
+        """A statement is about to run."""
+        if sql in self._harmless:
+            return
+        # A change of a message leaves its key as it is.
+        found = [(verb, table) for verb, table in WRITES.findall(sql) if table in KNOWN_TABLES]
+        if all(each == ("UPDATE", "message") for each in found):
+            self._harmless.add(sql)
+        else:
+            self.rows.clear()
 
 
 class WriteTransaction(Writing):
@@ -29,6 +68,7 @@ class WriteTransaction(Writing):
         "_changes",
         "_head",
         "_held_back",
+        "_known",
         "_plain",
         "_recorded",
         "erasures",
@@ -38,8 +78,14 @@ class WriteTransaction(Writing):
     )
 
     def __init__(
-        self, connection: apsw.Connection, head: Head, chain_hash: ChainHash, changes: Changes | None = None
+        self,
+        connection: apsw.Connection,
+        head: Head,
+        chain_hash: ChainHash,
+        changes: Changes | None = None,
+        known: Known | None = None,
     ) -> None:
+        """`known`: what the commits before have noted of the store's rows."""
         super().__init__(connection)
         self._changes = changes
         self._plain: Collection[str] = () if changes is None else changes.plain
@@ -51,6 +97,12 @@ class WriteTransaction(Writing):
         self.index_changes: list[int] | None = []
         self.now = 0
         self._recorded = False
+        self._known = Known() if known is None else known
+
+    @property
+    def known(self) -> dict[Any, Any]:
+        """What is known of rows that only the writer changes."""
+        return self._known.rows
 
     @property
     def sealer(self) -> Sealer | None:
@@ -59,17 +111,26 @@ class WriteTransaction(Writing):
 
     def run(self, sql: str, *values: Any) -> None:
         """One statement that answers no rows."""
+        self._known.look_at(sql)
+        self.run_known(sql, *values)
+
+    def run_known(self, sql: str, *values: Any) -> None:
+        """As `run`, of a statement of which the caller brings `known` up to date itself."""
         if self._held_back and INDEX in sql:
             self.write_index()
         if sql in self._plain:
             for _ in self.connection.execute(sql, values):
                 pass
         else:
-            for _ in self.rows(sql, *values):
+            for _ in self._rows(sql, *values):
                 pass
 
     def rows(self, sql: str, *values: Any) -> Iterator[Row]:
         """The rows, as they are read; what the statement changes is noted."""
+        self._known.look_at(sql)
+        return self._rows(sql, *values)
+
+    def _rows(self, sql: str, *values: Any) -> Iterator[Row]:
         if self._held_back and INDEX in sql:
             self.write_index()
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
@@ -78,6 +139,7 @@ class WriteTransaction(Writing):
 
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""
+        self._known.look_at(sql)
         if self._held_back and INDEX in sql:
             self.write_index()
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
@@ -121,6 +183,7 @@ class WriteTransaction(Writing):
 
     def unnoted(self) -> Writing:
         """Writes in this transaction, of whose changes no seal follows: for what writes the seals itself."""
+        self._known.forget()
         return Writing(self.connection)
 
     def index_changed(self, rows: Iterable[int] | None) -> None:
@@ -169,6 +232,7 @@ class WriteTransaction(Writing):
         self._head, logged, self.erasures = mark
         del self.logged[logged:]
         self._held_back.clear()
+        self._known.forget()
         if self._changes is not None:
             self._changes.forget()
 

@@ -37,7 +37,7 @@ from beetle.store.engine.room import Room
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
-from beetle.store.engine.write_transaction import Sealing, WriteTransaction
+from beetle.store.engine.write_transaction import Known, Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
 from beetle.store.postings import PostingCache
 from beetle.store.seals import Changes, shapes
@@ -77,6 +77,7 @@ class Writer:
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
         self._changes: Changes | None = None
+        self._known = Known()
         self._files = files
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
@@ -311,6 +312,7 @@ class Writer:
                 failed("last_write_failed", "the last write before the end failed", job.error)
 
     def _run_apart(self, job: QueuedWrite) -> None:
+        self._known.forget()
         with self._gate, self.pulse.apart():
             try:
                 job.result = job.run(self._connection)
@@ -414,6 +416,7 @@ class Writer:
                 if self.postings is not None and tx.index_changes != []:
                     self.postings.tell(tx.index_changes, self._head.seq)
                 self._connection.execute("COMMIT")
+                self._known.committed(self._connection)
                 # Nothing is acknowledged that went into a file of another name, or of none.
                 self._files.check()
             except apsw.Error as error:
@@ -446,7 +449,8 @@ class Writer:
         else:
             # An attempt that was undone as a whole has left what it noted.
             self._changes.forget()
-        tx = WriteTransaction(self._connection, self._head, self._chain_hash, self._changes)
+        self._known.begin(self._connection)
+        tx = WriteTransaction(self._connection, self._head, self._chain_hash, self._changes, self._known)
         tx.now = self._clock()
         if sealing is not None and sealing.adopt is not None and sealing is not self._sealed:
             sealing.adopt(tx)
@@ -461,6 +465,7 @@ class Writer:
         self._doubtful = False
 
     def _roll_back(self) -> None:
+        self._known.forget()
         gone = not self._connection.in_transaction
         try:
             if not gone:
