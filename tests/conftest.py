@@ -17,6 +17,7 @@ import pytest
 
 from beetle.runtime.host import passphrase
 from beetle.store.engine import migrate
+from tests.pace import Pace
 
 HERE = Path(__file__).parent
 SLOWEST = 10
@@ -28,7 +29,7 @@ PATIENCE = 15.0
 
 
 class Cost(NamedTuple):
-    """What a test took, its fixtures included: seconds of work, and seconds by the clock."""
+    """What a test took, its fixtures included: seconds of work on an undisturbed core, and seconds by the clock."""
 
     test: str
     work: float
@@ -46,6 +47,7 @@ class Costs:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._pace = Pace()
         self.all: list[Cost] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -54,7 +56,8 @@ class Costs:
         try:
             return (yield)
         finally:
-            self.all.append(Cost(item.nodeid, work_done() - work, time.monotonic() - clock))
+            work, clock = work_done() - work, time.monotonic() - clock
+            self.all.append(Cost(item.nodeid, work / self._pace.slowness(), clock))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -72,7 +75,7 @@ class Costs:
         if not self._config.getoption("--budgets"):
             return
         budgets, spent = read_budgets(), self.by_suite()
-        terminalreporter.section("work by suite, in seconds")
+        terminalreporter.section("work by suite, in seconds of an undisturbed core")
         for suite, costs in sorted(spent.items(), key=lambda each: -work_of(each[1])):
             allowed = budgets.get(suite, 0)
             clock = sum(each.clock for each in costs)

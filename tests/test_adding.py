@@ -246,7 +246,7 @@ WALKING = (
     "tests/sdk/test_backends_agree.py",
 )  # fmt: skip
 """Suites that walk the table of operations, or that of cases."""
-OF_THE_TABLE = ("hints_come", "has_one_case")
+OF_THE_TABLE = ("hints_come", "has_one_case", "test_operations")
 
 
 def test_an_added_read_and_an_added_write_pass_the_suites_that_walk_the_table(checkout: Path) -> None:

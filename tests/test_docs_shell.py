@@ -32,6 +32,7 @@ NOT_RUN = {
     "install.md: sudo beetle install --rollback": "changes the machine; tests/cli/test_install.py does it below a root",
     "install.md: /usr/local/bin/beetle": "the path is the system's; tests/running.py starts daemons by --config",
     "install.md: cd /var/lib/beetle && mv beetle.db beetle.db.newer": "the system's; tests/cli/test_install.py",
+    "replication.md: gocryptfs -init": "needs gocryptfs; tests/runtime/test_replica_targets.py runs it where it is",
     "replication.md: beetle replica forget": "needs a replica; tests/runtime/test_replica_erasure.py keeps one",
     "replication.md: beetle replica restore --dry-run": "needs a replica; tests/runtime/test_replica_restore.py",
     "install.md: sudo beetle uninstall": "changes the machine; tests/deploy/test_built.py does it below a root",

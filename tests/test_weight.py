@@ -79,7 +79,7 @@ CASES = (
     Case("memory recall --help", HELP, 95),
     Case("tui --help", HELP, 85),
     Case("completion bash", f"{LEAN} {TALKS}", 163),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 107),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 108),
     Case("--socket {none} status", LEAN, 172, 3),
     Case("--socket {socket} status", LEAN, 172),
     Case("--socket {socket} memory recall key", LEAN, 171),
@@ -87,9 +87,9 @@ CASES = (
     Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 83),
     Case("--socket {socket} call hello", CLIENT, 177),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 105),
-    Case("--socket {socket} doctor", HEAVY, 462),
+    Case("--socket {socket} doctor", HEAVY, 463),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 130)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 131)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 106)
 SERVE = Case(
     "serve",
@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 2),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 97),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 87),
-    Case("import beetle.open", IN_PROCESS, 237),
-    Case("import beetle.daemon", IN_PROCESS, 260),
+    Case("import beetle.open", IN_PROCESS, 238),
+    Case("import beetle.daemon", IN_PROCESS, 261),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import inspect
 
-_STEP = re.compile(r"\.([^.\[]+)|\[[^\]]*\]")
+_STEP = re.compile(r"\.([^.\[]+)|\[[^\[\]]*\]")
 
 
 def choices_at(kind: Any, path: str) -> tuple[str, ...]:

@@ -13,13 +13,12 @@ from array import array
 from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
-import msgpack  # pyright: ignore[reportMissingTypeStubs]
+import msgspec
 
 from beetle.contracts.errors import InvalidFrame, PayloadTooLarge
 
-_msgpack: Any = msgpack
 _PLAIN, _NUMBER, _STR, _EXTENSION, _REFUSED, _ARRAY, _MAP = range(7)
 _JUDGED: Final = (_NUMBER, _EXTENSION)
 _READ_LENGTH: Final = -1
@@ -327,9 +326,18 @@ def _is_sound(data: bytes, limits: FrameLimits) -> bool:
     if len(found) > limits.nesting or found.translate(None, _CONTAINERS):
         return False
     try:
-        return _msgpack.packb(_msgpack.unpackb(data)) == data
-    except (ValueError, TypeError):
+        found = msgspec.msgpack.decode(data)
+        return _has_texts_for_keys(found) and msgspec.msgpack.encode(found) == data
+    except (msgspec.DecodeError, ValueError, TypeError):
         return False
+
+
+def _has_texts_for_keys(value: object) -> bool:
+    """Whether every key of a map, and of the maps in it, is a text: the library takes others too."""
+    if isinstance(value, dict):
+        fields = cast("dict[object, object]", value)
+        return all(type(key) is str for key in fields) and all(map(_has_texts_for_keys, fields.values()))
+    return not isinstance(value, list) or all(map(_has_texts_for_keys, cast("list[object]", value)))
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:

@@ -159,7 +159,7 @@ def test_a_commit_reads_a_pipe_by_itself(beetle: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (("memory", "recall"), "memory recall: --query is missing", "see `beetle memory recall --help`"),
+        (("memory", "recall"), "memory recall: QUERY is missing", "see `beetle memory recall --help`"),
         (("memory", "recall", "a", "b"), "memory recall: 'b' is one word too many; quote a text that has several",
          "see `beetle memory recall --help`"),
         (("memory", "recall", "--limt", "3"), "memory recall: unknown option --limt", "did you mean --limit?"),

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from beetle.cli.endpoint import WAYS
+from beetle.cli.endpoint import SWITCHES, WAYS
 from beetle.contracts.errors import STATUS
 from beetle.memory_client import MemoryClient, RpcFailed
 from beetle.rpc.messages import method_messages
@@ -17,7 +17,7 @@ from tests.cases import CASES, Case, Prepared
 from tests.conformance.doors import InProcess
 from tests.transports.grpc_serving import Served
 
-OVER_GRPC = [case for case in CASES if case.op in WAYS]
+OVER_GRPC = [case for case in CASES if case.op in WAYS and WAYS[case.op].method not in SWITCHES]
 ITS_OWN = ("continuation_token", "next_run_ms")
 """Fields that differ from one answer to the next."""
 ZEROS = ("from_timestamp_ms", "to_timestamp_ms")
@@ -102,3 +102,14 @@ def test_what_is_wrong_is_refused_or_cannot_be_said(
         error = caught.value.error
         assert error is not None and error.key == "invalid_request"
         assert caught.value.code.name == STATUS[error.key].grpc
+
+
+@pytest.mark.parametrize("op", [op for op, way in WAYS.items() if way.method in SWITCHES])
+def test_a_job_is_paused_or_resumed_where_it_exists(client: MemoryClient, here: InProcess, op: str) -> None:
+    """The seed's answer: whether it succeeded, and why not; the status of the call is no error."""
+    for name, exists in (("retention", True), ("nothing-of-this-name", False), ("", False)):
+        told = ask(client, here.owner, op, {"job_name": name})
+        assert told.get("success", False) is exists
+        assert bool(told.get("error")) is not exists
+    jobs = {each["job_name"]: each for each in here.call("scheduler.status", {})["jobs"]}
+    assert jobs["retention"]["is_paused"] is (op == "scheduler.pause")

@@ -14,7 +14,7 @@ from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.recovery import plan
 from beetle_tui.dialogs import Working
 from beetle_tui.source import DaemonSource
-from beetle_tui.working import told
+from beetle_tui.working import progress_lines
 from tests.transports.serving import PATIENCE_S, HeldErasure, Served, open_folder, until, writer_held
 from tests.tui.remembering import device
 from tests.tui.showing import Shown, opened, show
@@ -144,4 +144,4 @@ def test_a_caller_that_may_not_be_told_is_not_refused_for_it(served: Served) -> 
     ],
 )  # fmt: skip
 def test_a_step_in_words(step: ProgressStep, plain: bool, lines: list[str]) -> None:
-    assert told(step, plain) == lines
+    assert progress_lines(step, plain) == lines
