@@ -79,7 +79,7 @@ CASES = (
     Case("memory recall --help", HELP, 95),
     Case("tui --help", HELP, 85),
     Case("completion bash", f"{LEAN} {TALKS}", 163),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 108),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 107),
     Case("--socket {none} status", LEAN, 172, 3),
     Case("--socket {socket} status", LEAN, 172),
     Case("--socket {socket} memory recall key", LEAN, 171),
@@ -89,7 +89,7 @@ CASES = (
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 105),
     Case("--socket {socket} doctor", HEAVY, 463),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 131)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 130)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 106)
 SERVE = Case(
     "serve",

@@ -86,13 +86,14 @@ def start_daemon(typed: Namespace) -> None:
 
 
 def _chosen_profile(wanted: Plan) -> tuple[str, tuple[str, ...]]:
-    from pathlib import Path
-
-    from beetle.runtime.host.choosing import choose_profile, read_machine
     from beetle.runtime.host.profile import load_profile
 
     if wanted.profile != "auto":
         return load_profile(wanted.profile).name, ("it was asked for",)
+    from pathlib import Path
+
+    from beetle.runtime.host.choosing import choose_profile, read_machine
+
     return choose_profile(read_machine(Path(wanted.store).parent))
 
 

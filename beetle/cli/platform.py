@@ -34,11 +34,12 @@ def run_capability_snapshot(typed: Namespace) -> int:
     from pathlib import Path
 
     from beetle.runtime.host.capability_snapshot import capability_snapshot_text
-    from beetle.runtime.host.choosing import choose_profile, read_machine
     from beetle.runtime.host.profile import load_profile
 
     name = typed_option(typed, "profile") or "auto"
     if name == "auto":
+        from beetle.runtime.host.choosing import choose_profile, read_machine
+
         name = choose_profile(read_machine(Path.cwd())).name
     profile = load_profile(name)
     text = capability_snapshot_text(profile)
