@@ -105,8 +105,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 2),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 97),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 87),
-    Case("import beetle.open", IN_PROCESS, 238),
-    Case("import beetle.daemon", IN_PROCESS, 261),
+    Case("import beetle.open", IN_PROCESS, 237),
+    Case("import beetle.daemon", IN_PROCESS, 260),
 )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from beetle.runtime.host.machine import read_text
 from beetle.runtime.host.profile import COMPACT, DESKTOP, GATEWAY, STANDALONE
 
 
@@ -137,14 +138,6 @@ def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
         cpu_limit=_smallest(_cpu_quota(folder) for folder in _groups(tree, "cpu")),
         disk_room_bytes=_disk_room(store_folder),
     )
-
-
-def read_text(file: Path) -> str:
-    """The file's text; empty when it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _cores_allowed(tree: Path) -> int | None:

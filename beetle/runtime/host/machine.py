@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import format_us
-from beetle.runtime.host.choosing import read_machine, read_text
 
 if TYPE_CHECKING:
     from beetle.contracts.console import SystemState
@@ -18,6 +17,8 @@ SHOWN_CHARS = 200
 
 def read_system(store_folder: Path, now: int, root: Path | str = "/") -> SystemState:
     """What there is at the time `now` (microseconds), from /proc, /sys and /etc under `root`. Reads only."""
+    from beetle.runtime.host.choosing import read_machine
+
     tree = Path(root)
     machine = read_machine(store_folder, root)
     memory = read_text(tree / "proc/meminfo")
@@ -81,3 +82,11 @@ def _load(text: str) -> tuple[float, ...]:
 def _up(text: str) -> float | None:
     found = re.match(r"[0-9]{1,12}\.[0-9]{1,6}", text)
     return float(found[0]) if found else None
+
+
+def read_text(file: Path) -> str:
+    """The file's text; empty when it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
