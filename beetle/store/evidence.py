@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import apsw
@@ -10,7 +12,7 @@ import apsw
 from beetle.contracts.errors import Conflict
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.turn_messages import OF_ONE_TURN
+from beetle.store.turn_messages import OF_ONE_TURN, OF_TURNS, by_turn
 
 
 class PreparedMessage(NamedTuple):
@@ -292,11 +294,10 @@ class AffectedMessage(NamedTuple):
 
 
 AFFECTED_SQL = f"""
-SELECT m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at, b.content,
-  m.digest
-{OF_ONE_TURN} AND +m.conversation = t.conversation
+SELECT m.position, m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at,
+  b.content, m.digest
+{OF_TURNS} AND +m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
-WHERE t.turn = ? ORDER BY m.position
 """
 TURN_BY_ID_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
 NEW_LIFECYCLE_SQL = """
@@ -305,15 +306,19 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 ARCHIVE_SQL = "UPDATE turn SET archived = 1 WHERE turn = ? AND archived = 0 RETURNING turn"
 STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
-ERASE_BODY_SQL = "DELETE FROM body WHERE message = ?"
-ERASE_LABELS_SQL = "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn = ?)"
+ERASE_BODIES_SQL = "DELETE FROM body WHERE message IN (SELECT value FROM json_each(?))"
+ERASE_LABELS_SQL = """
+DELETE FROM host_ref_label WHERE host_ref IN
+  (SELECT r.host_ref FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value)
+"""
 ERASE_ATTRS_SQL = """
 DELETE FROM attr
-WHERE turn = ? AND (
+WHERE turn IN (SELECT value FROM json_each(?)) AND (
   message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
 """
-DELETE_MESSAGE_SQL = """
-UPDATE message SET state = 'deleted', lifecycle = ?, speaker = NULL, trigger_source = NULL WHERE message = ?
+DELETE_MESSAGES_SQL = """
+UPDATE message SET state = 'deleted', lifecycle = ?, speaker = NULL, trigger_source = NULL
+WHERE message IN (SELECT value FROM json_each(?))
 """
 SEQUENCE_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND turn_id = ?"
 TURNS_BETWEEN_SQL = """
@@ -327,10 +332,14 @@ SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
   OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
 """  # noqa: S608 - our own text
-DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE turn = ? AND space = ? ORDER BY derived_ref"
-REFS_OF_TURN_SQL = """
-SELECT r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
-FROM host_ref r LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ? ORDER BY r.position
+DERIVED_SQL = """
+SELECT d.turn, d.derived, d.evidence, d.relation
+FROM json_each(?) j CROSS JOIN derived_ref d ON d.turn = j.value WHERE d.space = ? ORDER BY d.turn, d.derived_ref
+"""
+REFS_OF_TURNS_SQL = """
+SELECT r.turn, r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
+FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value
+LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref ORDER BY r.turn, r.position
 """
 TURN_ID_SQL = "SELECT turn_id FROM turn WHERE turn = ?"
 SPOKEN_SQL = """
@@ -366,7 +375,16 @@ def turns_between(tx: Reading, conversation: int, first: int, last: int, most: i
 
 def affected_messages(tx: Reading, turn: int) -> list[AffectedMessage]:
     """The messages of a turn."""
-    return [AffectedMessage(*row) for row in tx.rows(AFFECTED_SQL, turn)]
+    return affected_of_turns(tx, (turn,)).get(turn, [])
+
+
+def affected_of_turns(tx: Reading, turns: Iterable[int]) -> Mapping[int, list[AffectedMessage]]:
+    """The messages of turns, by turn. SQLite does not order them: it would copy their contents for that."""
+    found: defaultdict[int, list[tuple[int, AffectedMessage]]] = defaultdict(list)
+    for position, *row in tx.rows(AFFECTED_SQL, json.dumps(list(turns))):
+        message = AffectedMessage(*row)
+        found[message.turn].append((position, message))
+    return {turn: [message for _, message in sorted(placed)] for turn, placed in found.items()}
 
 
 def turn_id_of(tx: Reading, turn: int) -> str:
@@ -374,14 +392,14 @@ def turn_id_of(tx: Reading, turn: int) -> str:
     return tx.value(TURN_ID_SQL, turn)
 
 
-def derived_from(tx: Reading, turn: int, space: int) -> list[Row]:
-    """(derived, evidence, relation) of what the space derived from a turn."""
-    return list(tx.rows(DERIVED_SQL, turn, space))
+def derived_from(tx: Reading, turns: Iterable[int], space: int) -> Mapping[int, list[Row]]:
+    """(derived, evidence, relation) of what the space derived from turns, by turn."""
+    return by_turn(tx.rows(DERIVED_SQL, json.dumps(list(turns)), space))
 
 
-def refs_of_turn(tx: Reading, turn: int) -> list[Row]:
-    """(kind, ref_id, relation, visibility, whether it has a label) of a turn's host refs."""
-    return list(tx.rows(REFS_OF_TURN_SQL, turn))
+def refs_of_turns(tx: Reading, turns: Iterable[int]) -> Mapping[int, list[Row]]:
+    """(kind, ref_id, relation, visibility, whether it has a label) of the host refs of turns, by turn."""
+    return by_turn(tx.rows(REFS_OF_TURNS_SQL, json.dumps(list(turns))))
 
 
 def holds_content(tx: Reading, turn: int) -> bool:
@@ -396,22 +414,21 @@ def archive_turn(tx: Writing, turn: int) -> bool:
 
 def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
     """Mark a message live, masked or deleted by a lifecycle step."""
-    toc_outbox.note_message(tx, message)
+    toc_outbox.note_messages(tx, (message,))
     tx.run(STATE_SQL, state, lifecycle, message)
 
 
-def delete_message(tx: Writing, message: int, lifecycle: int | None) -> None:
-    """Mark a message deleted by a step, without who spoke and what set it off; ids, role and times stay."""
-    toc_outbox.note_message(tx, message)
-    tx.run(DELETE_MESSAGE_SQL, lifecycle, message)
+def delete_messages(tx: Writing, messages: Sequence[int], lifecycle: int | None) -> None:
+    """Mark messages deleted by a step, without who spoke and what set them off; ids, role and times stay."""
+    toc_outbox.note_messages(tx, messages)
+    tx.run(DELETE_MESSAGES_SQL, lifecycle, json.dumps(messages))
 
 
-def erase_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
-    """Remove the content of a turn itself: these bodies, labels, attrs but those of messages that stay."""
-    for message in messages:
-        tx.run(ERASE_BODY_SQL, message)
-    tx.run(ERASE_LABELS_SQL, turn)
-    tx.run(ERASE_ATTRS_SQL, turn)
+def erase_turns(tx: Writing, turns: Sequence[int], messages: Sequence[int]) -> None:
+    """Remove the content of turns themselves: these bodies, labels, attrs but those of messages that stay."""
+    tx.run(ERASE_BODIES_SQL, json.dumps(messages))
+    tx.run(ERASE_LABELS_SQL, json.dumps(turns))
+    tx.run(ERASE_ATTRS_SQL, json.dumps(turns))
 
 
 def settle_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:

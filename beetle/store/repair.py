@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -87,7 +88,9 @@ SKILL_SQL = "SELECT skill FROM skill WHERE space = ? AND name = ?"
 REVISION_SQL = "SELECT 1 FROM skill_revision WHERE skill = ? AND revision = ?"
 FACT_SQL = "SELECT 1 FROM fact WHERE space = ? AND record_id = ?"
 PRIVATE_SQL = "SELECT 1 FROM private_item WHERE space = ? AND record_id = ?"
-INDEXED_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ? << 4"
+INDEXED_SQL = """
+SELECT j.value FROM json_each(?) j CROSS JOIN recall_index_docsize d ON d.id = j.value << 4
+"""
 DROP_LINK_SQL = "DELETE FROM derived_ref WHERE derived_ref = ?"
 LINK_TURN_SQL = "UPDATE derived_ref SET turn = ? WHERE derived_ref = ?"
 
@@ -256,7 +259,12 @@ def private_is_there(tx: Reading, space: int, record_id: str) -> bool:
 
 def is_indexed(tx: Reading, message: int) -> bool:
     """Whether the recall index has a row of a message."""
-    return tx.value(INDEXED_SQL, message) is not None
+    return bool(indexed_among(tx, (message,)))
+
+
+def indexed_among(tx: Reading, messages: Sequence[int]) -> set[int]:
+    """The messages of which the recall index has a row."""
+    return {row[0] for row in tx.rows(INDEXED_SQL, json.dumps(messages))}
 
 
 def drop_link(tx: Writing, derived_ref: int) -> None:

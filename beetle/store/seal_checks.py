@@ -188,7 +188,7 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
         for turn, seal in page:
             values = turn_seals.values_of(tx, turn)
             if seal is not None and values is not None and sealer.fits(seal, turn_seals.NAME, values):
-                turn_seals.seal_again(tx, sealer, turn)
+                turn_seals.seal_again(tx, sealer, (turn,))
                 taken[turn_seals.NAME] = taken.get(turn_seals.NAME, 0) + 1
         after = page[-1][0]
     return taken

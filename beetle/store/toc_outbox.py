@@ -6,7 +6,8 @@ reading the event: everything else of the table of contents only points at bodie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -14,22 +15,23 @@ DAY_US = 86_400_000_000
 HAS_DAYS_SQL = "SELECT EXISTS (SELECT 1 FROM toc_outbox)"
 HAS_STALE_SQL = "SELECT EXISTS (SELECT 1 FROM toc_node WHERE level BETWEEN 1 AND 5 AND stale > 0)"
 NOTE_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
-NOTE_MESSAGE_SQL = """
+NOTE_MESSAGES_SQL = """
 INSERT OR IGNORE INTO toc_outbox
-SELECT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000
-FROM message WHERE message = ? AND visibility = 'shared'
+SELECT DISTINCT m.conversation, (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+FROM json_each(?) j CROSS JOIN message m ON m.message = j.value WHERE m.visibility = 'shared'
 """
-# The segment that a message stands in, and the one that is read with it: five minutes may lead into the next day.
-READ_WITH = """
-SELECT n.toc_node FROM message m
-JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
+# The segments that messages stand in, and those that are read with them: five minutes may lead into the next day.
+READ_WITH_SQL = """
+SELECT DISTINCT n.toc_node FROM json_each(?) j CROSS JOIN message m ON m.message = j.value
+CROSS JOIN toc_node n ON n.level = 5 AND n.conversation = m.conversation
   AND n.day BETWEEN (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
     AND (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000 + 1
   AND n.starts - 300001 <= m.at / 1000 AND n.ends >= m.at / 1000 - 1
-WHERE m.message = ?
 """
-DROP_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({READ_WITH})"  # noqa: S608 - ours
-DROP_WRITTEN_SQL = f"DELETE FROM grip WHERE segment IN ({READ_WITH}) AND written IS NOT NULL"  # noqa: S608 - ours
+DROP_TITLES_SQL = "DELETE FROM toc_title WHERE toc_node IN (SELECT value FROM json_each(?))"
+DROP_WRITTEN_SQL = """
+DELETE FROM grip WHERE segment IN (SELECT value FROM json_each(?)) AND written IS NOT NULL
+"""
 NOTE_CONVERSATION_SQL = """
 INSERT OR IGNORE INTO toc_outbox SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND conversation = ?
 """
@@ -54,11 +56,13 @@ def note(tx: Writing, conversation: int, times: Iterable[int]) -> None:
         tx.run(NOTE_SQL, conversation, day)
 
 
-def note_message(tx: Writing, message: int) -> None:
-    """The state of a message changes."""
-    tx.run(NOTE_MESSAGE_SQL, message)
-    tx.run(DROP_TITLES_SQL, message)
-    tx.run(DROP_WRITTEN_SQL, message)
+def note_messages(tx: Writing, messages: Sequence[int]) -> None:
+    """The state of messages changes."""
+    changed = json.dumps(messages)
+    tx.run(NOTE_MESSAGES_SQL, changed)
+    if segments := [row[0] for row in tx.rows(READ_WITH_SQL, changed)]:
+        tx.run(DROP_TITLES_SQL, json.dumps(segments))
+        tx.run(DROP_WRITTEN_SQL, json.dumps(segments))
 
 
 def note_conversation(tx: Writing, conversation: int) -> None:

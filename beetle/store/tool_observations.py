@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
@@ -67,7 +67,8 @@ WHERE space = ?2 AND turn_id = ?3 AND turn IS NULL AND channel_id = ?4 AND conve
 """
 ERASED_SQL = f"SELECT 1 {OF_ONE_TURN} WHERE t.turn = ? AND m.state = 'deleted' LIMIT 1"
 ERASE_BRIEFS_SQL = """
-DELETE FROM tool_brief WHERE tool_observation IN (SELECT tool_observation FROM tool_observation WHERE turn = ?)
+DELETE FROM tool_brief WHERE tool_observation IN
+  (SELECT o.tool_observation FROM json_each(?) j CROSS JOIN tool_observation o ON o.turn = j.value)
 """
 HOLDS_BRIEF_SQL = """
 SELECT EXISTS (SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ?)
@@ -79,9 +80,9 @@ def holds_brief(tx: Reading, turn: int) -> bool:
     return bool(tx.value(HOLDS_BRIEF_SQL, turn))
 
 
-def erase_briefs(tx: Writing, turn: int) -> None:
-    """Remove what is said of the tools that a turn used."""
-    tx.run(ERASE_BRIEFS_SQL, turn)
+def erase_briefs(tx: Writing, turns: Sequence[int]) -> None:
+    """Remove what is said of the tools that turns used."""
+    tx.run(ERASE_BRIEFS_SQL, json.dumps(turns))
 
 
 def add_observation(tx: Writing, space: int, row: ObservationRow, brief: Brief | None) -> int:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.seals import Sealer
-from beetle.store.turn_messages import OF_ONE_TURN
+from beetle.store.turn_messages import OF_TURNS, by_turn
 
 NAME = "turn"
-TURN_SQL = """
-SELECT conversation, sequence, turn_id, door, at, committed_at, archived, digest FROM turn WHERE turn = ?
+TURNS_SQL = """
+SELECT t.turn, t.conversation, t.sequence, t.turn_id, t.door, t.at, t.committed_at, t.archived, t.digest
+FROM json_each(?) j CROSS JOIN turn t ON t.turn = j.value ORDER BY t.turn
 """
 MESSAGES_SQL = f"""
-SELECT m.conversation, m.position, m.ordinal, m.message_id, m.role, m.event_type, m.at, m.visibility, m.state, m.length,
-  m.digest, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id, m.trigger_source, m.lifecycle
-{OF_ONE_TURN} WHERE t.turn = ? ORDER BY m.position, m.message
+SELECT t.turn, m.conversation, m.position, m.ordinal, m.message_id, m.role, m.event_type, m.at, m.visibility, m.state,
+  m.length, m.digest, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.agent_id,
+  m.trigger_source, m.lifecycle
+{OF_TURNS} ORDER BY t.turn, m.position, m.message
 """
 REFS_SQL = """
-SELECT r.position, r.kind, r.ref_id, r.relation, r.visibility, l.label
-FROM host_ref r LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ? ORDER BY r.position, r.host_ref
+SELECT r.turn, r.position, r.kind, r.ref_id, r.relation, r.visibility, l.label
+FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value
+LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref ORDER BY r.turn, r.position, r.host_ref
 """
 ATTRS_SQL = """
-SELECT a.position, m.position, a.message IS NULL, a.visibility, a.export_allowed, a.key, a.value
-FROM attr a LEFT JOIN message m ON m.message = a.message AND m.turn = a.turn
-WHERE a.turn = ? ORDER BY a.position, a.attr
+SELECT a.turn, a.position, m.position, a.message IS NULL, a.visibility, a.export_allowed, a.key, a.value
+FROM json_each(?) j CROSS JOIN attr a ON a.turn = j.value
+LEFT JOIN message m ON m.message = a.message AND m.turn = a.turn ORDER BY a.turn, a.position, a.attr
 """
 SET_SQL = "UPDATE turn SET seal = ? WHERE turn = ?"
 SEAL_SQL = "SELECT seal FROM turn WHERE turn = ?"
@@ -39,17 +44,20 @@ def values(turn: Row, messages: list[Row], refs: list[Row], attrs: list[Row]) ->
 
 def values_of(tx: Reading, turn: int) -> tuple[Any, ...] | None:
     """What the seal of a turn covers, as the tables have it; None without the turn."""
-    found = tx.row(TURN_SQL, turn)
-    if found is None:
-        return None
-    parts = [list(tx.rows(sql, turn)) for sql in (MESSAGES_SQL, REFS_SQL, ATTRS_SQL)]
-    return values(found, *parts)
+    return next((found for _, found in values_by_turn(tx, (turn,))), None)
 
 
-def seal_again(tx: Writing, sealer: Sealer, turn: int) -> None:
-    """Seal a turn as it stands now, when it is still there."""
-    found = values_of(tx, turn)
-    if found is not None:
+def values_by_turn(tx: Reading, turns: Iterable[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Each of the turns that are there, with what its seal covers."""
+    keys = json.dumps(list(turns))
+    messages, refs, attrs = (by_turn(tx.rows(sql, keys)) for sql in (MESSAGES_SQL, REFS_SQL, ATTRS_SQL))
+    for turn, *head in list(tx.rows(TURNS_SQL, keys)):
+        yield turn, values(tuple(head), messages[turn], refs[turn], attrs[turn])
+
+
+def seal_again(tx: Writing, sealer: Sealer, turns: Iterable[int]) -> None:
+    """Seal turns as they stand now, those that are still there."""
+    for turn, found in values_by_turn(tx, turns):
         tx.run(SET_SQL, sealer.seal(NAME, found), turn)
 
 

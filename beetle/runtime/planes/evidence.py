@@ -245,7 +245,7 @@ PLANE = Plane(
         opened={"contents": _contents},
     ),
     named=Named((NAME,), resolves=_resolves),
-    erased=Erased(evidence.holds_content, evidence.erase_turn),
+    erased=Erased(evidence.holds_content, evidence.erase_turns),
     forgotten=evidence_forgetting.FORGOTTEN,
     exported=Exported(10, gather_evidence.conversations),
     counts=plane_evidence.counts,

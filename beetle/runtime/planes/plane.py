@@ -5,7 +5,7 @@ A plane fills the parts that it takes part in; whoever walks the planes passes o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from beetle.contracts.common import Conversation
@@ -198,11 +198,11 @@ class Named(NamedTuple):
 
 
 class Erased(NamedTuple):
-    """What a plane holds of the content of a turn, which goes when the turn is raw-deleted."""
+    """What a plane holds of the content of turns, which goes when they are raw-deleted."""
 
     holds: Callable[[Reading, int], bool]
-    erase: Callable[[Writing, int, Iterable[int]], None]
-    """Is given the turn and its messages, by their keys."""
+    erase: Callable[[Writing, Sequence[int], Sequence[int]], None]
+    """Is given turns and their messages, by their keys."""
 
 
 class Exported(NamedTuple):

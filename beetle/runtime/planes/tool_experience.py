@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from beetle.contracts.codec import convert_request
@@ -90,9 +90,9 @@ def _observations(gathering: Gathering, space: int) -> Iterator[ObservationRecor
 # Erasure.
 
 
-def _erase_of_turn(tx: Writing, turn: int, messages: Iterable[int]) -> None:
+def _erase_of_turns(tx: Writing, turns: Sequence[int], messages: Sequence[int]) -> None:
     del messages
-    tool_observations.erase_briefs(tx, turn)
+    tool_observations.erase_briefs(tx, turns)
 
 
 def _select(asked: Forgetting) -> None:
@@ -123,7 +123,7 @@ REGISTRY = Kind("registry", "tool_registries", 40, _erase_registry)
 
 PLANE = Plane(
     NAME,
-    erased=Erased(tool_observations.holds_brief, _erase_of_turn),
+    erased=Erased(tool_observations.holds_brief, _erase_of_turns),
     forgotten=Forgotten(60, _select, (BRIEF, REGISTRY)),
     exported=Exported(50, _gather),
 )

@@ -197,8 +197,7 @@ class WriteTransaction(Writing):
         """Write the seals of what was changed."""
         changes = self._changes
         if changes:
-            for turn in changes.settle(self):
-                seal_again(self, changes.sealer, turn)
+            seal_again(self, changes.sealer, changes.settle(self))
             changes.forget()
 
     def log(self, event: Event) -> int:

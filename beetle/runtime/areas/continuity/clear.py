@@ -7,7 +7,7 @@ from typing import NamedTuple
 from beetle.contracts.refs import evidence_named
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.chunks import taking_in as chunks_in
-from beetle.runtime.areas.erasure.turns import row_to_erase
+from beetle.runtime.areas.erasure.turns import rows_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.governance import queue
@@ -77,8 +77,7 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
     for key in keys:
         for turn in continuity_write.turns_of(tx, key):
             messages = evidence.affected_messages(tx, turn)
-            rows = (row_to_erase(invocation, tx, space, message, RESTORE_AGAIN) for message in messages)
-            recall_index.remove_all(tx, [row for row in rows if row is not None])
+            recall_index.remove_all(tx, rows_to_erase(invocation, tx, space, messages, RESTORE_AGAIN))
         continuity_write.clear_conversation(tx, key, whole=whole)
     tx.expect_erasure()
     return Cleared(tuple(loose), tuple(followers), said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -17,13 +17,15 @@ from beetle.runtime.planes.evidence import entry
 from beetle.runtime.planes.plane import Erased, IndexRow
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, recall_index, repair
-from beetle.store.engine.transaction import Reading
+from beetle.store.engine.transaction import Reading, Row
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence import AffectedMessage, PlacedTurn
 
 DELETE_AGAIN = "`beetle memory recover` makes the index anew without it; then delete it again"
 IDS_SHOWN = 10_000
+Affected = tuple[PlacedTurn, list[AffectedMessage]]
+"""A turn, and those of its messages that a step is about."""
 
 
 class Impact(Struct):
@@ -47,27 +49,31 @@ class Impact(Struct):
     most: tuple[int, int] = (IDS_SHOWN, IDS_SHOWN)
     """Most redactions and host refs, and most derived refs."""
 
-    def see(
-        self, invocation: Invocation, tx: Reading, space: int, turn: PlacedTurn, messages: list[AffectedMessage]
-    ) -> None:
-        """Count a turn, and note its ids as far as they are shown."""
-        self.affected += 1
-        self.count_messages += len(messages)
-        self.digests += [message.digest for message in messages]
-        if len(self.turn_ids) < IDS_SHOWN:
-            self.turn_ids.append(turn.turn_id)
-        if len(self.message_ids) < IDS_SHOWN:
-            self.message_ids += [message.message_id for message in messages]
-        self._see_refs(invocation, tx, turn)
-        for derived, source, relation in evidence.derived_from(tx, turn.turn, space):
+    def see(self, invocation: Invocation, tx: Reading, space: int, affected: list[Affected]) -> None:
+        """Count turns, and note their ids as far as they are shown."""
+        keys = [turn.turn for turn, _ in affected]
+        refs, derived = evidence.refs_of_turns(tx, keys), evidence.derived_from(tx, keys, space)
+        for turn, messages in affected:
+            self.affected += 1
+            self.count_messages += len(messages)
+            self.digests += [message.digest for message in messages]
+            if len(self.turn_ids) < IDS_SHOWN:
+                self.turn_ids.append(turn.turn_id)
+            if len(self.message_ids) < IDS_SHOWN:
+                self.message_ids += [message.message_id for message in messages]
+            self._see_refs(invocation, turn, refs[turn.turn])
+            self._see_derived(invocation, tx, space, derived[turn.turn])
+
+    def _see_derived(self, invocation: Invocation, tx: Reading, space: int, rows: list[Row]) -> None:
+        for derived, source, relation in rows:
             if table.is_known(invocation, tx, space, derived):
                 self.count_derived += 1
                 if len(self.derived) <= self.most[1]:
                     self.derived.append(DerivedMemoryRef(derived=derived, evidence=source, relation=relation))
 
-    def _see_refs(self, invocation: Invocation, tx: Reading, turn: PlacedTurn) -> None:
+    def _see_refs(self, invocation: Invocation, turn: PlacedTurn, rows: list[Row]) -> None:
         """The host refs that the caller's view may see. Their labels are content, and in no report of a step."""
-        for kind, ref_id, relation, shown, labelled in evidence.refs_of_turn(tx, turn.turn):
+        for kind, ref_id, relation, shown, labelled in rows:
             views = tuple(shown.split(",")) if shown else ()
             ref = HostRefView(kind=kind, ref_id=ref_id, relation=relation, visibility=views)
             seen, redactions = sanitize_refs((ref,), turn.turn_id, invocation.viewer())
@@ -120,14 +126,14 @@ def erase(
     assert part.conversation is not None, "turns are named in their conversation"
     impact = new_impact(invocation)
     turns = evidence.turns_between(tx, part.conversation, part.first, part.last, most)
-    rows: list[IndexRow] = []
+    every = evidence.affected_of_turns(tx, [turn.turn for turn in turns])
+    affected: list[Affected] = []
     for turn in turns:
-        every = evidence.affected_messages(tx, turn.turn)
-        messages = [each for each in every if kinds is None or each.visibility in kinds]
-        if kinds is not None and not messages:
-            continue
-        impact.see(invocation, tx, space, turn, messages)
-        rows += _erase_turn(invocation, tx, space, turn, messages, part.lifecycle, impact, partly=kinds is not None)
+        messages = [each for each in every.get(turn.turn, ()) if kinds is None or each.visibility in kinds]
+        if kinds is None or messages:
+            affected.append((turn, messages))
+    impact.see(invocation, tx, space, affected)
+    rows = _erase(invocation, tx, space, affected, part.lifecycle, impact, partly=kinds is not None)
     (recall_index.hide_all if merged else recall_index.remove_all)(tx, rows)
     return impact, turns[-1].sequence + 1 if len(turns) == most else part.last + 1
 
@@ -140,36 +146,36 @@ def erase_messages(
     Raises:
         IntegrityViolation: as `erase`.
     """
-    rows = list(_erase_turn(invocation, tx, space, turn, messages, None, Impact()))
-    recall_index.remove_all(tx, rows)
+    recall_index.remove_all(tx, _erase(invocation, tx, space, [(turn, messages)], None, Impact()))
 
 
-def _erase_turn(
+def _erase(
     invocation: Invocation,
     tx: WriteTransaction,
     space: int,
-    turn: PlacedTurn,
-    messages: list[AffectedMessage],
+    affected: list[Affected],
     lifecycle: int | None,
     impact: Impact,
     *,
     partly: bool = False,
-) -> Iterator[IndexRow]:
-    """Erase one turn, `partly` when messages of it may stay; the rows of the index that go with it."""
+) -> list[IndexRow]:
+    """Erase turns, `partly` when messages of them may stay; the rows of the index that go with them."""
     planes = [plane.erased for plane in table.PLANES if plane.erased is not None]
-    todo = [each for each in messages if each.state != "deleted"]
-    # A turn that was deleted before may hold content again: the brief of a tool comes when the tool is done.
-    if not todo and (partly or not _holds(planes, tx, turn)):
-        return
-    impact.changed += 1
+    turns: list[int] = []
+    messages: list[AffectedMessage] = []
+    for turn, each in affected:
+        # A turn that was deleted before may hold content again: the brief of a tool comes when the tool is done.
+        if any(message.state != "deleted" for message in each) or (not partly and _holds(planes, tx, turn)):
+            turns.append(turn.turn)
+            messages += each
+    todo = [message.message for message in messages if message.state != "deleted"]
+    impact.changed += len(turns)
     impact.changed_messages += len(todo)
-    for message in messages:
-        if (row := row_to_erase(invocation, tx, space, message, DELETE_AGAIN)) is not None:
-            yield row
-    for message in todo:
-        evidence.delete_message(tx, message.message, lifecycle)
-    for each in planes:
-        each.erase(tx, turn.turn, [message.message for message in messages])
+    rows = rows_to_erase(invocation, tx, space, messages, DELETE_AGAIN)
+    evidence.delete_messages(tx, todo, lifecycle)
+    for plane in planes:
+        plane.erase(tx, turns, [message.message for message in messages])
+    return rows
 
 
 def _holds(planes: Iterable[Erased], tx: Reading, turn: PlacedTurn) -> bool:
@@ -182,25 +188,26 @@ def index_row(space: int, message: AffectedMessage) -> IndexRow:
     return row, evidence_fields(message.content or "", message.speaker, message.at)
 
 
-def row_to_erase(
-    invocation: Invocation, tx: Reading, space: int, message: AffectedMessage, hint: str
-) -> IndexRow | None:
-    """What the index holds of a message that is erased; None where it holds nothing.
+def rows_to_erase(
+    invocation: Invocation, tx: Reading, space: int, messages: list[AffectedMessage], hint: str
+) -> list[IndexRow]:
+    """What the index holds of messages that are erased.
 
     Raises:
-        IntegrityViolation: what is indexed of it is not known; `hint` says what to do then.
+        IntegrityViolation: what is indexed of one is not known; `hint` says what to do then.
     """
-    if not repair.is_indexed(tx, message.message):
-        return None
-    if not is_whole(invocation.key, message):
-        raise IntegrityViolation(
-            reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
-            "what the recall index holds of it cannot be erased",
-            hint=hint,
-            turn_id=message.turn_id,
-            message_id=message.message_id,
-        )
-    return index_row(space, message)
+    indexed = repair.indexed_among(tx, [message.message for message in messages])
+    found = [message for message in messages if message.message in indexed]
+    for message in found:
+        if not is_whole(invocation.key, message):
+            raise IntegrityViolation(
+                reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
+                "what the recall index holds of it cannot be erased",
+                hint=hint,
+                turn_id=message.turn_id,
+                message_id=message.message_id,
+            )
+    return [index_row(space, message) for message in found]
 
 
 def settle_speakers(tx: WriteTransaction, conversation: int) -> None:

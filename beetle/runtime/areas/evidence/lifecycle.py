@@ -204,7 +204,7 @@ def _look(
     for sequence in invocation.progress.through(sequences):
         for turn in evidence.turns_between(tx, conversation, sequence, sequence, 1):
             messages = evidence.affected_messages(tx, turn.turn)
-            impact.see(invocation, tx, space, turn, messages)
+            impact.see(invocation, tx, space, [(turn, messages)])
             if not request.dry_run:
                 found.append((turn.turn, messages))
     return impact, found

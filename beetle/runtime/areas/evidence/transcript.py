@@ -142,7 +142,9 @@ def _sees_all(invocation: Invocation, tx: Reading, turn: int) -> bool:
 
     Who it was that committed the turn does not count: what was masked or erased since is nobody's to try again.
     """
-    refs = [(tuple(views.split(",")), bool(labelled)) for *_, views, labelled in evidence.refs_of_turn(tx, turn)]
+    refs = [
+        (tuple(views.split(",")), bool(labelled)) for *_, views, labelled in evidence.refs_of_turns(tx, (turn,))[turn]
+    ]
     return sees_all(evidence.kinds_of_turn(tx, turn), refs, invocation.viewers)
 
 
