@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
@@ -9,7 +10,7 @@ from beetle.store.engine.transaction import Reading, Writing
 MS_OF_MESSAGE = "(m.at - (m.at % 1000 + 1000) % 1000) / 1000"
 """The time of a message `m` in whole milliseconds, as Python's `//` has it before the epoch too."""
 # Of one row, as a SELECT is not: else SQLite keeps what undoes the statement, before which the recall index is flushed.
-ADD_SQL = "INSERT INTO event VALUES ((SELECT space FROM conversation WHERE conversation = ?4), ?1, ?2, ?3)"
+ADD_SQL = "INSERT INTO event VALUES ((SELECT space FROM conversation WHERE conversation = ?), ?, ?, ?)"
 NAMED_SQL = "SELECT message FROM event WHERE space = ? AND event_id = ? AND event_id <> ''"
 NAMED_BESIDE_SQL = """
 SELECT 1 FROM event e JOIN conversation c ON c.space = e.space
@@ -53,14 +54,28 @@ class Timed(NamedTuple):
         return EventPosition(self.at_ms, self.event_id, self.message)
 
 
-def add(tx: Writing, conversation: int, message: int, at: int, event_id: str) -> None:
-    """Put a message that was just written into its place; `at` in microseconds.
+class EventPlace(NamedTuple):
+    """A message that was just written, and its id as an event, empty when it is none; `at` in microseconds."""
+
+    conversation: int
+    at: int
+    event_id: str
+    message: int
+
+
+def add(tx: Writing, placed: Sequence[EventPlace]) -> None:
+    """Put messages into their place.
 
     An id that is taken in the space stays its first one's: the message is then known by its ref alone.
     """
-    if event_id and tx.value(NAMED_BESIDE_SQL, conversation, event_id) is not None:
-        event_id = ""
-    tx.run(ADD_SQL, at // 1000, event_id, message, conversation)
+    taken: set[str] = set()
+    rows: list[tuple[int, int, str, int]] = []
+    for conversation, at, event_id, message in placed:
+        if event_id and (event_id in taken or tx.value(NAMED_BESIDE_SQL, conversation, event_id) is not None):
+            event_id = ""
+        taken.add(event_id)
+        rows.append((conversation, at // 1000, event_id, message))
+    tx.insert_rows(ADD_SQL, rows)
 
 
 def named(tx: Reading, space: int, event_id: str) -> int | None:

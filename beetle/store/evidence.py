@@ -78,6 +78,10 @@ UPDATE conversation SET turns = turns + ?, last_sequence = ?, messages = ?,
 WHERE conversation = ?
 """
 KNOWN_TURN_SQL = "SELECT turn, sequence, digest FROM turn WHERE conversation = ? AND turn_id = ?"
+KNOWN_TURNS_SQL = """
+SELECT t.turn_id, t.turn, t.sequence, t.digest
+FROM json_each(?2) j CROSS JOIN turn t ON t.conversation = ?1 AND t.turn_id = j.value
+"""
 KINDS_OF_TURN_SQL = f"SELECT DISTINCT m.visibility, m.state {OF_ONE_TURN} WHERE t.turn = ?"
 NEW_TURN_SQL = """
 INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, digest, seal, first_message, last_message,
@@ -176,6 +180,16 @@ def known_turn(tx: Reading, conversation: int, turn_id: str) -> KnownTurn | None
     return None if found is None else KnownTurn(*found)
 
 
+def known_turns(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> dict[str, KnownTurn]:
+    """The turns of these ids that are there, by id."""
+    ids = list(turn_ids)
+    if len(ids) == 1 or any("\0" in each for each in ids):  # SQLite's JSON ends a text there
+        found = ((each, known_turn(tx, conversation, each)) for each in ids)
+        return {each: turn for each, turn in found if turn is not None}
+    rows = tx.rows(KNOWN_TURNS_SQL, conversation, json.dumps(ids))
+    return {turn_id: KnownTurn(*row) for turn_id, *row in rows}
+
+
 def kinds_of_turn(tx: Reading, turn: int) -> list[tuple[str, str]]:
     """(visibility, state) of a turn's messages, each pair once."""
     return [(row[0], row[1]) for row in tx.rows(KINDS_OF_TURN_SQL, turn)]
@@ -184,48 +198,96 @@ def kinds_of_turn(tx: Reading, turn: int) -> list[tuple[str, str]]:
 def add_turn(
     tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int
 ) -> tuple[ConversationRow, list[tuple[int, PreparedMessage]]]:
-    """Write one turn behind the conversation's last; returns the conversation as it is then, and each message's key.
+    """As `add_turns`, of one."""
+    return add_turns(tx, where, (turn,), door, now)
+
+
+def add_turns(
+    tx: Writing, where: ConversationRow, turns: Sequence[PreparedTurn], door: str, now: int
+) -> tuple[ConversationRow, list[tuple[int, PreparedMessage]]]:
+    """Write turns behind the conversation's last; returns the conversation as it is then, and each message's key.
 
     Raises:
         Conflict: a message id is taken in this conversation.
     """
-    conversation, sequence, ordinal = where.conversation, where.last_sequence + 1, where.messages
-    seal = _seal(tx, where, turn, door, now)
-    first = tx.known.get(NEXT_MESSAGE_SQL) or tx.value(NEXT_MESSAGE_SQL)
-    latest = turn.at if where.latest is None else max(where.latest, turn.at)
-    stands = (first, first + len(turn.messages) - 1, latest)
-    key = tx.insert(NEW_TURN_SQL, conversation, sequence, turn.turn_id, door, turn.at, now, turn.digest, seal, *stands)
-    written: list[tuple[int, PreparedMessage]] = []
-    for position, message in enumerate(turn.messages):
-        message_key = first + position
-        row = (
-            message_key, key, conversation, position, ordinal + position + 1, message.message_id, message.role,
-            message.event_type, message.at, message.visibility, message.length, message.digest, *message.actor,
+    first: int = tx.known.get(NEXT_MESSAGE_SQL) or tx.value(NEXT_MESSAGE_SQL)
+    rows, standing = [], []
+    for turn in turns:
+        standing.append((where, first))
+        latest = turn.at if where.latest is None else max(where.latest, turn.at)
+        last = first + len(turn.messages) - 1
+        seal = _seal(tx, where, turn, door, now)
+        where = ConversationRow(
+            where.conversation, where.last_sequence + 1, where.messages + len(turn.messages), latest
+        )
+        rows.append(
+            (where.conversation, where.last_sequence, turn.turn_id, door, turn.at, now, turn.digest, seal, first, last,
+             latest)
         )  # fmt: skip
-        try:
-            tx.run_known(NEW_MESSAGE_SQL, *row)
-        except apsw.ConstraintError:
-            if tx.value(KNOWN_MESSAGE_SQL, conversation, message.message_id) is None:
-                raise
-            raise Conflict(
-                reason=f"message id {message.message_id!r} of turn {turn.turn_id!r} is taken in this conversation",
-                hint="message ids are unique within their conversation; give the message another id",
-                turn_id=turn.turn_id,
-                message_id=message.message_id,
-            ) from None
-        tx.run(NEW_BODY_SQL, message_key, message.content)
-        events.add(tx, conversation, message_key, message.at, message.message_id if door == EVENT_DOOR else "")
-        written.append((message_key, message))
-    tx.known[NEXT_MESSAGE_SQL] = first + len(written)
-    toc_outbox.note(tx, conversation, [message.at for _, message in written if message.visibility == "shared"])
+        first = last + 1
+    tx.known[NEXT_MESSAGE_SQL] = first
+    key = tx.insert_rows(NEW_TURN_SQL, rows) - len(turns) + 1
+    placed = [(key + number, stands, turn) for number, (turn, stands) in enumerate(zip(turns, standing, strict=True))]
+    written = _add_messages(tx, placed, door)
+    toc_outbox.note(tx, where.conversation, [message.at for _, message in written if message.visibility == "shared"])
+    for key, (_, first_message), turn in placed:
+        _add_beside(tx, key, first_message, turn)
+    return where, written
+
+
+Placed = tuple[int, tuple[ConversationRow, int], PreparedTurn]
+"""A turn with its key, the conversation as it was before it, and the key of its first message."""
+
+
+def _add_messages(tx: Writing, placed: Sequence[Placed], door: str) -> list[tuple[int, PreparedMessage]]:
+    rows, bodies, places, written = [], [], [], []
+    for turn_key, (where, first), turn in placed:
+        for position, message in enumerate(turn.messages):
+            key = first + position
+            rows.append(
+                (key, turn_key, where.conversation, position, where.messages + position + 1, message.message_id,
+                 message.role, message.event_type, message.at, message.visibility, message.length, message.digest,
+                 *message.actor)
+            )  # fmt: skip
+            bodies.append((key, message.content))
+            event_id = message.message_id if door == EVENT_DOOR else ""
+            places.append(events.EventPlace(where.conversation, message.at, event_id, key))
+            written.append((key, message))
+    try:
+        tx.insert_rows(NEW_MESSAGE_SQL, rows)
+    except apsw.ConstraintError:
+        _check_ids(tx, placed)
+        raise
+    tx.insert_rows(NEW_BODY_SQL, bodies)
+    events.add(tx, places)
+    return written
+
+
+def _check_ids(tx: Reading, placed: Sequence[Placed]) -> None:
+    """Raises Conflict where the id of one of the messages is taken, by another one of them too."""
+    met: set[str] = set()
+    for _, (where, _), turn in placed:
+        for message in turn.messages:
+            taken = tx.value(KNOWN_MESSAGE_SQL, where.conversation, message.message_id) is not None
+            if taken or message.message_id in met:
+                raise Conflict(
+                    reason=f"message id {message.message_id!r} of turn {turn.turn_id!r} is taken in this conversation",
+                    hint="message ids are unique within their conversation; give the message another id",
+                    turn_id=turn.turn_id,
+                    message_id=message.message_id,
+                ) from None
+            met.add(message.message_id)
+
+
+def _add_beside(tx: Writing, key: int, first_message: int, turn: PreparedTurn) -> None:
+    """Write the host refs and attrs of a turn."""
     for position, ref in enumerate(turn.refs):
         host_ref = tx.insert(NEW_REF_SQL, key, position, ref.kind, ref.ref_id, ref.relation, ref.visibility)
         if ref.label is not None:
             tx.run(NEW_LABEL_SQL, host_ref, ref.label)
     for position, attr in enumerate(turn.attrs):
-        target = None if attr.message is None else written[attr.message][0]
+        target = None if attr.message is None else first_message + attr.message
         tx.run(NEW_ATTR_SQL, key, target, position, attr.visibility, int(attr.export_allowed), attr.key, attr.value)
-    return ConversationRow(conversation, sequence, ordinal + len(written), latest), written
 
 
 def _seal(tx: Writing, where: ConversationRow, turn: PreparedTurn, door: str, now: int) -> bytes | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from beetle.store import turn_seals
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.seal_checks import PAGE, SEALS_SQL, sum_fits, sum_of, unsealed_turns
+from beetle.store.seal_checks import SEALS_SQL, TURNS_AT_ONCE, sum_fits, sum_of, unsealed_turns
 from beetle.store.seals import PUT_SQL, Sealer, Shape, all_rows, put_sum, shapes
 
 
@@ -100,9 +100,8 @@ def _turns(tx: Reading, sealer: Sealer) -> Iterator[tuple[int, tuple[Any, ...], 
     """(turn, what its seal covers, whether it fits) of each turn; those of before there were seals have none."""
     unsealed = unsealed_turns(tx)
     after = 0
-    while page := turn_seals.every(tx, after, PAGE):
-        for turn, seal in page:
-            values = None if seal is None and turn <= unsealed else turn_seals.values_of(tx, turn)
-            if values is not None:
-                yield turn, values, sealer.fits(seal, turn_seals.NAME, values)
+    while page := turn_seals.every(tx, after, TURNS_AT_ONCE):
+        seals = {turn: seal for turn, seal in page if seal is not None or turn > unsealed}
+        for turn, values in turn_seals.values_by_turn(tx, seals):
+            yield turn, values, sealer.fits(seals[turn], turn_seals.NAME, values)
         after = page[-1][0]

@@ -18,7 +18,7 @@ WITHOUT_IDENTITY = "was written without the device identity"
 SUM_CHANGED = "the number or the sum of its seals was changed, or seals were removed"
 MOST = 1000
 """Findings of a table that are told."""
-PAGE = 1000
+TURNS_AT_ONCE = 100
 UNSEALED_TURNS = "unsealed_turns"
 """Key of `meta`: turns up to this one were committed before there were seals."""
 
@@ -133,11 +133,9 @@ def broken_turns(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Br
     """The turns that are not, with all that was committed with them, what the runtime wrote."""
     unsealed = unsealed_turns(tx)
     after = 0
-    while page := turn_seals.every(tx, after, PAGE):
-        for turn, seal in page:
-            problem = turn_problem(tx, sealer, unsealed, turn, seal)
-            if problem is not None:
-                yield BrokenTurn(turn, problem)
+    while page := turn_seals.every(tx, after, TURNS_AT_ONCE):
+        for turn, problem in turn_problems(tx, sealer, unsealed, page).items():
+            yield BrokenTurn(turn, problem)
         after = page[-1][0]
         progress.at(after)
 
@@ -148,11 +146,25 @@ def unsealed_turns(tx: Reading) -> int:
     return found if isinstance(found, int) else 0
 
 
-def turn_problem(tx: Reading, sealer: Sealer, unsealed: int, turn: int, seal: bytes | None) -> str | None:
-    """Why a turn is not what the runtime wrote, None when it is."""
+def turn_problems(
+    tx: Reading, sealer: Sealer, unsealed: int, turns: Iterable[tuple[int, bytes | None]]
+) -> dict[int, str]:
+    """Why a turn is not what the runtime wrote, of those that are not.
+
+    Args:
+        turns: with their seals.
+    """
+    seals = dict(turns)
+    values = dict(turn_seals.values_by_turn(tx, (turn for turn, seal in seals.items() if seal is not None)))
+    found = ((turn, _problem(sealer, unsealed, turn, seal, values.get(turn))) for turn, seal in seals.items())
+    return {turn: problem for turn, problem in found if problem is not None}
+
+
+def _problem(
+    sealer: Sealer, unsealed: int, turn: int, seal: bytes | None, values: tuple[Any, ...] | None
+) -> str | None:
     if seal is None:
         return None if turn <= unsealed else ADDED
-    values = turn_seals.values_of(tx, turn)
     if values is not None and sealer.fits(seal, turn_seals.NAME, values) is False:
         return CHANGED
     return WITHOUT_IDENTITY if sealer.is_weak(turn_seals.NAME, seal) else None
@@ -184,12 +196,13 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
         if shape.name not in NEVER_STRONG and (count := _strengthen_table(tx, sealer, shape)):
             taken[shape.name] = count
     after = 0
-    while page := turn_seals.every(tx, after, PAGE):
-        for turn, seal in page:
-            values = turn_seals.values_of(tx, turn)
-            if seal is not None and values is not None and sealer.fits(seal, turn_seals.NAME, values):
-                turn_seals.seal_again(tx, sealer, (turn,))
-                taken[turn_seals.NAME] = taken.get(turn_seals.NAME, 0) + 1
+    while page := turn_seals.every(tx, after, TURNS_AT_ONCE):
+        seals = dict(page)
+        values = turn_seals.values_by_turn(tx, (turn for turn, seal in page if seal is not None))
+        fitting = [turn for turn, covered in values if sealer.fits(seals[turn], turn_seals.NAME, covered)]
+        if fitting:
+            turn_seals.seal_again(tx, sealer, fitting)
+            taken[turn_seals.NAME] = taken.get(turn_seals.NAME, 0) + len(fitting)
         after = page[-1][0]
     return taken
 

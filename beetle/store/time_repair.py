@@ -105,7 +105,7 @@ def add_missing(tx: Writing, first: int, last: int) -> int:
     """Put the messages of these keys into the index by time that are not in it; how many."""
     rows = list(tx.rows(MISSING_SQL, first, last))
     for message, conversation, at, event_id in rows:
-        events.add(tx, conversation, message, at, event_id)
+        events.add(tx, (events.EventPlace(conversation, at, event_id, message),))
     return len(rows)
 
 

@@ -32,7 +32,9 @@ FROM json_each(?) j CROSS JOIN attr a ON a.turn = j.value
 LEFT JOIN message m ON m.message = a.message AND m.turn = a.turn ORDER BY a.turn, a.position, a.attr
 """
 SET_SQL = "UPDATE turn SET seal = ? WHERE turn = ?"
-SEAL_SQL = "SELECT seal FROM turn WHERE turn = ?"
+SEALS_SQL = """
+SELECT t.turn, t.seal FROM json_each(?) j CROSS JOIN turn t ON t.turn = j.value
+"""
 EVERY_SQL = "SELECT turn, seal FROM turn WHERE turn > ? ORDER BY turn LIMIT ?"
 LAST_SQL = "SELECT coalesce(max(turn), 0) FROM turn"
 
@@ -42,13 +44,8 @@ def values(turn: Row, messages: list[Row], refs: list[Row], attrs: list[Row]) ->
     return (*turn, messages, refs, attrs)
 
 
-def values_of(tx: Reading, turn: int) -> tuple[Any, ...] | None:
-    """What the seal of a turn covers, as the tables have it; None without the turn."""
-    return next((found for _, found in values_by_turn(tx, (turn,))), None)
-
-
 def values_by_turn(tx: Reading, turns: Iterable[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Each of the turns that are there, with what its seal covers."""
+    """Each of the turns that are there, with what its seal covers, as the tables have it."""
     keys = json.dumps(list(turns))
     messages, refs, attrs = (by_turn(tx.rows(sql, keys)) for sql in (MESSAGES_SQL, REFS_SQL, ATTRS_SQL))
     for turn, *head in list(tx.rows(TURNS_SQL, keys)):
@@ -61,9 +58,9 @@ def seal_again(tx: Writing, sealer: Sealer, turns: Iterable[int]) -> None:
         tx.run(SET_SQL, sealer.seal(NAME, found), turn)
 
 
-def seal_of(tx: Reading, turn: int) -> bytes | None:
-    """The seal that a turn has."""
-    return tx.value(SEAL_SQL, turn)
+def seals_of(tx: Reading, turns: Iterable[int]) -> list[tuple[int, bytes | None]]:
+    """(turn, seal) of turns."""
+    return [(row[0], row[1]) for row in tx.rows(SEALS_SQL, json.dumps(list(turns)))]
 
 
 def every(tx: Reading, after: int, limit: int) -> list[tuple[int, bytes | None]]:

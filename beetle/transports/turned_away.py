@@ -14,7 +14,7 @@ from beetle.contracts.codec import pack
 from beetle.contracts.errors import Overloaded
 from beetle.transports.messages import refused
 
-PAUSE_S = 0.25
+PAUSE_S = 1.0
 MOST = 256
 """Kept at once. Of more, the one that has waited longest is told at once."""
 
@@ -23,7 +23,8 @@ class TurnedAway:
     """Used by the accepting thread alone."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, socket.socket, Overloaded]] = deque()
+        # What each is told stands ready: its error would keep all that it was raised in.
+        self._waiting: deque[tuple[float, socket.socket, bytes]] = deque()
 
     @property
     def next_ms(self) -> int | None:
@@ -36,7 +37,7 @@ class TurnedAway:
         """Keep a connection until it is told `error`."""
         if len(self._waiting) >= MOST:
             self._tell()
-        self._waiting.append((time.monotonic() + PAUSE_S, peer, error))
+        self._waiting.append((time.monotonic() + PAUSE_S, peer, pack(refused(None, error))))
 
     def end(self) -> None:
         """Tell and close those whose time it is."""
@@ -51,10 +52,10 @@ class TurnedAway:
 
     def _tell(self) -> None:
         """Without waiting: a peer that does not read is closed all the same."""
-        _, peer, error = self._waiting.popleft()
+        _, peer, told = self._waiting.popleft()
         try:
             peer.setblocking(False)
-            peer.send(pack(refused(None, error)))
+            peer.send(told)
         except OSError:
             pass  # it has gone already
         finally:

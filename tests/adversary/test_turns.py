@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -171,7 +172,7 @@ def test_heavy_work_runs_one_at_a_time_and_takes_no_reader(folder: Path, monkeyp
 def test_heavy_work_rests_while_others_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     with Served(folder) as served:
-        monkeypatch.setattr("beetle.store.engine.readers.time.sleep", rests.append)
+        monkeypatch.setattr("beetle.store.engine.readers.time", SimpleNamespace(**vars(time) | {"sleep": rests.append}))
         count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT count(*) FROM n"
         with served.store.read(heavy=True) as tx:
             tx.value(count)
@@ -194,7 +195,7 @@ def test_heavy_work_rests_by_the_share_of_the_profile(profile: str) -> None:
 def test_a_store_rests_by_the_share_of_its_profile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     with Served(folder, background_share_percent=20) as served:
-        monkeypatch.setattr("beetle.store.engine.readers.time.sleep", rests.append)
+        monkeypatch.setattr("beetle.store.engine.readers.time", SimpleNamespace(**vars(time) | {"sleep": rests.append}))
         with served.store.read():
             served.store.readers._give_way(0.2)
         assert sum(rests) == pytest.approx(0.8) and max(rests) <= PAUSE_S
@@ -208,7 +209,7 @@ def test_heavy_work_rests_no_more_once_the_log_that_it_holds_is_beyond_its_budge
 ) -> None:
     rests: list[float] = []
     with Served(folder, wal_bytes=1_000_000) as served:
-        monkeypatch.setattr("beetle.store.engine.readers.time.sleep", rests.append)
+        monkeypatch.setattr("beetle.store.engine.readers.time", SimpleNamespace(**vars(time) | {"sleep": rests.append}))
         log = Path(served.store.settings.path + "-wal")
         with served.store.read(heavy=True) as held, served.store.read():
             held.value("SELECT count(*) FROM meta")

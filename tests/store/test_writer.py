@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -15,7 +16,7 @@ import pytest
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Overloaded, StorageFull, StoreReadOnly
 from beetle.store.engine.store import Store
-from beetle.store.engine.write_queue import WriteQueue
+from beetle.store.engine.write_queue import MOST_REST_S, QueuedWrite, WriteQueue
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.engine.writer import ERASURE_RETRY_S
 from beetle.store.event_log import Event, Logged
@@ -381,3 +382,30 @@ def test_a_commit_waits_for_as_many_writes_as_the_larger_of_the_last_two_had() -
     for size, expected in ((6, 6), (2, 6), (1, 2), (1, 1), (40, 8)):
         queue.committed(size)
         assert queue.company == expected
+
+
+def test_who_wrote_slowly_rests_while_others_ask_and_theirs_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [100.0], [False]
+    monkeypatch.setattr("beetle.store.engine.write_queue.time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue = WriteQueue(most=64, group=8)
+    queue.others_ask = lambda by: asked[0] and by == "slow"
+    first, again, quick = (QueuedWrite(lambda tx: None, None, grows=True, by=by) for by in ("slow", "slow", "quick"))
+    queue.add(first)
+    assert queue.first() is first
+    queue.took(first, 60.0)
+    queue.add(again)
+    assert queue.rest_s() == 0, "nobody asks for anything"
+    asked[0] = True
+    assert queue.rest_s() == pytest.approx(MOST_REST_S)
+    queue.add(quick)
+    assert queue.rest_s() == 0 and queue.first() is quick
+    queue.took(quick, 0.001)
+    now[0] += MOST_REST_S / 2
+    assert queue.rest_s() == pytest.approx(MOST_REST_S / 2)
+    now[0] += MOST_REST_S / 2
+    assert queue.rest_s() == 0 and queue.first() is again
+    queue.took(again, 0.03)
+    queue.add(first)
+    assert queue.rest_s() == pytest.approx(0.03), "as long as its last write took"
+    queue.took(first, 0.001)
+    assert queue.rest_s() == 0

@@ -52,8 +52,10 @@ def overview(invocation: Invocation, request: ConsoleOverviewRequest, tx: Readin
     counts = table.counts(invocation, tx, space)
     # What the gate would take out is not gathered for who may not see it: it costs files of /proc.
     operator = invocation.caller.is_operator
+    with invocation.work.aside():
+        system = read_system(Path(_folder(invocation) or "/"), invocation.now) if operator else None
     return ConsoleOverviewReport(
-        system=read_system(Path(_folder(invocation) or "/"), invocation.now) if operator else None,
+        system=system,
         runtime=_runtime(invocation, tx),
         kernel=KernelSummary(
             counts=counts,

@@ -74,6 +74,18 @@ class Work:
         if not self._depth:
             self.crowd.leave(self)
 
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Within a piece of work, what waits for the system at every step, such as many files of /proc: at each it
+        gives the interpreter away and gets it back late, and would have its turn for long. Others work meanwhile."""
+        if self._depth:
+            self.crowd.leave(self)
+        try:
+            yield
+        finally:
+            if self._depth:
+                self.crowd.enter(self)
+
     def breathe(self) -> None:
         """Between two steps of a piece of work: the turn passes on once it was long enough. Nothing elsewhere."""
         if self._depth and (not self.slot.is_set() or time.monotonic() - self.since > SLICE_S):
@@ -211,10 +223,10 @@ class Crowd:
             since = time.monotonic() - GRACE_S
             return any(at > since for each, at in self._asked.items() if each != by)
 
-    def is_asked(self, but: str) -> bool:
-        """Whether anybody but one principal asks now."""
+    def is_asked(self, *but: str) -> bool:
+        """Whether anybody asks now, but these principals."""
         with self._guard:
-            return any(each != but for each in self._asking)
+            return any(each not in but for each in self._asking)
 
     def _is_stuck(self, by: str) -> bool:
         with self._guard:

@@ -152,6 +152,7 @@ class Dispatcher:
         )
         # Of several reads of one principal only one is worked at then: the others would hold connections in vain.
         store.share_readers(self.crowd.is_crowded)
+        store.writer.share(lambda by: self.crowd.is_asked(by, SCHEDULER))
         store.on_commit(self._committed)
         store.at_close(self.shared.heads.sign_last)
         store.before_close(self.shared.transfers.close)
@@ -163,7 +164,7 @@ class Dispatcher:
         """When background jobs may run, and by which clock."""
         return Limits(
             begin=self._background,
-            is_busy=lambda: self.crowd.is_asked(but=SCHEDULER) or store.writer.queued > 0,
+            is_busy=lambda: self.crowd.is_asked(SCHEDULER) or store.writer.queued > 0,
             rests=lambda: self.lifecycle.mode in RESTING_MODES,
             share_percent=profile.budgets.background_share_percent,
             clock=dependencies.clock,
@@ -184,9 +185,13 @@ class Dispatcher:
         try:
             call = self._known(call)
             with self._refusing(call), self.crowd.asking(call.caller.name) as work:
+                # In one piece: at each the turn is waited for.
                 with work.going_on():
                     row, invocation = self._authorize(call, work)
-                return self._run(call, row, invocation)
+                    if row.effect == "stream":
+                        raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
+                    request, clipped = self._admit(row, invocation, call.arguments, call.scanned)
+                return self._run(call, row, invocation, request, clipped)
         except BeetleError as error:
             failed = error.key
             raise
@@ -358,11 +363,7 @@ class Dispatcher:
         if any(isinstance(each, Read) and each.refusals for each in handlers):
             self.refusals.flush(REFUSALS_S)
 
-    def _run(self, call: Call, row: Operation, invocation: Invocation) -> Outcome:
-        if row.effect == "stream":
-            raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
-        with invocation.going_on():
-            request, clipped = self._admit(row, invocation, call.arguments, call.scanned)
+    def _run(self, call: Call, row: Operation, invocation: Invocation, request: Any, clipped: bool) -> Outcome:
         if row.effect == "read":
             invocation.check("the read was begun")
         # A read is kept for no key; a store that was closed can be asked for none.

@@ -39,6 +39,7 @@ from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.evidence import PreparedMessage, PreparedRef
 from beetle.store.indexed import IndexedText
 from beetle.store.recall_index import Entry
+from beetle.store.repair import Record
 from beetle.store.transcripts import EvidenceRow, SaidRow
 from beetle.store.verify import Finding
 
@@ -176,10 +177,10 @@ def _item(hit: RecallHit) -> Item:
 # The recall index.
 
 
-def _indexed_as(key: bytes, tx: Reading, message: int) -> IndexRow | None:
+def _indexed_as(key: bytes, tx: Reading, message: int, each: Record) -> IndexRow | None:
     """The index row of a message whose content is what was committed."""
-    each, place = repair.record(tx, message), plane_evidence.place_of_message(tx, message)
-    if each is None or place is None or each.content is None or not is_whole(key, each):
+    place = plane_evidence.place_of_message(tx, message)
+    if place is None or each.content is None or not is_whole(key, each):
         return None
     row = entry(message, place[3], each.conversation, each.visibility)
     return row, evidence_fields(each.content, each.actor[0], each.at)
@@ -189,13 +190,14 @@ def _rows(key: bytes, tx: Reading, message: int) -> list[IndexRow] | None:
     each = repair.record(tx, message)
     if each is None or each.state != "live" or each.visibility not in INDEXED:
         return []
-    row = _indexed_as(key, tx, message)
+    row = _indexed_as(key, tx, message, each)
     return None if row is None else [row]
 
 
 def _removable(key: bytes, tx: Reading, message: int) -> IndexRow | None:
     """A message never changes, and proves by its digest that it did not."""
-    row = _indexed_as(key, tx, message)
+    each = repair.record(tx, message)
+    row = None if each is None else _indexed_as(key, tx, message, each)
     return row if row is not None and row[0].visibility in INDEXED else None
 
 

@@ -40,6 +40,10 @@ class RefusingWriter:
         del run, deadline, grows, by
         raise StoreReadOnly(path=self._path, reason=REASON)
 
+    def share(self, others_ask: Callable[[str], bool]) -> None:
+        """Nothing: nobody writes."""
+        del others_ask
+
     def finish_erasures(self, wait: float) -> bool:
         """Whether none is pending; waiting would not change it."""
         del wait

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
@@ -24,6 +25,10 @@ TICK_STEPS = 4_000
 
 BREATH_ROWS = 64
 """Rows between two breaths: what is made of them takes longer than what SQLite does for them."""
+
+
+AT_ONCE = (32, 8, 1)
+"""Rows of one INSERT: few sizes, since each is a statement that is kept."""
 
 
 class Stopped(Exception):
@@ -144,6 +149,28 @@ class Writing(Reading):
         """One INSERT; its rowid."""
         self.run(sql, *values)
         return self.connection.last_insert_rowid()
+
+    def insert_rows(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> int:
+        """One INSERT with its VALUES, of many rows; the last one's rowid. As `run_known`.
+
+        Few statements hold all of them: at each the binding gives the interpreter away, and gets it back late where
+        other threads compute.
+        """
+        if len(rows) == 1:
+            self.run_known(sql, *rows[0])
+            return self.connection.last_insert_rowid()
+        start = 0
+        while start < len(rows):
+            count = next(each for each in AT_ONCE if each <= len(rows) - start)
+            self.run_known(_of_rows(sql, count), *chain.from_iterable(rows[start : start + count]))
+            start += count
+        return self.connection.last_insert_rowid()
+
+
+@cache
+def _of_rows(sql: str, count: int) -> str:
+    head, values = sql.rsplit("VALUES", 1)
+    return sql if count == 1 else f"{head}VALUES {', '.join([values.strip()] * count)}"
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from beetle.store.engine.turns import FairQueue
 
 SLICE_S = 0.02
 """For so long writes of several principals join one commit; then the commit ends, and the next begins."""
+MOST_REST_S = 0.1
+"""How long a principal's next write waits at most behind a slow one, while others ask."""
 
 
 class Done:
@@ -74,14 +76,18 @@ class WriteQueue:
     """Whose write is next, and which share a commit. Its owner holds the lock.
 
     One principal alone may fill a commit. Where several wait, each has its turn, for a moment: a principal whose last
-    write took longer than that joins nobody's commit.
+    write took longer than that joins nobody's commit. While others ask for anything, its next write waits as long as
+    that one took: the interpreter runs one thread at a time, and theirs would have a part of it as long as it writes.
     """
 
     def __init__(self, most: int, group: int) -> None:
         self._most = most
         self._group = group
         self._queue: FairQueue[QueuedWrite] = FairQueue()
-        self._slow: set[str] = set()
+        # Until when whose last write was slow is to rest (monotonic seconds).
+        self._slow: dict[str, float] = {}
+        self.others_ask: Callable[[str], bool] = lambda by: False
+        """Whether anybody but this principal asks now."""
         self._added = 0
         # Of the last write that waited when the commit began: no write waits for others that came later.
         self._last = 0
@@ -117,11 +123,26 @@ class WriteQueue:
         """Take out all."""
         return self._queue.drain()
 
+    def rest_s(self) -> float:
+        """How long no write may begin, though some wait; 0 where one may."""
+        resting = self._resting()
+        if not resting or self._queue.next_by(resting) is not None:
+            return 0.0
+        return max(0.0, min(resting.values()) - time.monotonic())
+
     def first(self) -> QueuedWrite | None:
         """The one that begins a commit, or runs apart."""
         self._last = self._added
-        by = self._queue.next_by()
+        by = self._queue.next_by(self._resting()) or self._queue.next_by()
         return None if by is None else self._queue.take(by)
+
+    def _resting(self) -> dict[str, float]:
+        """Of whom a write waits that is to rest, and until when."""
+        if not self._slow:
+            return {}
+        now = time.monotonic()
+        waiting = {by: self._slow[by] for by in self._queue.principals if self._slow.get(by, 0.0) > now}
+        return {by: until for by, until in waiting.items() if self.others_ask(by)}
 
     def another(self, group: list[QueuedWrite], began: float) -> QueuedWrite | None:
         """One more for a commit that began at `began` (monotonic seconds); None when it ends here."""
@@ -139,9 +160,9 @@ class WriteQueue:
     def took(self, job: QueuedWrite, seconds: float) -> None:
         """Remember whether a principal's writes are slow."""
         if seconds > SLICE_S:
-            self._slow.add(job.by)
+            self._slow[job.by] = time.monotonic() + min(seconds, MOST_REST_S)
         else:
-            self._slow.discard(job.by)
+            self._slow.pop(job.by, None)
 
 
 def noted(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:

@@ -178,6 +178,10 @@ class Writer:
             if self._queue.remove(job):
                 raise DeadlineExceeded.before("the write began")
 
+    def share(self, others_ask: Callable[[str], bool]) -> None:
+        """Have who writes much rest between two writes, while anybody but it asks."""
+        self._queue.others_ask = others_ask
+
     @property
     def queued(self) -> int:
         """Writes that wait now."""
@@ -269,6 +273,8 @@ class Writer:
                     if not self._wake.wait(self._look_s):
                         break
                 self._gather()
+                while not self._closing and (left := self._queue.rest_s()):
+                    self._wake.wait(left)
                 first = self._queue.first()
                 self.pulse.beat()
             if first is None:

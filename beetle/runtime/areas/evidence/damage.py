@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, product
+from itertools import groupby, islice, product
 from typing import NamedTuple, get_args
 
 from beetle.contracts.common import ConversationRef
@@ -25,6 +25,8 @@ from beetle.store.seals import Sealer
 NUMBERS: dict[str, int] = {problem: number for number, problem in enumerate(get_args(Problem))}
 TWICE: tuple[Problem, ...] = ("sequence_twice", "turn_id_twice", "ordinal_twice", "message_id_twice")
 """In the order of the store's `TWICE_SQLS`."""
+TURNS_AT_ONCE = 32
+"""Turns, with their contents, that are looked at together."""
 UNSURE_ACTORS = 6
 """Messages of a turn whose empty attribution may have been given or left out, up to which both are tried."""
 TOLD_BY_A_MESSAGE: tuple[Problem, ...] = (
@@ -141,11 +143,14 @@ def issues(
         for number, key_held, turn_id, message_id in repair.twice(tx, where.conversation):
             position = IssuePosition(1, where.conversation, 2, number, key_held, NUMBERS[TWICE[number]])
             yield _at(where, position, TWICE[number], turn_id, message_id)
-        for _, group in groupby(repair.records(tx, where.conversation), lambda each: (each.sequence, each.turn)):
-            turn = list(group)
-            yield from _turn(tx, proof, space, where, turn, indexed)
-            looked += len(turn)
-            progress.at(looked)
+        groups = groupby(repair.records(tx, where.conversation), lambda each: (each.sequence, each.turn))
+        turns = (list(group) for _, group in groups)
+        while some := list(islice(turns, TURNS_AT_ONCE)):
+            unsealed = _unsealed(tx, proof, [turn[0].turn for turn in some])
+            for turn in some:
+                yield from _turn(tx, proof, space, where, turn, indexed, sealed=turn[0].turn not in unsealed)
+                looked += len(turn)
+                progress.at(looked)
 
 
 def _about(link: Link) -> set[tuple[str, str]]:
@@ -220,8 +225,16 @@ def _of_conversation(where: ConversationKey, problem: Problem, mends: Mended | N
 
 
 def _turn(
-    tx: Reading, proof: Proof, space: int, where: ConversationKey, held: list[Record], indexed: tuple[str, ...]
+    tx: Reading,
+    proof: Proof,
+    space: int,
+    where: ConversationKey,
+    held: list[Record],
+    indexed: tuple[str, ...],
+    *,
+    sealed: bool,
 ) -> Iterator[Issue]:
+    """`sealed`: whether the turn's seal covers what stands there."""
     first, key = held[0], proof.key
     if first.message is None:
         yield _of_record(where, first, "turn_empty")
@@ -232,16 +245,16 @@ def _turn(
     told = any(issue.problem in ("digest_mismatch", "other_conversation") for issue in found)
     altered = whole and not told and not _as_committed(tx, key, held)
     unclear = any(issue.problem in TOLD_BY_A_MESSAGE for issue in found)
-    if altered or (not unclear and not _is_sealed(tx, proof, first.turn)):
+    if altered or (not unclear and not sealed):
         yield _of_record(where, first, "turn_digest_mismatch")
     yield from found
 
 
-def _is_sealed(tx: Reading, proof: Proof, turn: int) -> bool:
-    """Whether a turn's seal covers what stands there: places, states and attrs besides."""
-    seal = turn_seals.seal_of(tx, turn)
-    problem = seal_checks.turn_problem(tx, proof.sealer, proof.unsealed, turn, seal)
-    return problem in (None, seal_checks.WITHOUT_IDENTITY)
+def _unsealed(tx: Reading, proof: Proof, turns: list[int]) -> set[int]:
+    """The turns whose seal does not cover what stands there: places, states and attrs besides."""
+    seals = turn_seals.seals_of(tx, turns)
+    problems = seal_checks.turn_problems(tx, proof.sealer, proof.unsealed, seals)
+    return {turn for turn, problem in problems.items() if problem != seal_checks.WITHOUT_IDENTITY}
 
 
 def _as_committed(tx: Reading, key: bytes, held: list[Record]) -> bool:

@@ -64,22 +64,25 @@ def committing(
     def apply(tx: WriteTransaction) -> MemoryTranscriptCommitReport:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
         conversation = evidence.ensure_conversation(tx, space, where.channel_id, where.conversation_id, tx.now)
+        key, sequence = conversation.conversation, conversation.last_sequence
+        known = evidence.known_turns(tx, key, (turn.turn_id for turn in turns))
+        fresh = {turn.turn_id: turn for turn in reversed(turns) if turn.turn_id not in known}
+        new = [turn for turn in turns if fresh.get(turn.turn_id) is turn]
+        if new:
+            conversation, written = evidence.add_turns(tx, conversation, new, "transcript", tx.now)
+            evidence_plane.index(tx, space, key, written)
+            _count(tx, invocation, space, conversation, new, where, is_current=is_current)
         outcomes: list[CommittedTurn] = []
-        fresh: list[PreparedTurn] = []
         for turn in turns:
-            known = evidence.known_turn(tx, conversation.conversation, turn.turn_id)
-            if known is not None:
-                outcomes.append(_unchanged(invocation, tx, turn, known))
+            if fresh.get(turn.turn_id) is turn:
+                sequence += 1
+                outcomes.append(CommittedTurn(turn_id=turn.turn_id, sequence=sequence, outcome="committed"))
                 continue
-            conversation, written = evidence.add_turn(tx, conversation, turn, "transcript", tx.now)
-            evidence_plane.index(tx, space, conversation.conversation, written)
-            fresh.append(turn)
-            sequence = conversation.last_sequence
-            outcomes.append(CommittedTurn(turn_id=turn.turn_id, sequence=sequence, outcome="committed"))
-        if fresh:
-            _count(tx, invocation, space, conversation, fresh, where, is_current=is_current)
+            stands = known.get(turn.turn_id) or evidence.known_turn(tx, key, turn.turn_id)
+            assert stands is not None, "an earlier one of this request"
+            outcomes.append(_unchanged(invocation, tx, turn, stands))
         return MemoryTranscriptCommitReport(
-            committed=len(fresh), unchanged=len(outcomes) - len(fresh), turns=tuple(outcomes)
+            committed=len(new), unchanged=len(outcomes) - len(new), turns=tuple(outcomes)
         )
 
     return apply
