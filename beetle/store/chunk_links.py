@@ -36,9 +36,12 @@ SOURCES_SQL = "SELECT DISTINCT chunk FROM chunk_link WHERE target = ?"
 def replace(tx: Writing, chunk: int, links: Sequence[LinkRow]) -> None:
     """Write all links of a chunk anew, in this order."""
     tx.run(DROP_SQL, chunk)
-    for place, each in enumerate(links):
-        name = each.name if each.target is None else None
-        tx.run(NEW_SQL, chunk, place, each.kind, each.target, name, each.strength)
+    names = (each.name if each.target is None else None for each in links)
+    rows = [
+        (chunk, place, each.kind, each.target, name, each.strength)
+        for place, (each, name) in enumerate(zip(links, names, strict=True))
+    ]
+    tx.insert_rows(NEW_SQL, rows)
 
 
 def leading_to(tx: Reading, space: int, chunk: int, chunk_id: str, kind: str, limit: int) -> list[Backlink]:

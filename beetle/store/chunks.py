@@ -132,6 +132,9 @@ SELECT max(
 """
 HAS_ID_SQL = "SELECT 1 FROM chunk WHERE space = ? AND chunk_id = ?"
 KEY_SQL = "SELECT chunk FROM chunk WHERE space = ? AND chunk_id = ?"
+KEYS_SQL = """
+SELECT c.chunk, c.chunk_id FROM json_each(?2) j CROSS JOIN chunk c ON c.space = ?1 AND c.chunk_id = j.value
+"""
 NEW_SQL = """
 INSERT INTO chunk (space, chunk_id, conversation_id, type, tokens, source, confidence, created_at, archived_at,
   revision, digest)
@@ -196,6 +199,12 @@ def find(tx: Reading, space: int | None, chunk_id: str) -> ChunkRow | None:
 def key_of(tx: Reading, space: int | None, chunk_id: str) -> int | None:
     """The row number of the chunk of that id."""
     return tx.value(KEY_SQL, space, chunk_id)
+
+
+def keys_of(tx: Reading, space: int | None, names: Iterable[str]) -> dict[str, int]:
+    """The row numbers of the chunks that are there of these ids, by id."""
+    wanted = json.dumps([each for each in names if "\0" not in each])
+    return {chunk_id: chunk for chunk, chunk_id in tx.rows(KEYS_SQL, space, wanted)}
 
 
 def by_keys(tx: Reading, keys: Iterable[int]) -> list[ChunkRow]:

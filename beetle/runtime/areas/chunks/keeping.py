@@ -160,11 +160,9 @@ def _place(each: Neighbour) -> str:
 
 def _resolved(tx: WriteTransaction, space: int, chunk_id: str, links: Sequence[Given]) -> list[LinkRow]:
     """Links with the rows that they lead to; one that leads to its own chunk is none."""
-    return [
-        LinkRow(each.kind, chunks.key_of(tx, space, each.target), each.target, _rounded(each.strength))
-        for each in links
-        if each.target != chunk_id
-    ]
+    others = [each for each in links if each.target != chunk_id]
+    keys = chunks.keys_of(tx, space, (each.target for each in others)) if others else {}
+    return [LinkRow(each.kind, keys.get(each.target), each.target, _rounded(each.strength)) for each in others]
 
 
 def _joined(made: Sequence[LinkRow], given: Sequence[LinkRow]) -> tuple[LinkRow, ...]:
