@@ -127,6 +127,26 @@ def test_a_host_asks_as_its_principal(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "beetle start" in told["hint"]
 
 
+def test_a_host_waits_for_its_daemon_that_is_started_again_and_asks_as_the_same_principal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "beetle.toml"
+    config.write_text('[principals.host]\nowner_id = "ada"\nagent_id = "host"\ncapabilities = ["recall"]\n')
+    monkeypatch.setenv("BEETLE_CONFIG", str(config))
+    with (
+        Daemon(profile=PROFILE, folder=str(tmp_path)) as daemon,
+        Host("--socket", daemon.socket, "--as", "host", "mcp", "--toolset", "all") as host,
+    ):
+        assert "holds nothing" in recall(host)
+        daemon.kill()
+        asked = host.begin("tools/call", {"name": "memory_recall", "arguments": {"query": "spare key"}})
+        while host.notes.get(timeout=60)["params"]["level"] != "warning":
+            pass  # it has seen that the daemon is gone
+        daemon.start()
+        assert "holds nothing" in text_of(host.answer(asked)["result"])
+        assert host.call("transcript_commit", **KITCHEN)["_meta"]["beetle/error"]["key"] == "forbidden"
+
+
 def walk(far: Far) -> None:
     """Answers one call that is followed, after it has said how far it is."""
     far.answer(far.request(), {"sub": "s1", "topics": ["lifecycle"]})
