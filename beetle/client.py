@@ -327,7 +327,7 @@ class Events(Iterator[WireEvent]):
             try:
                 if not self._closed:
                     return decoded(self._wire.receive(None), WireEvent, self._wire.path)
-            except Exception:
+            except Exception:  # raised again, unless it came of `close`
                 ended, self._closed = self._closed, True
                 self._wire.close()
                 if not ended:

@@ -78,7 +78,7 @@ class PostingCache:
         """What the lists take."""
         return self._bytes
 
-    def tell(self, changed: Iterable[int] | None, seq: int) -> None:
+    def note_changes(self, changed: Iterable[int] | None, seq: int) -> None:
         """The writer is about to commit.
 
         Args:

@@ -59,6 +59,6 @@ def failed(event: str, what: str, error: BaseException | None) -> None:
     log.warning("%s: %s", what, type(error).__name__, extra={"event": event})
 
 
-def broke(event: str, what: str, defect: BaseException) -> None:
+def log_defect(event: str, what: str, defect: BaseException) -> None:
     """Log a defect, with where it happened."""
     log.error("%s: %s\n%s", what, type(defect).__name__, frames(defect), extra={"event": event})

@@ -165,7 +165,7 @@ class WriteQueue:
             self._slow.pop(job.by, None)
 
 
-def noted(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:
+def recorded(jobs: Iterable[QueuedWrite], seen: list[QueuedWrite]) -> Iterator[QueuedWrite]:
     """The jobs, each noted as it comes."""
     for job in jobs:
         seen.append(job)

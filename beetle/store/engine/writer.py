@@ -31,12 +31,12 @@ from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import StoreSettings, close_connection
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
-from beetle.store.engine.failures import broke, failed, translate
+from beetle.store.engine.failures import failed, log_defect, translate
 from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.room import Room
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, noted, settle
+from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, recorded, settle
 from beetle.store.engine.write_transaction import Known, Sealing, WriteTransaction
 from beetle.store.event_log import ChainHash, Head, Logged, read_head
 from beetle.store.postings import PostingCache
@@ -255,7 +255,7 @@ class Writer:
             self._loop()
             self._write_last()
         except Exception as defect:  # noqa: BLE001 - the last stop of this thread
-            broke("writer_ended", "the writer ends", defect)
+            log_defect("writer_ended", "the writer ends", defect)
         with self._wake:
             self._stopped = True
             left = self._queue.drain()
@@ -334,7 +334,7 @@ class Writer:
         try:
             self._commit(self._live(group, self._room.look()))
         except Exception as defect:  # noqa: BLE001 - whoever waits must hear of it
-            broke("write_group_failed", "a group of writes failed", defect)
+            log_defect("write_group_failed", "a group of writes failed", defect)
             self._doubtful = True
             for job in group:
                 if not job.done.is_set():
@@ -365,7 +365,7 @@ class Writer:
         live, head = [first], self._head
         together = not (self._room.tight or self._careful)
         self._careful = max(0, self._careful - 1)
-        lost = self._attempt(chain([first], noted(joining, live)), together=together)
+        lost = self._attempt(chain([first], recorded(joining, live)), together=together)
         if isinstance(lost, OneFailed):
             if len(live) == 1:
                 return
@@ -420,7 +420,7 @@ class Writer:
                         return lost
                 tx.write_index()
                 if self.postings is not None and tx.index_changes != []:
-                    self.postings.tell(tx.index_changes, self._head.seq)
+                    self.postings.note_changes(tx.index_changes, self._head.seq)
                 self._connection.execute("COMMIT")
                 self._known.committed(self._connection)
                 # Nothing is acknowledged that went into a file of another name, or of none.
@@ -442,7 +442,7 @@ class Writer:
         self._head = tx.head
         self._erasing.count += tx.erasures
         self.erased += tx.erasures
-        self._tell(tx.logged)
+        self._publish(tx.logged)
         return None
 
     def _begin_sealed(self) -> tuple[WriteTransaction, Sealing | None]:
@@ -481,13 +481,13 @@ class Writer:
         if self.undo() is None and gone:
             recall_index.forget_unwritten(self._connection)
 
-    def _tell(self, logged: list[Logged]) -> None:
+    def _publish(self, logged: list[Logged]) -> None:
         if self.on_commit is None or not logged:
             return
         try:
             self.on_commit(logged)
         except Exception as defect:  # noqa: BLE001 - the write is on disk; who follows it must not undo that
-            broke("follower_failed", "a follower of events failed", defect)
+            log_defect("follower_failed", "a follower of events failed", defect)
 
     def _run_one(self, job: QueuedWrite, tx: WriteTransaction, *, apart: bool) -> BaseException | None:
         """Run one job, `apart` in a savepoint. Returns an error when the whole transaction is gone, or has to go."""
