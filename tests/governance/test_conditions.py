@@ -50,6 +50,25 @@ def test_evidence_must_bear_a_candidate_in_any_language(
 
 
 @pytest.mark.parametrize(
+    ("role", "authority", "reason"),
+    [
+        ("assistant", "host", "created"),
+        ("assistant", "tool_observed", "evidence_does_not_bear"),
+        ("tool", "host", "created"),
+        ("tool", "tool_observed", "created"),
+        ("user", "tool_observed", "created"),
+    ],
+)
+def test_an_assistant_s_words_alone_bear_what_its_host_says_and_nothing_that_a_tool_saw(
+    memory: MemoryRuntime, role: str, authority: str, reason: str
+) -> None:
+    message = {"message_id": "m1", "role": role, "content": "The boiler is cold."}
+    memory.commit_transcript(conversation={"conversation_id": "c"}, turns=[turn("t1", message)])
+    refs = ["evidence:local/c/t1/m1"]
+    assert said(another(memory), "The boiler is cold.", authority, topic="boiler", evidence_refs=refs).reason == reason
+
+
+@pytest.mark.parametrize(
     ("role", "actor", "reason"),
     [
         ("user", None, "created"),
