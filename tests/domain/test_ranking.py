@@ -194,6 +194,32 @@ def test_of_two_equal_hits_the_one_with_the_signal_comes_first(
     assert signal in why(ranked, "b")
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "counts"),
+    [
+        ("when was pottery", "pottery yesterday", True),
+        ("when was pottery", "pottery, of course", False),
+        ("pottery", "pottery yesterday", False),
+    ],
+)
+def test_a_time_expression_counts_in_the_answer_to_when_alone(query: str, text: str, counts: bool) -> None:
+    assert ("time_expression" in why(rank(parse_query(query), [turn(1, text, 1.0)]), "e1")) == counts
+
+
+def test_what_damps_a_hit_damps_it_by_each_factor() -> None:
+    kinds = {"plain": ".", "question": "?", "superseded": ".", "archived": ".", "all": "?"}
+    pool = [
+        turn(
+            1, f"a pottery {end}", 2.0, source_id=name, conversation=place,
+            superseded=name in ("superseded", "all"), archived=name in ("archived", "all"),
+        )
+        for place, (name, end) in enumerate(kinds.items())
+    ]  # fmt: skip
+    found = scores(rank(POTTERY, pool))
+    assert found["plain"] == 1 and max(found["question"], found["superseded"], found["archived"]) < 1
+    assert found["all"] == pytest.approx(found["question"] * found["superseded"] * found["archived"])
+
+
 def test_the_asker_is_not_meant_when_the_query_does_not_say_i() -> None:
     assert "speaker" not in why(rank(POTTERY, [turn(1, "pottery", 1.0, speaker="user")], asker=("user",)), "e1")
 

@@ -207,4 +207,5 @@ def test_only_the_dashes_at_the_cut_are_taken_off(letter: str) -> None:
 
 def test_a_first_line_is_not_blank_and_not_long() -> None:
     assert first_line("\n  \n one \n two") == "one"
+    assert first_line("x" * 200) == "x" * 200
     assert first_line("x" * 300) == "x" * 199 + "…"
