@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from beetle.asking import Ask, Asking, run
 from beetle.contracts.common import Report
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.progress import OnProgress, ProgressStep
+from beetle.importing.ahead import ahead
 from beetle.importing.files import NoFile, Opened, SourceFile, check, found_files, opened
 from beetle.importing.formats import READERS, UnknownFormat
 from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
@@ -33,7 +35,7 @@ def import_files(
     ask: Ask | None, paths: Sequence[str], forced: Format | None, options: Options, watch: Watch
 ) -> ImportReport:
     """Take in files as `importing` does; `ask` runs an operation, and None only says what would be taken in."""
-    return run(importing(ask is not None, paths, forced, options, watch), ask or _never)
+    return run(importing(ask is not None, paths, forced, options, watch, threaded=ask is not None), ask or _never)
 
 
 def _never(operation: str, arguments: Any, /) -> Report:
@@ -41,12 +43,19 @@ def _never(operation: str, arguments: Any, /) -> Report:
 
 
 def importing(
-    sends: bool, paths: Sequence[str], forced: Format | None, options: Options, watch: Watch
+    sends: bool,
+    paths: Sequence[str],
+    forced: Format | None,
+    options: Options,
+    watch: Watch,
+    *,
+    threaded: bool = False,
 ) -> Asking[ImportReport]:
     """Take in files, in their order. The same again changes nothing, so an import that ended early is run again.
 
     Args:
         sends: whether anything is taken in; otherwise nothing is asked for.
+        threaded: whether files are read on a thread of their own, while answers are waited for.
 
     Raises:
         NoFile, UnknownFormat: of a path that was given, before anything is taken in.
@@ -57,7 +66,7 @@ def importing(
         if isinstance(each, SourceFile) and each.named:
             check(each, forced)
     sender: Sender | None = None
-    taken = _Import(sends, options, watch, len(files))
+    taken = _Import(sends, options, watch, len(files), threaded=threaded)
     if sends:
         sender = yield from new_sender(taken.failed)
     for each in files:
@@ -66,12 +75,23 @@ def importing(
     return taken.report
 
 
+def _prepared(preparer: Preparer, item: Item) -> Prepared | InvalidRequest | None:
+    """What is sent for an item, or what is wrong with it; None of what is sent in another way, or not at all."""
+    if isinstance(item, Problem | LeftOut | ChainItem):
+        return None
+    try:
+        return preparer.prepared(item)
+    except InvalidRequest as error:
+        return error
+
+
 class _Import:
-    def __init__(self, sends: bool, options: Options, watch: Watch, files: int) -> None:
+    def __init__(self, sends: bool, options: Options, watch: Watch, files: int, *, threaded: bool) -> None:
         self.report = ImportReport(dry_run=not sends)
         self._options = options
         self._watch = watch
         self._files = files
+        self._threaded = threaded
         self._now = FileReport(path="", format="")
         self._chains = ChainSender(sends, self.failed)
         self._named: set[tuple[str, str]] = set()
@@ -103,30 +123,29 @@ class _Import:
         if sender is not None:
             sender.begin(self._now)
         preparer = Preparer(self._options, file.format, file.source.stem, file.changed, self._derived)
-        for number, item in enumerate(READERS[file.format](file.source)):
-            if number % PROGRESS_ITEMS == 0:
-                if self._watch.on_progress is not None:
-                    done = min(file.source.stream.tell(), file.size)
-                    step = ProgressStep(READING, len(self.report.files), self._files, done, file.size)
-                    self._watch.on_progress(step)
-                yield None
-            yield from self._item(preparer, item, sender)
+        items = ((item, _prepared(preparer, item)) for item in READERS[file.format](file.source))
+        with closing(ahead(items) if self._threaded else items) as found:
+            for number, (item, prepared) in enumerate(found):
+                if number % PROGRESS_ITEMS == 0:
+                    if self._watch.on_progress is not None:
+                        done = min(file.source.stream.tell(), file.size)
+                        step = ProgressStep(READING, len(self.report.files), self._files, done, file.size)
+                        self._watch.on_progress(step)
+                    yield None
+                yield from self._item(item, prepared, sender)
         if sender is not None:
             yield from sender.flush()
 
-    def _item(self, preparer: Preparer, item: Item, sender: Sender | None) -> Asking[None]:
+    def _item(self, item: Item, prepared: Prepared | InvalidRequest | None, sender: Sender | None) -> Asking[None]:
         if isinstance(item, Problem):
             self.failed(item.place, item.reason)
         elif isinstance(item, LeftOut):
             self._now.left_out[item.what] = self._now.left_out.get(item.what, 0) + 1
         elif isinstance(item, ChainItem):
             yield from self._chains.take(item)
-        else:
-            try:
-                prepared = preparer.prepared(item)
-            except InvalidRequest as error:
-                self.failed(item.place, error.message)
-                return
+        elif isinstance(prepared, InvalidRequest):
+            self.failed(item.place, prepared.message)
+        elif prepared is not None:
             self._count(prepared, isinstance(item, Fact))
             if sender is not None:
                 yield from sender.add(prepared)
