@@ -17,6 +17,8 @@ clean() {
     rm -rf --one-file-system "$work"
 }
 trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 [ "$(id -u)" = 0 ] || skip "needs root"
 for each in unshare nsenter; do
