@@ -103,3 +103,12 @@ def test_a_pause_of_just_thirty_minutes_is_within_a_sitting() -> None:
     for step, at_us in ((1, SESSION_GAP_US), (1, SESSION_GAP_US // 2), (-1, -SESSION_GAP_US), (-1, 0)):
         beside = record("2", "said", 0.0, conversation=1, sequence=5 + step, at_us=MAY_8_2023 + at_us)
         assert scores(rank(POTTERY, [hit, beside], weights=WEIGHTS))["2"] > 0
+
+
+def test_a_text_in_the_first_person_or_of_a_time_counts_by_one_more_than_its_weight() -> None:
+    said = [record("1", "my pottery", speaker="Maria"), record("2", "a pottery", speaker="Maria")]
+    found = scores(rank(parse_query("Maria pottery"), said, weights=PLAIN._replace(first_person=0.25)))
+    assert found["1"] / found["2"] == pytest.approx(1.25)
+    timed = [record("1", "pottery yesterday"), record("2", "pottery, of course")]
+    found = scores(rank(parse_query("when was pottery"), timed, weights=PLAIN._replace(when=0.25)))
+    assert found["1"] / found["2"] == pytest.approx(1.25)
