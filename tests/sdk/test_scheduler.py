@@ -88,7 +88,7 @@ class Timed(NamedTuple):
 
     @property
     def others_ask(self) -> bool:
-        return self.store.dispatcher.crowd.is_asked(but="scheduler")
+        return self.store.dispatcher.crowd.is_asked("scheduler")
 
     def go_on(self, microseconds: int) -> None:
         self.time.go_on(microseconds)
