@@ -9,20 +9,25 @@ Nothing but the standard library is imported here, and little of that: a host wa
 
 from __future__ import annotations
 
-import json
 import os
 import select
-import socket
 import stat
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
 
+try:
+    # `socket` makes enumerations of its constants, for which it loads half of what a hook's start would take.
+    import _socket
+except ImportError:
+    import socket as _socket  # type: ignore[no-redef]
+
+from beetle.lean_json import dumps, loads
 from beetle.packed import pack, unpack
 from beetle.spool import SPOOL_FILES, spool_folder, spool_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 ANSWER = '{"continue":true}\n'
@@ -82,7 +87,7 @@ def _run(arguments: list[str]) -> None:
         flag = arguments.pop(0)
         given[flag] = arguments.pop(0) if arguments else ""
     data = arguments[0].encode("utf-8", "replace") if arguments else _input()
-    found = json.loads(data)
+    found = loads(data)
     if not isinstance(found, dict):
         raise ValueError("its input is no JSON object")
     sockets = [os.path.abspath(given["--socket"])] if given.get("--socket") else default_sockets(os.environ)
@@ -128,7 +133,7 @@ def _auth(path: str | None) -> dict[str, Any] | None:
     if not path:
         return None
     with open(path, "rb") as file:
-        found: dict[str, Any] = json.loads(file.read(4096))
+        found: dict[str, Any] = loads(file.read(4096))
     return found
 
 
@@ -178,7 +183,7 @@ def _text(found: Mapping[str, Any], kind: str) -> str:
 
 
 def _said(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else dumps(value, ensure_ascii=False)
     # Half a character of UTF-16 can be written in JSON, and in no UTF-8.
     return text.encode("utf-8", "replace").decode()
 
@@ -223,7 +228,7 @@ new_ulid = Ulids().new
 class Link:
     """A connection to a daemon, which is given little time."""
 
-    def __init__(self, connection: socket.socket, auth: dict[str, Any] | None) -> None:
+    def __init__(self, connection: _socket.socket, auth: dict[str, Any] | None) -> None:
         self._connection = connection
         self._auth = auth
         self._sent = 0
@@ -236,7 +241,7 @@ class Link:
             seconds: how long each answer may take.
         """
         for path in sockets:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
             connection.settimeout(seconds)
             try:
                 connection.connect(path)
@@ -288,7 +293,7 @@ def save(folder: str, record: Mapping[str, Any], most: int = SPOOL_FILES) -> Non
     if sum(1 for _ in spool_names(folder)) >= most:
         hint = "start the daemon: beetle start" if most == SPOOL_FILES else "look at them, then remove them"
         raise OSError(f"{folder} holds {most} events already; {hint}")
-    data = json.dumps(record, ensure_ascii=True).encode()
+    data = dumps(record, ensure_ascii=True).encode()
     if len(data) > SPOOL_FILE_BYTES:
         raise OSError(f"it is larger than {SPOOL_FILE_BYTES} bytes, and no daemon took it")
     name = f"{time.time_ns():020}-{os.getpid()}-{os.urandom(4).hex()}"
@@ -340,7 +345,7 @@ def _read(place: str) -> dict[str, Any] | None:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
                 return None
-            found = json.loads(file.read(SPOOL_FILE_BYTES + 1))
+            found = loads(file.read(SPOOL_FILE_BYTES + 1))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("args"), dict):
