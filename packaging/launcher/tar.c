@@ -23,7 +23,7 @@ enum {
     MAGIC_SIZE = 8,
     AT_PREFIX = 345,
     PREFIX_SIZE = 155,
-    RECORD = 20, /* blocks: an archive is filled up with zeros to a multiple of it */
+    RECORD = 20, /* blocks: behind the two that end it an archive is filled up with zeros to a multiple of it */
     DEEPEST = 32 /* folders inside each other; packaging/onefile.py knows it too */
 };
 
@@ -191,7 +191,7 @@ static bool header_take(struct tar *tar) {
     static const uint8_t zeros[TAR_BLOCK];
     const uint8_t *header = tar->block;
     if (memcmp(header, zeros, TAR_BLOCK) == 0) {
-        return ++tar->end_blocks <= RECORD || refuse(tar, "something follows its end");
+        return ++tar->end_blocks <= RECORD + 1 || refuse(tar, "something follows its end");
     }
     if (tar->end_blocks > 0)
         return refuse(tar, "something follows its end");

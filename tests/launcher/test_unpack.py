@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from tests.launcher.packed import Maker, Packed, assert_failed, assert_same, left, said, start
+from tests.launcher.packed import FILES, Maker, Packed, assert_failed, assert_same, left, said, start
 from tests.launcher.traced import Traced
 
 
@@ -29,6 +30,20 @@ def test_a_tree_of_many_sizes_is_unpacked_as_it_was_packed(maker: Maker, env: di
     made = maker.pack(files=files)
     assert said(start(made.file, env=env).stdout).pid
     assert_same(place / made.name, made.tree)
+
+
+def test_a_tree_of_any_length_is_unpacked_however_many_zeros_fill_up_its_archive(
+    maker: Maker, env: dict[str, str], place: Path
+) -> None:
+    zeros: set[int] = set()
+    for blocks in range(20):
+        made = maker.pack(f"of-{blocks}", files={**FILES, "_internal/more": b"x" * 512 * blocks})
+        front = len(maker.launcher.read_bytes())
+        tar = zstandard.ZstdDecompressor().decompress(made.file.read_bytes()[front:])
+        zeros.add((len(tar) - len(tar.rstrip(b"\0"))) // 512)
+        assert said(start(made.file, env=env).stdout).pid
+        assert_same(place / made.name, made.tree)
+    assert max(zeros) == 21, "two end it, and nineteen fill it up"
 
 
 @pytest.mark.parametrize("locks", [True, False], ids=["with the lock", "without locks"])
