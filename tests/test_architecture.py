@@ -84,8 +84,9 @@ EDGES: dict[str, tuple[str, str]] = {
         "",
     ),
     # A host waits for it at every turn, so it imports next to nothing.
-    "beetle.hook": ("packed spool", ""),
+    "beetle.hook": ("lean_json packed spool", ""),
     "beetle.spool": ("", ""),
+    "beetle.lean_json": ("", ""),
     "beetle.packed": ("", ""),
     "beetle.hook_events": ("contracts hook", ""),
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
