@@ -407,5 +407,8 @@ def test_who_wrote_slowly_rests_while_others_ask_and_theirs_pass(monkeypatch: py
     queue.took(again, 0.03)
     queue.add(first)
     assert queue.rest_s() == pytest.approx(0.03), "as long as its last write took"
+    for own in (QueuedWrite(lambda tx: None, None, grows=False) for _ in range(2)):
+        queue.add(own)
+        assert queue.rest_s() == 0 and queue.first() is own, "the daemon's own writes have no name, and pass too"
     queue.took(first, 0.001)
     assert queue.rest_s() == 0

@@ -133,7 +133,9 @@ class WriteQueue:
     def first(self) -> QueuedWrite | None:
         """The one that begins a commit, or runs apart."""
         self._last = self._added
-        by = self._queue.next_by(self._resting()) or self._queue.next_by()
+        by = self._queue.next_by(self._resting())
+        if by is None:
+            by = self._queue.next_by()
         return None if by is None else self._queue.take(by)
 
     def _resting(self) -> dict[str, float]:
