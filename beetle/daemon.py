@@ -18,7 +18,6 @@ from beetle.contracts.codec import replace
 from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
-from beetle.hook import Link, drain
 from beetle.mapped_pages import MappedPages
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
@@ -388,6 +387,8 @@ class Spooled(threading.Thread):
     def run(self) -> None:
         if not os.path.isdir(self._folder):
             return
+        from beetle.hook import Link, drain
+
         link = Link.first([self._socket], None, SPOOL_SECONDS)
         if link is None:
             return
