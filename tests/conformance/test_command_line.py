@@ -112,7 +112,8 @@ def test_an_exit_code_tells_of_a_receipt_that_does_not_hold(command: CommandLine
     good = verified(receipt)
     assert (good.returncode, good.stderr) == (0, "")
     assert good.stdout.endswith("The receipt is valid.\n")
-    assert verified("-", f"{receipt}\n").stdout == good.stdout
+    read = verified("-", f"{receipt}\n")  # the daemon's jobs go on: what else it counts may be more by now
+    assert (read.returncode, read.stdout.splitlines()[-1]) == (0, "The receipt is valid.")
     wrong = verified(receipt[:-2])
     assert wrong.returncode == 9
     assert "The receipt is not valid: " in wrong.stdout

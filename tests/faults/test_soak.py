@@ -42,7 +42,7 @@ def test_a_process_has_its_wall_clock_stepped_and_not_its_monotonic_one(tmp_path
 
 @need_compiler
 def test_a_short_soak_keeps_every_bound_answers_right_and_ends_with_store_and_replica_alike(tmp_path: Path) -> None:
-    asked = options(["--hours", "0", "--every", "0.2", "--step-every", "0.2", "--pace", "5"])
+    asked = options(["--hours", "0", "--every", "0.2", "--step-every", "0.2", "--pace", "5", "--fill", "0"])
     crew = tuple((kind, 1, 1.0) for kind, _, _ in CREW)
     report = Soak(tmp_path, asked, crew, least=5).run()
     assert report["ok"], report["failures"]

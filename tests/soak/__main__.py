@@ -28,7 +28,7 @@ from typing import IO, Any
 from tests import running
 from tests.replicas import content_of
 from tests.soak.clock import SteppedClock
-from tests.soak.load import CREW, Agent, Crew, Ledger, agents
+from tests.soak.load import CREW, Agent, Crew, Ledger, agents, filled
 from tests.soak.watch import Watch
 
 PROFILE = "profile-linux-device-standalone-memory"
@@ -83,6 +83,8 @@ class Soak:
         daemon = self.daemon
         with daemon:
             periods = {name: float(period) for name, period in self.jobs.items()}
+            if self.options.fill:
+                filled(daemon.socket, self.options.fill)
             self.watch = Watch(self.folder, daemon.socket, daemon.pid, self.options.profile, periods)
             threads = agents(self._crew, daemon.socket, daemon.clock, self.ledger, self.over, self.options.pace)
             try:
@@ -198,6 +200,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--pace", type=float, default=1.0, help="how fast the clients work (default: %(default)s)")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between samples (default: %(default)s)")
     parser.add_argument("--step-every", type=float, default=150.0, help="seconds between steps of the clock")
+    parser.add_argument("--fill", type=int, default=20_000, help="turns that are there before (default: %(default)s)")
     parser.add_argument("--profile", default=PROFILE)
     parser.add_argument("--json", default=None, help="write the report here, and each sample to FILE.samples")
     parser.add_argument("--folder", default=None, help="make the store below this folder (default: $TMPDIR)")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -297,3 +298,33 @@ def agents(
     return [
         kind(number, path, clock, ledger, per_s * pace, over) for kind, count, per_s in crew for number in range(count)
     ]
+
+
+FILLED, ASKED, ASKING = 100, 300, 6
+"""Turns of one commit, recalls of one thread, and threads."""
+
+
+def filled(path: str, turns: int) -> None:
+    """Commit so many turns, then recall and verify until the caches hold what they may: what the daemon's memory grows
+    by after that is not theirs."""
+    chance = random.Random("filled")
+
+    def said() -> str:
+        one, two = chance.sample(NOUNS, 2)
+        return f"The {one} {chance.choice(VERBS)} the {two}, word {chance.randrange(50_000)}. "
+
+    def ask(seed: int) -> None:
+        mine = random.Random(seed)
+        with Client(path, timeout=600) as client:
+            for _ in range(ASKED):
+                client.recall(query=f"{mine.choice(NOUNS)} word {mine.randrange(50_000)}")
+                client.project(user_query=mine.choice(NOUNS), system_max_len=3000)
+
+    with Client(path, timeout=600) as client:
+        for first in range(0, turns, FILLED):
+            made = [turn(f"before-{first + more}", said() * 3) for more in range(min(FILLED, turns - first))]
+            where = {"conversation_id": f"before-{first}"}
+            client.call("transcript.commit", {"conversation": where, "turns": made})
+        with ThreadPoolExecutor(ASKING) as pool:
+            list(pool.map(ask, range(ASKING)))
+        client.verify_store()
