@@ -10,6 +10,8 @@ import gc
 from collections.abc import Callable
 
 NEVER = 1 << 30
+YOUNG, MIDDLE = 700, 10
+"""CPython's own thresholds, which `beetle.__main__` has raised for the start."""
 EVERY_S = 5.0
 """Seconds from one look to the next."""
 MOST_PUT_OFF = 4
@@ -29,8 +31,7 @@ class Garbage:
         self._put_off = 0
         gc.collect()
         gc.freeze()
-        young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, NEVER)
+        gc.set_threshold(YOUNG, MIDDLE, NEVER)
         self._seen = _collections()
 
     def look(self) -> bool:

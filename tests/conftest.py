@@ -18,6 +18,7 @@ import pytest
 from beetle.runtime.host import passphrase
 from beetle.store.engine import migrate
 from tests.pace import Pace
+from tests.tiers import mark_slow
 
 HERE = Path(__file__).parent
 SLOWEST = 10
@@ -169,8 +170,10 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules with long tests come first: a long one that is started last keeps one core busy and the others idle."""
+    mark_slow(items)
     first = tomllib.loads((HERE / "budgets.toml").read_text())["first"]
     place = {str(HERE / name): number for number, name in enumerate(first)}
     items.sort(key=lambda item: place.get(str(item.path), len(place)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING
@@ -77,6 +76,8 @@ def run_mcp(typed: Namespace) -> int:
 
 
 def _install(typed: Namespace) -> int:
+    import shlex
+
     from beetle.mcp.hosts import HOSTS, CannotEdit, entry_of, planned, text_to_paste, write
 
     name = typed_option(typed, "install")

@@ -1,0 +1,61 @@
+"""Which tests the quick run leaves to the slow one: those of tests/slow.toml, and all but one kind of store of each test."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+STORES = ("sqlite", "embedded", "file", "in-memory")
+STORE = re.compile(rf"(?<![^-])({'|'.join(STORES)})(?![^-])")
+"""A kind of store among the values of a test's name, between which is a hyphen."""
+
+
+class Rule(NamedTuple):
+    """The variants of a test that stay in the quick run, by the beginning of their values."""
+
+    keep: tuple[str, ...]
+
+
+def read_rules(file: Path = HERE / "slow.toml") -> dict[str, Rule]:
+    """By the name of each test, as `folder/test_file.py::test_name`."""
+    rules = tomllib.loads(file.read_text(encoding="utf-8"))["slow"]
+    return {name: Rule(tuple(each.get("keep", ()))) for each in rules for name in each["tests"]}
+
+
+def is_slow(test: str, rules: dict[str, Rule]) -> bool:
+    name, _, values = test.partition("[")
+    rule = rules.get(name)
+    return rule is not None and not (rule.keep and values.startswith(rule.keep))
+
+
+def on_other_stores(tests: Sequence[str]) -> set[str]:
+    """Of tests that differ in the kind of store alone, all but one. Which one stays depends on the name, so that each kind
+    has its share."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        name, bracket, values = test.partition("[")
+        general = STORE.sub("*", values, count=1)
+        if general != values:
+            alike[name + bracket + general].append(test)
+    left: set[str] = set()
+    for general, variants in alike.items():
+        left |= set(variants) - {variants[zlib.crc32(general.encode()) % len(variants)]}
+    return left
+
+
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Mark them, for `-m` to choose by."""
+    names = {item: item.nodeid.removeprefix("tests/") for item in items if item.get_closest_marker("slow") is None}
+    rules = read_rules()
+    left = on_other_stores([name for name in names.values() if not is_slow(name, rules)])
+    for item, name in names.items():
+        if is_slow(name, rules) or name in left:
+            item.add_marker("slow")
