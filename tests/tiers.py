@@ -1,4 +1,4 @@
-"""Which tests the quick run leaves to the slow one: those of tests/slow.toml, and all but one kind of store of each test."""
+"""What the quick run leaves to the slow one: tests of tests/slow.toml, and all but one kind of store of each test."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def is_slow(test: str, rules: dict[str, Rule]) -> bool:
 
 
 def on_other_stores(tests: Sequence[str]) -> set[str]:
-    """Of tests that differ in the kind of store alone, all but one. Which one stays depends on the name, so that each kind
-    has its share."""
+    """Of tests that differ in the kind of store alone, all but one. Which one stays depends on the name, so that each
+    kind has its share."""
     alike: dict[str, list[str]] = defaultdict(list)
     for test in tests:
         name, bracket, values = test.partition("[")
