@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from beetle.runtime.host import passphrase
 from beetle.store.engine import migrate
@@ -127,6 +128,11 @@ def work_of(costs: list[Cost]) -> float:
 
 def read_budgets() -> dict[str, int]:
     return tomllib.loads((HERE / "budgets.toml").read_text())["seconds"]
+
+
+# Hypothesis takes a machine that does other work too for a slow test or a slow strategy.
+settings.register_profile("beside other work", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("beside other work")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,4 +1,4 @@
-"""The suites' budgets, and that going over one is told with its slowest tests."""
+"""The suites' budgets, that going over one is told with its slowest tests, and what the quick run leaves out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests import conftest
 from tests.conftest import Cost, Costs
+from tests.tiers import Rule, is_slow, on_other_stores, read_rules
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "budgets.toml").read_text())
@@ -55,3 +56,28 @@ def test_a_suite_without_a_budget_and_a_test_that_waits_are_told_of(pytestconfig
 
 def test_on_a_crowded_machine_no_test_is_taken_for_one_that_waits(pytestconfig: pytest.Config) -> None:
     assert told(pytestconfig, *(Cost("tests/store/test_a.py::b", 2, 30) for _ in range(4))) == []
+
+
+def test_every_test_that_the_quick_run_leaves_out_exists() -> None:
+    for name in read_rules():
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (HERE / file).read_text(), name
+
+
+def test_the_quick_run_keeps_the_variants_that_are_named_and_leaves_out_the_others() -> None:
+    rules = {"a.py::test_all": Rule(()), "a.py::test_some": Rule(("live", "60-"))}
+    assert is_slow("a.py::test_all", rules) and is_slow("a.py::test_all[live]", rules)
+    variants = ("live-owner", "60-sqlite", "gone", "160")
+    kept = [each for each in variants if not is_slow(f"a.py::test_some[{each}]", rules)]
+    assert kept == ["live-owner", "60-sqlite"]
+    assert not is_slow("a.py::test_other[live]", rules)
+
+
+def test_of_each_test_that_differs_in_its_kind_of_store_one_stays() -> None:
+    stores = ("sqlite", "embedded", "file")
+    tests = {f"a.py::test_{n}": [f"a.py::test_{n}[12-{store}-kill]" for store in stores] for n in range(30)}
+    single = ["a.py::test_x[sqlite]", "a.py::test_y[3-file-kill]", "a.py::test_z[sqlite_busy]", "a.py::test_z"]
+    left = on_other_stores([*single, *(each for variants in tests.values() for each in variants)])
+    stay = {name: [each for each in variants if each not in left] for name, variants in tests.items()}
+    assert {len(each) for each in stay.values()} == {1} and not left & set(single)
+    assert {store for store in stores for (each,) in stay.values() if store in each} == set(stores)

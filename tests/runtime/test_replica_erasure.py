@@ -19,7 +19,7 @@ from beetle.replication.program import staging_folder
 from tests.building import step, talk, turn
 from tests.cases import RECORD
 from tests.ltx import content
-from tests.replicas import PATIENCE_S, Kept, at_file, content_of
+from tests.replicas import PATIENCE_S, Kept, at_file
 from tests.store.test_erasure import Words, assert_gone, gaps, remnants
 
 TURNS = 120
@@ -86,11 +86,9 @@ def test_the_report_and_inspect_tell_until_when_the_replica_holds_it(said: Said)
 def test_the_sidecar_goes_on_and_its_newest_state_has_nothing_of_it(said: Said, tmp_path: Path) -> None:
     with said.daemon.client() as client:
         client.call("transcript.commit", talk(turn("behind", "said behind the erasure")))
-    said.daemon.synced()
-    restored = str(tmp_path / "restored.db")
-    assert said.daemon.stream().restore(restored) is not None
-    assert content_of(restored) == content_of(said.daemon.store)
-    data = Path(restored).read_bytes()
+    restored = tmp_path / "restored.db"
+    said.daemon.assert_restored(restored)
+    data = restored.read_bytes()
     assert not remnants(data, said.dead, said.alive) and all(each.encode() in data for each in said.alive)
 
 
@@ -100,10 +98,7 @@ def test_a_replica_that_forgets_holds_nothing_of_it_any_more(said: Said, tmp_pat
         assert report.removed_files > 0 and report.replicated_until is None and until(client) is None
         assert not said.remnants(), "neither in the replica nor in what is staged"
         client.call("transcript.commit", talk(turn("again", "said when it had forgotten")))
-    said.daemon.synced()
-    restored = str(tmp_path / "restored.db")
-    assert said.daemon.stream().restore(restored) is not None
-    assert content_of(restored) == content_of(said.daemon.store), "and it goes on"
+    said.daemon.assert_restored(tmp_path / "restored.db")  # it goes on
 
 
 def test_private_material_is_sealed_in_the_replica_too(said: Said) -> None:
