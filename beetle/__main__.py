@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 from beetle import __version__
@@ -61,6 +60,8 @@ def _import_msgspec() -> None:
 
 
 if __name__ == "__main__":
+    import gc
+
     # Nearly all that a start makes stays. A daemon looks for garbage as usual once it serves (beetle/garbage.py).
     gc.set_threshold(STARTING)
     sys.exit(main())

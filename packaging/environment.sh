@@ -8,9 +8,11 @@ make_environment() {
         return 0
     fi
     python=""
-    for each in python3.11 python3.12 python3.13 python3; do
+    # A distribution's own Python is built with profile and link-time optimization, which a local build seldom is: the tests
+    # take two thirds of the time.
+    for each in /usr/bin/python3.11 /usr/bin/python3 python3.11 python3.12 python3.13 python3; do
         if command -v "$each" >/dev/null 2>&1 &&
-            "$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            "$each" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             python=$each
             break
         fi

@@ -300,8 +300,8 @@ def agents(
     ]
 
 
-FILLED, ASKED, ASKING = 100, 300, 6
-"""Turns of one commit, recalls of one thread, and threads."""
+FILLED, WORDS, ASKED, ASKING = 100, 50_000, 1_500, 6
+"""Turns of one commit, words that few of them have, recalls of one thread, and threads."""
 
 
 def filled(path: str, turns: int) -> None:
@@ -311,14 +311,15 @@ def filled(path: str, turns: int) -> None:
 
     def said() -> str:
         one, two = chance.sample(NOUNS, 2)
-        return f"The {one} {chance.choice(VERBS)} the {two}, word {chance.randrange(50_000)}. "
+        return f"The {one} {chance.choice(VERBS)} the {two}, word {chance.randrange(WORDS)}. "
 
     def ask(seed: int) -> None:
         mine = random.Random(seed)
         with Client(path, timeout=600) as client:
-            for _ in range(ASKED):
-                client.recall(query=f"{mine.choice(NOUNS)} word {mine.randrange(50_000)}")
-                client.project(user_query=mine.choice(NOUNS), system_max_len=3000)
+            for number in range(ASKED):
+                client.recall(query=f"{mine.choice(NOUNS)} {mine.randrange(WORDS)} {mine.randrange(WORDS)}")
+                if number % 10 == 0:
+                    client.project(user_query=mine.choice(NOUNS), system_max_len=3000)
 
     with Client(path, timeout=600) as client:
         for first in range(0, turns, FILLED):
