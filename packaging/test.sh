@@ -41,7 +41,7 @@ if [ -n "$build" ]; then
 fi
 make_temporary 2048
 # More workers than cores: a test of the console waits for its terminal most of the time.
-workers=$(($(getconf _NPROCESSORS_ONLN) * 2))
+workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 # A short folder: the path of a socket has 107 bytes at most.
 if [ -z "$script" ]; then
     .venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@"

@@ -75,7 +75,12 @@ def test_the_quick_run_keeps_the_variants_that_are_named_and_leaves_out_the_othe
 
 def test_of_each_test_that_differs_in_its_kind_of_store_one_stays() -> None:
     stores = ("sqlite", "embedded", "file")
-    tests = {f"a.py::test_{n}": [f"a.py::test_{n}[12-{store}-kill]" for store in stores] for n in range(30)}
+    shapes = ("[{}]", "[12-{}]", "[{}-kill]", "[12-{}-kill]")
+    tests = {
+        f"{n}{shape}": [f"a.py::test_{n}{shape.format(store)}" for store in stores]
+        for n in range(9)
+        for shape in shapes
+    }
     single = ["a.py::test_x[sqlite]", "a.py::test_y[3-file-kill]", "a.py::test_z[sqlite_busy]", "a.py::test_z"]
     left = on_other_stores([*single, *(each for variants in tests.values() for each in variants)])
     stay = {name: [each for each in variants if each not in left] for name, variants in tests.items()}

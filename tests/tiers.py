@@ -41,10 +41,10 @@ def on_other_stores(tests: Sequence[str]) -> set[str]:
     kind has its share."""
     alike: dict[str, list[str]] = defaultdict(list)
     for test in tests:
-        name, bracket, values = test.partition("[")
+        name, _, values = test.removesuffix("]").partition("[")
         general = STORE.sub("*", values, count=1)
         if general != values:
-            alike[name + bracket + general].append(test)
+            alike[f"{name}[{general}"].append(test)
     left: set[str] = set()
     for general, variants in alike.items():
         left |= set(variants) - {variants[zlib.crc32(general.encode()) % len(variants)]}
