@@ -19,8 +19,9 @@ from beetle_tui.charset import UTF_8, fitting
 from beetle_tui.messages import InputBroken
 
 READ_BYTES = 65_536
-TAKEN_SECONDS = 0.5
-"""How long a key is waited for: nobody tells of one that a dialog took which has closed by it."""
+TAKEN_SECONDS, IDLE_SECONDS = 0.5, 0.05
+"""How long a key is waited for while the console is idle, which is one that answers this soon: nobody tells of a key that
+a dialog took which has closed by it."""
 TICK_SECONDS = 0.1
 """How long a key that may be the beginning of another one is waited on, and how soon the end is seen."""
 
@@ -74,7 +75,13 @@ class TerminalDriver(LinuxDriver):
         self._taken.clear()
         self.process_message(event)
         if isinstance(event, Key):
-            self._taken.wait(TAKEN_SECONDS)
+            while not (self._taken.wait(TAKEN_SECONDS) or self.exit_event.is_set() or self._app_is_idle()):
+                pass
+
+    def _app_is_idle(self) -> bool:
+        answered = threading.Event()
+        self._app.call_later(answered.set)
+        return answered.wait(IDLE_SECONDS)
 
     def key_taken(self) -> None:
         """The last key has done what it does; from the screen's thread."""
