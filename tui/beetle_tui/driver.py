@@ -20,8 +20,8 @@ from beetle_tui.messages import InputBroken
 
 READ_BYTES = 65_536
 TAKEN_SECONDS, IDLE_SECONDS = 0.5, 0.05
-"""How long a key is waited for while the console is idle, which is one that answers this soon: nobody tells of a key that
-a dialog took which has closed by it."""
+"""How long a key is waited for while the console is idle, which is one that answers this soon: nobody tells of a key
+that a dialog took which has closed by it."""
 TICK_SECONDS = 0.1
 """How long a key that may be the beginning of another one is waited on, and how soon the end is seen."""
 
