@@ -18,6 +18,7 @@ from beetle.contracts.codec import replace
 from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
+from beetle.heap import Heap
 from beetle.mapped_pages import MappedPages
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
@@ -259,12 +260,13 @@ def _wait(
     """Until a signal that ends the daemon."""
     shared = opened.dispatcher.shared
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
-    pages, look_in = MappedPages(), SETTLED_S
+    heap, pages, look_in = Heap(), MappedPages(), SETTLED_S
     while True:
         found = signal.sigtimedwait(SIGNALS, look_in)
         # After SIGSTOP and SIGCONT Python returns what no signal was, if the time has run out meanwhile.
         if found is None or found.si_signo not in SIGNALS:
-            garbage.look()
+            if garbage.look():
+                heap.look()
             pages.look()
             look_in = EVERY_S
             continue
