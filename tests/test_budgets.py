@@ -9,7 +9,7 @@ import pytest
 
 from tests import conftest
 from tests.conftest import Cost, Costs
-from tests.tiers import Rule, is_slow, on_other_stores, read_rules
+from tests.tiers import Rule, is_in_other_half, is_slow, on_other_stores, read_halves, read_rules
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "budgets.toml").read_text())
@@ -62,6 +62,16 @@ def test_every_test_that_the_quick_run_leaves_out_exists() -> None:
     for name in read_rules():
         file, _, function = name.partition("::")
         assert f"def {function}(" in (HERE / file).read_text(), name
+
+
+def test_of_some_files_the_quick_run_keeps_about_half_and_a_tests_variants_together() -> None:
+    halves = read_halves()
+    assert all((HERE / each).is_file() for each in halves)
+    tests = [f"{file}::test_{number}" for file in halves for number in range(100)]
+    left = [each for each in tests if is_in_other_half(each, halves)]
+    assert 0.4 < len(left) / len(tests) < 0.6
+    assert all(is_in_other_half(f"{each}[3]", halves) is (each in left) for each in tests)
+    assert not is_in_other_half(left[0].replace(".py", "_more.py"), halves)
 
 
 def test_the_quick_run_keeps_the_variants_that_are_named_and_leaves_out_the_others() -> None:

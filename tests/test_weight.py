@@ -106,7 +106,7 @@ IMPORTS = (
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 97),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 87),
     Case("import beetle.open", IN_PROCESS, 237),
-    Case("import beetle.daemon", IN_PROCESS, 258),
+    Case("import beetle.daemon", IN_PROCESS, 259),
 )
 
 

@@ -1,4 +1,4 @@
-"""What the quick run leaves to the slow one: tests of tests/slow.toml, and all but one kind of store of each test."""
+"""What the quick run leaves to the slow one: tests/slow.toml's tests, half of some files, all but one kind of store."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def read_rules(file: Path = HERE / "slow.toml") -> dict[str, Rule]:
     return {name: Rule(tuple(each.get("keep", ()))) for each in rules for name in each["tests"]}
 
 
+def read_halves(file: Path = HERE / "slow.toml") -> frozenset[str]:
+    """The files of which the quick run has one half of the tests."""
+    halves = tomllib.loads(file.read_text(encoding="utf-8"))["half"]
+    return frozenset(name for each in halves for name in each["files"])
+
+
+def is_in_other_half(test: str, halves: frozenset[str]) -> bool:
+    """Whether a test of these files is left out. Its function decides, so that its variants stay together."""
+    name, _, _ = test.partition("[")
+    return name.partition("::")[0] in halves and zlib.crc32(name.encode()) % 2 == 1
+
+
 def is_slow(test: str, rules: dict[str, Rule]) -> bool:
     name, _, values = test.partition("[")
     rule = rules.get(name)
@@ -54,8 +66,9 @@ def on_other_stores(tests: Sequence[str]) -> set[str]:
 def mark_slow(items: Sequence[pytest.Item]) -> None:
     """Mark them, for `-m` to choose by."""
     names = {item: item.nodeid.removeprefix("tests/") for item in items if item.get_closest_marker("slow") is None}
-    rules = read_rules()
-    left = on_other_stores([name for name in names.values() if not is_slow(name, rules)])
+    rules, halves = read_rules(), read_halves()
+    slow = {name for name in names.values() if is_slow(name, rules) or is_in_other_half(name, halves)}
+    slow |= on_other_stores([name for name in names.values() if name not in slow])
     for item, name in names.items():
-        if is_slow(name, rules) or name in left:
+        if name in slow:
             item.add_marker("slow")

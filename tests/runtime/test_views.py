@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from typing import Any
@@ -111,9 +112,14 @@ def filled(hint: Any, name: str, depth: int, draw: Any) -> Any:
     return plain[hint]
 
 
+@functools.cache
+def hints_of(kind: type[Struct]) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
 def build(kind: type[Struct], depth: int, draw: Any) -> Struct:
     """A struct whose every text names its own struct and field."""
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     values = {name: filled(hints[name], f"{kind.__name__}.{name}", depth, draw) for name in kind.__struct_fields__}
     if kind is TranscriptMessage:
         values["redacted"] = UNSET
