@@ -40,17 +40,20 @@ if [ -n "$build" ]; then
     tail -1 build/build.log
 fi
 make_temporary 2048
-# More workers than cores: a test of the console waits for its terminal most of the time.
+# More workers than cores: a test of the console waits for its terminal most of the time. A file stays with one of them,
+# so that what its tests share is made once; not at full size, where one file may take longer than all others.
 workers=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
+dist="loadfile --no-loadscope-reorder"
+case " $* " in *" -m "*) dist=worksteal ;; esac
 # A short folder: the path of a socket has 107 bytes at most.
 if [ -z "$script" ]; then
-    .venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@"
+    .venv/bin/python -m pytest -n "$workers" --dist $dist --basetemp="$TMPDIR/p" "$@"
     exit
 fi
 sh "$script" >build/beside.log 2>&1 &
 beside=$!
 failed=0
-.venv/bin/python -m pytest -n "$workers" --dist worksteal --basetemp="$TMPDIR/p" "$@" || failed=$?
+.venv/bin/python -m pytest -n "$workers" --dist $dist --basetemp="$TMPDIR/p" "$@" || failed=$?
 wait "$beside" || { echo "$script failed:" && failed=1; }
 cat build/beside.log
 exit "$failed"
