@@ -106,3 +106,15 @@ def test_the_caller_sees_its_own_error_when_the_log_cannot_be_written(opened: Op
     opened.store.close()
     refusals.note(CALLER, "memory.recall", "forbidden")
     assert refusals.count == 1
+
+
+READS = [("event_log.read", {}), ("batch", {"requests": [{"op": "event_log.read"}]})]
+
+
+@pytest.mark.parametrize(("op", "args"), READS, ids=["alone", "in a batch"])
+def test_what_was_refused_stands_in_the_log_before_a_read_of_it(opened: Opened, op: str, args: dict[str, Any]) -> None:
+    poor = CALLER._replace(name="poor", capabilities=frozenset())
+    assert ask(opened, "memory.recall", {"query": "secret"}, poor) == "forbidden"
+    opened.dispatcher.dispatch(Call(op, args, CALLER, None))
+    with opened.store.read() as tx:
+        assert [who for _, who, _, _ in tx.rows(REFUSED_SQL)] == ["poor"]

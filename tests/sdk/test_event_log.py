@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,10 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.contracts.event_log import EventLogReadReport, EventRow
 from beetle.open import Opened, open_store
 from beetle.runtime.areas import event_log
+from beetle.runtime.host import signed_text
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR
+from beetle.runtime.host.signed_text import HEAD
 from beetle.runtime.pipeline.dispatcher import Call
 from beetle.store.event_log import Event
 
@@ -205,3 +208,15 @@ def test_what_is_shown_is_what_the_log_holds(opened: Opened) -> None:
     assert (row.topic, row.event, row.operation, row.principal) == ("skill", "noted", "skill.edit", "ada")
     assert row.subject == {"number": 0}
     assert row.hash == opened.store.head.hash.hex()
+
+
+def test_the_last_event_is_signed_when_the_store_closes(opened: Opened) -> None:
+    note(opened, "space:ada")
+    last = opened.store.head
+    opened.store.close()
+    connection = apsw.Connection(opened.store.settings.path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        ((signed,),) = connection.execute("SELECT signed FROM log_head")
+    finally:
+        connection.close(True)
+    assert signed_text.states(signed, HEAD, rows=last.seq, digest=last.hash.hex())
