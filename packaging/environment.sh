@@ -18,15 +18,12 @@ make_environment() {
         fi
     done
     if [ -z "$python" ]; then
-        echo "beetle needs Python 3.11 or newer; none was found in PATH" >&2
+        echo "beetle needs Python 3.11 or newer with venv; none was found. On Debian: apt-get install python3-venv" >&2
         return 1
     fi
     # Nothing is compiled beforehand: most modules of the tools are never loaded, the others are compiled when they are.
     echo "making the environment in .venv with $("$python" --version) ..." >&2
-    "$python" -m venv .venv || {
-        echo "python's venv module is missing: on Debian, apt-get install python3-venv" >&2
-        return 1
-    }
+    "$python" -m venv .venv || return 1
     if [ -z "${1:-}" ]; then
         .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -e . || return 1
     # uv installs the tools in a fifth of the time. Where it cannot be had, or is not configured as pip is, pip does it.

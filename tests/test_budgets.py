@@ -9,7 +9,7 @@ import pytest
 
 from tests import conftest
 from tests.conftest import Cost, Costs
-from tests.tiers import Rule, is_in_other_half, is_slow, on_other_stores, read_halves, read_rules
+from tests.tiers import HALVES, RULES, is_in_other_half, is_slow, on_other_stores
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "budgets.toml").read_text())
@@ -59,23 +59,22 @@ def test_on_a_crowded_machine_no_test_is_taken_for_one_that_waits(pytestconfig: 
 
 
 def test_every_test_that_the_quick_run_leaves_out_exists() -> None:
-    for name in read_rules():
+    for name in RULES:
         file, _, function = name.partition("::")
         assert f"def {function}(" in (HERE / file).read_text(), name
 
 
 def test_of_some_files_the_quick_run_keeps_about_half_and_a_tests_variants_together() -> None:
-    halves = read_halves()
-    assert all((HERE / each).is_file() for each in halves)
-    tests = [f"{file}::test_{number}" for file in halves for number in range(100)]
-    left = [each for each in tests if is_in_other_half(each, halves)]
+    assert all((HERE / each).is_file() for each in HALVES)
+    tests = [f"{file}::test_{number}" for file in HALVES for number in range(100)]
+    left = [each for each in tests if is_in_other_half(each)]
     assert 0.4 < len(left) / len(tests) < 0.6
-    assert all(is_in_other_half(f"{each}[3]", halves) is (each in left) for each in tests)
-    assert not is_in_other_half(left[0].replace(".py", "_more.py"), halves)
+    assert all(is_in_other_half(f"{each}[3]") is (each in left) for each in tests)
+    assert not is_in_other_half(left[0].replace(".py", "_more.py"))
 
 
 def test_the_quick_run_keeps_the_variants_that_are_named_and_leaves_out_the_others() -> None:
-    rules = {"a.py::test_all": Rule(()), "a.py::test_some": Rule(("live", "60-"))}
+    rules = {"a.py::test_all": (), "a.py::test_some": ("live", "60-")}
     assert is_slow("a.py::test_all", rules) and is_slow("a.py::test_all[live]", rules)
     variants = ("live-owner", "60-sqlite", "gone", "160")
     kept = [each for each in variants if not is_slow(f"a.py::test_some[{each}]", rules)]

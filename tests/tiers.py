@@ -8,44 +8,32 @@ import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-HERE = Path(__file__).parent
-STORES = ("sqlite", "embedded", "file", "in-memory")
-STORE = re.compile(rf"(?<![^-])({'|'.join(STORES)})(?![^-])")
+from beetle.contracts.names import BACKEND_NAMES
+
+TABLE = tomllib.loads((Path(__file__).parent / "slow.toml").read_text(encoding="utf-8"))
+RULES: dict[str, tuple[str, ...]] = {
+    name: tuple(each.get("keep", ())) for each in TABLE["slow"] for name in each["tests"]
+}
+"""By the name of each test, as `folder/test_file.py::test_name`, which of its variants stay in the quick run: by the
+beginning of their values."""
+HALVES = frozenset(name for each in TABLE["half"] for name in each["files"])
+"""The files of which the quick run has one half of the tests."""
+STORE = re.compile(rf"(?<![^-])({'|'.join(BACKEND_NAMES)})(?![^-])")
 """A kind of store among the values of a test's name, between which is a hyphen."""
 
 
-class Rule(NamedTuple):
-    """The variants of a test that stay in the quick run, by the beginning of their values."""
-
-    keep: tuple[str, ...]
-
-
-def read_rules(file: Path = HERE / "slow.toml") -> dict[str, Rule]:
-    """By the name of each test, as `folder/test_file.py::test_name`."""
-    rules = tomllib.loads(file.read_text(encoding="utf-8"))["slow"]
-    return {name: Rule(tuple(each.get("keep", ()))) for each in rules for name in each["tests"]}
-
-
-def read_halves(file: Path = HERE / "slow.toml") -> frozenset[str]:
-    """The files of which the quick run has one half of the tests."""
-    halves = tomllib.loads(file.read_text(encoding="utf-8"))["half"]
-    return frozenset(name for each in halves for name in each["files"])
-
-
-def is_in_other_half(test: str, halves: frozenset[str]) -> bool:
-    """Whether a test of these files is left out. Its function decides, so that its variants stay together."""
+def is_in_other_half(test: str) -> bool:
+    """Whether a test of `HALVES` is left out. Its function decides, so that its variants stay together."""
     name, _, _ = test.partition("[")
-    return name.partition("::")[0] in halves and zlib.crc32(name.encode()) % 2 == 1
+    return name.partition("::")[0] in HALVES and zlib.crc32(name.encode()) % 2 == 1
 
 
-def is_slow(test: str, rules: dict[str, Rule]) -> bool:
+def is_slow(test: str, rules: dict[str, tuple[str, ...]] = RULES) -> bool:
     name, _, values = test.partition("[")
-    rule = rules.get(name)
-    return rule is not None and not (rule.keep and values.startswith(rule.keep))
+    return name in rules and not values.startswith(rules[name])
 
 
 def on_other_stores(tests: Sequence[str]) -> set[str]:
@@ -66,8 +54,7 @@ def on_other_stores(tests: Sequence[str]) -> set[str]:
 def mark_slow(items: Sequence[pytest.Item]) -> None:
     """Mark them, for `-m` to choose by."""
     names = {item: item.nodeid.removeprefix("tests/") for item in items if item.get_closest_marker("slow") is None}
-    rules, halves = read_rules(), read_halves()
-    slow = {name for name in names.values() if is_slow(name, rules) or is_in_other_half(name, halves)}
+    slow = {name for name in names.values() if is_slow(name) or is_in_other_half(name)}
     slow |= on_other_stores([name for name in names.values() if name not in slow])
     for item, name in names.items():
         if name in slow:
