@@ -28,7 +28,6 @@ def main(argv: list[str] | None = None) -> int:
         from beetle.hook import main as hook
 
         return hook(arguments[2:])
-    _import_msgspec()
     from beetle.cli.app import run
 
     return run(arguments)
@@ -43,20 +42,6 @@ def _tree_is_held() -> bool:
     except TreeBeingRemoved:
         return False
     return True
-
-
-def _import_msgspec() -> None:
-    """Import it as if typing_extensions were not there, which it prefers to the standard library.
-
-    The console's library brings it along, and it takes a seventh of the time in which a command starts.
-    """
-    if "msgspec" in sys.modules or "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment] - what makes its import fail
-    try:
-        import msgspec  # noqa: F401
-    finally:
-        del sys.modules["typing_extensions"]
 
 
 if __name__ == "__main__":

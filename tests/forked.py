@@ -215,9 +215,9 @@ def load() -> None:
     from importlib import import_module
     from pkgutil import iter_modules, walk_packages
 
-    from beetle.__main__ import _import_msgspec
+    from beetle.contracts.loading import import_msgspec
 
-    _import_msgspec()
+    import_msgspec()
     import cronsim  # noqa: F401
     from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: F401
 

@@ -57,6 +57,7 @@ NO_FILES = f"{HEAVY} {OPENS_A_STORE} {STARTS_A_PROCESS} {SEES_MORE_THAN_ASCII} {
 CLIENT = f"{NO_FILES} {READS_TOML}"
 LEAN = f"{CLIENT} {READS_JSON}"
 HELP = f"{LEAN} {TALKS} pathlib urllib.parse beetle.runtime"
+SERVER = f"{TALKS} pathlib urllib.parse beetle.runtime msgspec beetle.contracts.codec beetle.contracts.operations"
 FIRST = f"{LEAN} {TALKS} re typing enum argparse msgspec beetle.contracts beetle.transports"
 
 
@@ -84,7 +85,7 @@ CASES = (
     Case("--socket {socket} status", LEAN, 172),
     Case("--socket {socket} memory recall key", LEAN, 171),
     Case("--socket {socket} --json memory recall key", LEAN, 171),
-    Case("--socket {socket} mcp", f"{HELP} beetle.contracts.operations", 83),
+    Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
     Case("--socket {socket} call hello", CLIENT, 177),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 105),
     Case("--socket {socket} doctor", HEAVY, 463),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from beetle import __version__
 from beetle.cli.parser import MCP, Command, Parser, Words, first_word, split_arguments
 from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.contracts.loading import import_msgspec
 
 USAGE = 2
 INTERRUPTED = 130
@@ -89,6 +90,7 @@ def _commands(tokens: list[str]) -> Mapping[Words, Command]:
     """Every command; of the one whose caller waits for it to speak that one alone, since the others' table is large."""
     if first_word(tokens) == "mcp":
         return {MCP.words: MCP}
+    import_msgspec()
     from beetle.cli.commands import COMMANDS
 
     return COMMANDS

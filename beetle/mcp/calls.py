@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError, DaemonUnavailable, DeadlineExceeded, StoreLocked
 from beetle.contracts.progress import OnProgress
 from beetle.mcp.running import Cancelled, Running
 
 if TYPE_CHECKING:
     from beetle.client import Client
+    from beetle.contracts.common import Report
     from beetle.contracts.operation import Operation
     from beetle.open import Embedded
 

@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from beetle import __version__
-from beetle.contracts.codec import to_plain
-from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
+from beetle.contracts.loading import import_msgspec
 from beetle.mcp import envelope, messages
 from beetle.mcp.calls import Calls, MemoryAccess
 from beetle.mcp.lines import bounded_lines
@@ -22,6 +21,7 @@ from beetle.mcp.running import Cancelled, ProgressTold, Running
 from beetle.mcp.workers import TooBusy, Workers
 
 if TYPE_CHECKING:
+    from beetle.contracts.common import Report
     from beetle.contracts.operation import Operation
     from beetle.mcp.tools import Tools, Toolset
 
@@ -32,6 +32,8 @@ FINISH_SECONDS = 5.0
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
 SERVER_INFO = {"name": "beetle", "version": __version__, "title": "Beetle memory"}
+HANDSHAKE = frozenset({"initialize", envelope.DISCOVER, "ping", "logging/setLevel"})
+"""Answered before anything is loaded that only the work needs: a host waits for them as it starts."""
 Reply = Callable[[Any], None]
 
 
@@ -161,6 +163,9 @@ class Server:
         except RpcError as error:
             reply(messages.refusal(request_id, error))
             return
+        if message.method not in HANDSHAKE:
+            # On this thread alone: the workers import what they need of it side by side.
+            import_msgspec()
         at_once = self._at_once.get(message.method) if self._has(message.method) else None
         if at_once is not None:
             reply(self._answered(message.method, request_id, partial(at_once, message.params)))
@@ -306,6 +311,7 @@ class Server:
         return {"tools": self._tools().listed(self._revision, visible)}
 
     def _call_tool(self, params: dict[str, Any], running: Running) -> dict[str, Any]:
+        from beetle.contracts.codec import to_plain
         from beetle.mcp.mend import error_result
         from beetle.mcp.texts import text_of_report
 
