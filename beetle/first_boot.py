@@ -19,6 +19,7 @@ from beetle.replication.program import Litestream
 from beetle.runtime.areas.replica_restore import ONLY
 from beetle.runtime.host import log_head
 from beetle.runtime.host.config import Replica
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.host.identity import identity_beside
 from beetle.runtime.host.sealing import sealer_of
 from beetle.store import seal_checks, snapshot_file
@@ -211,7 +212,7 @@ def _checked(copy: str, path: str, credentials: str | None, alive: Callable[[str
         )
         return facts
     # An older schema becomes today's, which the checks know.
-    Copy(copy, time.time_ns() // 1000, __version__, chain_hash, None).close()
+    Copy(copy, time.time_ns() // 1000, __version__, DOMAIN_FUNCTIONS, None).close()
     with snapshot_file.reading(copy) as tx:
         sealer = sealer_of(snapshot_file.key_of(tx), identity)
         found = [f"{each.subject} {each.problem}" for each in log_head.check(identity, facts.store_id, tx)[1]]

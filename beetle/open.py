@@ -16,12 +16,12 @@ from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
 from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
-from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.config import AbsolutePath, Config, Model, Replica, read_config, store_path
 from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES, Dependencies
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.host.identity import Identity, open_identity
 from beetle.runtime.host.principals import OPERATOR, OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import Profile, load_profile
@@ -79,7 +79,7 @@ def open_store(
             vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replica_url is not None
         ),
         clock=dependencies.clock,
-        chain_hash=chain_hash,
+        domain=DOMAIN_FUNCTIONS,
         version=__version__,
     )
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))

@@ -22,7 +22,7 @@ def import_msgspec() -> None:
         return
     sys.modules["typing_extensions"] = None  # type: ignore[assignment] - what makes its import fail
     try:
-        import msgspec  # noqa: F401
+        import_module("msgspec")
     finally:
         del sys.modules["typing_extensions"]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE
+from beetle.store.index_tail import INDEXED_TO
 from beetle.store.indexed import IndexedText, IndexTable
 from beetle.store.sight import Sight
 from beetle.store.turn_messages import MISPLACED_SQL, OF_TURN, OUTSIDE_SQL
@@ -15,17 +16,18 @@ from beetle.store.verify import Finding
 
 MESSAGES = IndexTable(
     "evidence",
-    every="SELECT message << 4 AS row FROM message WHERE state = 'live' AND visibility IN ('shared', 'private')",
-    belongs="""EXISTS (SELECT 1 FROM message WHERE message = d.id >> 4 AND state = 'live'
-    AND visibility IN ('shared', 'private'))""",
+    every=f"""SELECT message << 4 AS row FROM message
+    WHERE state = 'live' AND visibility IN ('shared', 'private') AND message <= {INDEXED_TO}""",  # noqa: S608 - our own text
+    belongs=f"""EXISTS (SELECT 1 FROM message WHERE message = d.id >> 4 AND state = 'live'
+    AND visibility IN ('shared', 'private') AND message <= {INDEXED_TO})""",  # noqa: S608 - our own text
     within="EXISTS (SELECT 1 FROM message WHERE message = hit.rowid >> 4 AND at BETWEEN ?2 AND ?3)",
 )
-MISSING_SQL = """
+MISSING_SQL = f"""
 SELECT message FROM message m
-WHERE message > ? AND state = 'live' AND visibility IN ('shared', 'private')
+WHERE message > ? AND message <= {INDEXED_TO} AND state = 'live' AND visibility IN ('shared', 'private')
   AND NOT EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = m.message << 4)
 ORDER BY message LIMIT ?
-"""
+"""  # noqa: S608 - our own text
 INDEXED_SQL = """
 SELECT m.message, m.digest, b.content FROM message m JOIN body b ON b.message = m.message
 WHERE m.message > ? AND EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = m.message << 4)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from beetle.contracts.codec import unpack_json
 from beetle.store.engine.transaction import Reading
+from beetle.store.index_tail import INDEXED_TO, IndexTail
 
 CHANGES = 64
 """Changed rows that are looked up one by one; with more, a list is read anew."""
@@ -31,7 +32,7 @@ ENTRY_BYTES = 500
 """What a list takes beside its rows and its expression: the objects, and places in tables."""
 EVIDENCE_BITS = 4
 
-SNAPSHOT_SQL = "SELECT (SELECT coalesce(max(seq), 0) FROM event_log), (SELECT coalesce(max(message), 0) FROM message)"
+SNAPSHOT_SQL = f"SELECT (SELECT coalesce(max(seq), 0) FROM event_log), {INDEXED_TO}"  # noqa: S608 - our own text
 ROWS_SQL = """
 SELECT json_group_array(row) FROM (
   SELECT rowid AS row FROM recall_index WHERE recall_index MATCH ?1 AND rowid > ?2 AND rowid & 15 <> ?3
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """Which state of the store a transaction sees: the last number of its event log, and its newest message."""
+    """Which state of the store a transaction sees: the last number of its event log, and the newest message that the
+    index has taken in."""
 
     seq: int
     newest: int
@@ -64,7 +66,9 @@ class _List(NamedTuple):
 class PostingCache:
     """The lists of a store, at most so many bytes; those not used for longest go first."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, tail: IndexTail) -> None:
+        """`tail` finds what the index has not taken in."""
+        self.tail = tail
         self._most = most_bytes
         self._lock = threading.Lock()
         self._lists: OrderedDict[tuple[str, int], _List] = OrderedDict()

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import islice
-from math import log
+from math import fsum, log
 from typing import NamedTuple, Protocol
 
 import apsw
 
 from beetle.contracts.names import INDEX_CODES
 from beetle.store import postings
-from beetle.store.best_rows import best_rows, ranked
+from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.index_rows import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
+from beetle.store.index_tail import PLANE, TailRow
 from beetle.store.indexed import Tables, rows_between, search_between
 
 PAST = "long_term_past"
 OF_CONVERSATIONS = ("evidence",)
 """Whose rows name their conversation in `scope`."""
 NAMED: dict[int, str] = {code: name for name, code in INDEX_CODES.items()}
-PLANE_BITS = 4
 LONG_WORD = 64
 """Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
 MARK = 4
@@ -43,7 +45,6 @@ LEAST_IDF = 1e-6
 SEGMENT_BITS = 37
 """A page of FTS5's data table has the number segment << 37 | page."""
 
-ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"
 REMOVE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, ?, ?, ?, ?)
 """
@@ -86,10 +87,6 @@ SELECT json_group_array(json(found)) FROM (
 MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY rowid"
 SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
 
-Fields = tuple[str, str, str]
-"""text, names, time."""
-
-
 HASH_BYTES = {True: 128 * 1024, False: 1024 * 1024}
 """Memory for terms that a transaction has not flushed yet: little for the lean index, FTS5's own default otherwise."""
 HASH_SQL = "SELECT v FROM recall_index_config WHERE k = 'hashsize'"
@@ -101,18 +98,6 @@ def tune(tx: Writing, lean: bool) -> None:
     found = tx.value(HASH_SQL)
     if found != HASH_BYTES[lean] and (lean or found is not None):
         tx.run(SET_HASH_SQL, HASH_BYTES[lean])
-
-
-class Entry(NamedTuple):
-    """What one index row is about. `conversation` None for planes that have none."""
-
-    plane: str
-    key: int
-    space: int
-    conversation: int | None
-    visibility: str
-    label: int | None = None
-    """Another number by which a search may be narrowed; None for planes that have none."""
 
 
 class IndexMatch(NamedTuple):
@@ -166,9 +151,13 @@ class SearchScope(NamedTuple):
         return self.conversation is not None or self.label is not None
 
 
-def append(tx: Writing, entry: Entry, fields: Fields) -> None:
-    """Index one new message, whose key is higher than that of every other."""
-    tx.index(ADD_SQL, rowid_of(entry), *fields, scope_of(entry))
+def append(tx: Writing, entry: Entry, fields: Fields | None) -> None:
+    """Index one new message, whose key is higher than that of every other; without fields the index is not to hold it.
+
+    The index may take it in later, with others. Until then a search finds it apart.
+    """
+    values = None if fields is None else (rowid_of(entry), *fields, scope_of(entry))
+    tx.index_later(TailRow(entry.key, values))
 
 
 def add(tx: Writing, entry: Entry, fields: Fields) -> None:
@@ -318,47 +307,71 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -
     held: list[tuple[Sequence[int], float]] = []
     weighted: list[tuple[str, float]] = []
     rarity: dict[str, float] = {}
-    for term, (expression, rows) in looked.items():
-        weight = rarity[term.expression] = _weight(term.weight, size, len(rows))
+    behind: dict[int, list[float]] = {}
+    for term, (expression, rows, waiting) in looked.items():
+        weight = rarity[term.expression] = _weight(term.weight, size, len(rows) + len(waiting))
         if rows:
             held.append((rows, weight))
             weighted.append((expression, weight))
+        for row in waiting:
+            behind.setdefault(row, []).append(weight)
+    apart = sorted(((row, fsum(weights)) for row, weights in behind.items()), key=_rank)
     phrases = {each.phrase: sum(rarity[word] for word in each.of) for each in terms if each not in looked}
     if scope.since is None and scope.until is None and scope.as_of is None:
-        return Found([_match(*each) for each in best_rows(held, limit, tx.breathe)], phrases)
+        best = _merged(ranked(held, tx.breathe), apart)
+        return Found([_match(*each) for each in islice(best, limit)], phrases)
     since = -(2**63) if scope.since is None else scope.since
     until = 2**63 - 1 if scope.until is None else scope.until
-    found = _best_between(tx, ranked(held, tx.breathe), (rows_between(scope.tables), since, until, scope.as_of), limit)
+    of_time = (rows_between(scope.tables), since, until, scope.as_of)
+    found = _best_between(tx, _merged(ranked(held, tx.breathe), apart), of_time, limit)
     if found is None:
         every = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
-        found = [(row, float(score)) for row, score in json.loads(every)]
+        inside = _between(tx, [row for row, _ in apart], of_time)
+        rows = iter([(row, float(score)) for row, score in json.loads(every)])
+        found = list(islice(_merged(rows, [each for each in apart if each[0] in inside]), limit))
     return Found([_match(*each) for each in found], phrases)
 
 
-_Looked = dict[Term, tuple[str, Sequence[int]]]
+def _rank(row: tuple[int, float]) -> tuple[float, int]:
+    """What sorts rows with their scores: the highest scores first, of equal ones the higher rows."""
+    return -row[1], -row[0]
+
+
+def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    return merge(rows, apart, key=_rank) if apart else rows
+
+
+_Looked = dict[Term, tuple[str, Sequence[int], Sequence[int]]]
 
 
 def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[int, _Looked]:
-    """How many rows the scope has whatever the time; of each term that is looked for, its expression there and its
-    rows."""
+    """How many rows the scope has whatever the time; of each term that is looked for, its expression there, its rows,
+    and those that the index has not taken in."""
     within, left_out = _within(tx, scope), _left_out(scope)
+    expressions = [_both(each.expression, within) for each in terms]
+    waits, *waiting = _waiting(tx, scope, [within, *expressions])
     if scope.is_part and (size := tx.value(SIZE_SQL, within, left_out)) <= FEW:
-        expressions = [_both(each.expression, within) for each in terms]
         lists = json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
-        return size, dict(zip(terms, zip(expressions, lists, strict=True), strict=True))
+        return size + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
     now = postings.snapshot(tx)
     size = len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
     looked: _Looked = {}
     counts: dict[str, int] = {}
     # Words stand before the phrases that are made of them.
-    for term in terms:
+    for term, expression, behind in zip(terms, expressions, waiting, strict=True):
         of = [counts.get(word) for word in term.of]
         if term.phrase and None not in of and sum(count or 0 for count in of) > PHRASE_ROWS:
             continue
-        expression = _both(term.expression, within)
         rows = _rows(tx, now, expression, left_out)
-        looked[term], counts[term.expression] = (expression, rows), len(rows)
-    return size, looked
+        looked[term], counts[term.expression] = (expression, rows, behind), len(rows) + len(behind)
+    return size + len(waits), looked
+
+
+def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> list[list[int]]:
+    """Of each expression, the rows that the index has not taken in. In a write it has taken in all that it is asked."""
+    if tx.postings is None or all(each.name != PLANE for each in scope.tables):
+        return [[] for _ in expressions]
+    return tx.postings.tail.lists(tx, expressions)
 
 
 def rows_of_index(tx: Reading, now: postings.Snapshot, left_out: int) -> int:
@@ -372,12 +385,11 @@ def _best_between(
     tx: Reading, rows: Iterator[tuple[int, float]], time: tuple[str, int, int, int | None], limit: int
 ) -> list[tuple[int, float]] | None:
     """The first `limit` of the rows that are of a time; None where too many others come before them."""
-    sql, *between = time
     found: list[tuple[int, float]] = []
     seen = 0
     for most in LOOKED_AT:
         looked = list(islice(rows, most))
-        inside = set(json.loads(tx.value(sql, json.dumps([row for row, _ in looked]), *between)))
+        inside = _between(tx, [row for row, _ in looked], time)
         found += [each for each in looked if each[0] in inside]
         seen += most
         if len(found) >= limit or len(looked) < most:
@@ -385,6 +397,12 @@ def _best_between(
         if len(found) * sum(LOOKED_AT) < limit * seen:
             break
     return None
+
+
+def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None]) -> set[int]:
+    """Those of the rows that are of a time."""
+    sql, *between = time
+    return set(json.loads(tx.value(sql, json.dumps(rows), *between)))
 
 
 def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> postings.Numbers:
@@ -404,20 +422,11 @@ def _match(row: int, score: float) -> IndexMatch:
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
     """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
-    for (rowid,) in tx.rows(MATCHING_SQL, _both(expression, _within(tx, scope)), _left_out(scope)):
+    within = _both(expression, _within(tx, scope))
+    for (rowid,) in tx.rows(MATCHING_SQL, within, _left_out(scope)):
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
-
-
-def rowid_of(entry: Entry) -> int:
-    """The number of a record's row."""
-    return entry.key << PLANE_BITS | INDEX_CODES[entry.plane]
-
-
-def scope_of(entry: Entry) -> str:
-    """The tokens by which a query is held to a scope."""
-    conversation = "" if entry.conversation is None else f" c{entry.conversation}"
-    label = "" if entry.label is None else f" l{entry.label}"
-    return f"s{entry.space}{conversation} p{INDEX_CODES[entry.plane]} v{entry.visibility}{label}"
+    for rowid in _waiting(tx, scope, [within])[0]:
+        yield NAMED[rowid & 15], rowid >> PLANE_BITS
 
 
 def _within(tx: Reading, scope: SearchScope) -> str:

@@ -98,7 +98,8 @@ def index_is_sound(tx: Reading) -> bool:
 
 def empty_index(tx: WriteTransaction) -> None:
     """Take every row out of the index, and mark that it has to be filled again."""
-    tx.run(EMPTY_SQL)
+    # Not by way of `tx`: what waits for the index goes on to wait, since a damaged one would refuse it.
+    Writing(tx.connection).run(EMPTY_SQL)
     tx.index_changed(None)
     columns.mend_keywords(tx)
     tx.run(MARK_SQL, REBUILDING, tx.now)
@@ -117,6 +118,7 @@ def rebuilt(tx: Writing) -> None:
 
 def merge_index(tx: Writing, pages: int) -> bool:
     """Merge about so many pages of the index, of all its segments when negative; whether there was work."""
+    tx.row(TOUCH_INDEX_SQL)  # what waits for the index is written before, and is no work of a merge
     before = tx.connection.total_changes()
     tx.run(MERGE_SQL, pages)
     # FTS5 counts one change of its own for the command itself.

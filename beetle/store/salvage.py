@@ -51,6 +51,8 @@ COLUMNS_SQL = """SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_
 KEEP_LEDGER_SQL = """
 UPDATE schema_migration SET applied_at = ?, beetle_version = ? WHERE number = ? AND name = ? AND sha256 = ?
 """
+TAIL = "index_tail"
+ALL_INDEXED_SQL = "INSERT OR REPLACE INTO index_tail SELECT 1, coalesce(max(message), 0) FROM message"
 KEY_SQL = "SELECT key, value FROM meta WHERE key IN ('store_id', 'store_key')"
 SPARE_BYTES = 8 * 2**20
 """Room that is left beside a second store."""
@@ -259,6 +261,9 @@ class _Rescue:
             for name, table in self._tables.items():
                 if name != LEDGER:
                     told.append(self._bring(table))
+            if TAIL in self._tables:
+                # Its index is filled again with all of them: what a lost row said would be taken for nothing.
+                self._connection.execute(ALL_INDEXED_SQL)
             for number, values in ledger.items():
                 if self._tables[LEDGER].fits(Entry(number, values)):
                     _, name, digest, at, version = values

@@ -16,12 +16,12 @@ import pytest
 
 from beetle import MemoryRuntime, __version__
 from beetle.contracts.common import WireScope
-from beetle.domain.chain import chain_hash
 from beetle.open import Embedded, Opened, store_settings
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.dependencies import Dependencies, clock
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.host.identity import open_identity
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.host.profile import load_profile
@@ -45,7 +45,7 @@ def open_runtime(
     """A runtime for the owner of this process; `settings` replace fields of StoreSettings."""
     profile = load_profile(PROFILE)
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
-    store = Store(chosen, clock=now, chain_hash=chain_hash, version=__version__)
+    store = Store(chosen, clock=now, domain=DOMAIN_FUNCTIONS, version=__version__)
     identity = open_identity(store, None)
     dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now), HANDLERS, JOBS, version=__version__)
     opened = Opened(store, dispatcher, profile, (), identity)

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
 from beetle.domain.lexical import SearchTerm, parse_query, search_terms
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
-from beetle.store import postings, recall_index, recover
+from beetle.store import index_tail, postings, recall_index, recover
 from beetle.store.best_rows import best_rows
 from beetle.store.engine.transaction import Reading
+from beetle.store.index_tail import IndexTail
 from beetle.store.postings import CHANGES, PostingCache
 from beetle.store.recall_index import SearchScope
 from tests.store.conftest import commit, open_runtime, store_of, turn
@@ -32,8 +34,16 @@ TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for ea
 HOUR = 3_600_000_000
 MIDDLE = 1_767_322_800_000_000
 """Microseconds: 2026-01-02T03:00:00Z, between the times at which something is said."""
+LIVE_SQL = "SELECT count(*) FROM message WHERE state = 'live' AND visibility <> 'soul'"
 ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
 WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
+
+
+@pytest.fixture(params=[1, 3, 64], ids="{} wait".format)
+def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many messages wait for the index."""
+    monkeypatch.setattr(index_tail, "ROWS", request.param)
+    return request.param
 
 
 @settings(max_examples=200, deadline=None)
@@ -52,16 +62,23 @@ def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
     return recall_index.search(tx, TERMS, SearchScope(space or 1, TABLES, private=private), 20).matches
 
 
+def fresh(tx: Reading) -> Reading:
+    """The same transaction, which remembers nothing."""
+    return Reading(tx.connection, None, PostingCache(0, IndexTail(DOMAIN_FUNCTIONS.message_fields)))
+
+
 def assert_true(tx: Reading) -> None:
-    """It answers as a search that remembers nothing does, and one that SQLite does by itself."""
+    """It answers as a search that remembers nothing does, as one that SQLite does by itself, and by every message."""
     (space,) = next(tx.rows("SELECT min(space) FROM space"))
     now, past = postings.snapshot(tx), recall_index.INDEX_CODES[recall_index.PAST]
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
         assert recall_index.rows_of_index(tx, now, left_out) == every
+    waiting = len(index_tail.IndexTail(DOMAIN_FUNCTIONS.message_fields).lists(tx, [""])[0])
+    assert waiting + tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") == tx.value(LIVE_SQL)
     for private in (False, True):
         told = found(tx, private)
-        assert told == found(Reading(tx.connection), private)
+        assert told == found(fresh(tx), private)
         scope = SearchScope(space or 1, TABLES, private=private)
         assert_same(told, by_sqlite(tx, scope._replace(since=-(2**62))))
         for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
@@ -114,6 +131,7 @@ class Acts:
         self.rolls.choice(acts)()
 
 
+@pytest.mark.usefixtures("waits")
 @pytest.mark.parametrize("seed", range(2))
 def test_readers_that_began_before_and_after_each_change_find_what_the_index_held_then(path: Path, seed: int) -> None:
     with open_runtime(path) as memory, ExitStack() as open_reads:
@@ -131,6 +149,7 @@ def test_readers_that_began_before_and_after_each_change_find_what_the_index_hel
                 assert_true(each)
 
 
+@pytest.mark.usefixtures("waits")
 def test_many_changes_at_once_and_an_index_that_is_made_anew_are_followed(path: Path) -> None:
     with open_runtime(path) as memory:
         acts, store = Acts(memory, 9), store_of(memory)
@@ -152,7 +171,8 @@ def test_many_changes_at_once_and_an_index_that_is_made_anew_are_followed(path: 
             assert found(tx)
 
 
-def test_messages_that_get_the_numbers_of_cleared_ones_are_found(path: Path) -> None:
+@pytest.mark.usefixtures("waits")
+def test_messages_that_take_the_place_of_cleared_ones_are_found(path: Path) -> None:
     with open_runtime(path) as memory:
         acts, store = Acts(memory, 13), store_of(memory)
         for _ in range(8):
@@ -187,6 +207,7 @@ def test_a_phrase_of_common_words_is_left_to_whoever_reads_the_texts(path: Path)
         assert asked.matches[0].score > asked.matches[1].score == pytest.approx(both[0])
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_write_that_is_undone_changes_nothing(path: Path) -> None:
     with open_runtime(path) as memory:
         acts, store = Acts(memory, 3), store_of(memory)
@@ -213,12 +234,14 @@ def test_what_is_not_used_goes_first_and_what_is_too_large_is_not_kept(path: Pat
         for _ in range(30):
             acts.say()
         with store_of(memory).read() as tx:
-            now, cache = postings.snapshot(tx), PostingCache(1000)
+            now, cache = postings.snapshot(tx), PostingCache(1000, tx.postings.tail)
             expressions = [each.expression for each in TERMS]
             for expression in expressions:
                 assert list(cache.rows(tx, now, expression, -1)) == list(postings.read_rows(tx, expression, -1))
             assert cache.bytes <= 1000
-            assert PostingCache(0).rows(tx, now, expressions[0], -1) == cache.rows(tx, now, expressions[0], -1)
+            assert PostingCache(0, tx.postings.tail).rows(tx, now, expressions[0], -1) == cache.rows(
+                tx, now, expressions[0], -1
+            )
 
 
 def test_a_long_expression_counts_with_all_its_bytes(path: Path) -> None:
@@ -227,7 +250,7 @@ def test_a_long_expression_counts_with_all_its_bytes(path: Path) -> None:
     with open_runtime(path) as memory:
         Acts(memory, 6).say()
         with store_of(memory).read() as tx:
-            now, cache = postings.snapshot(tx), PostingCache(most)
+            now, cache = postings.snapshot(tx), PostingCache(most, tx.postings.tail)
             cache.rows(tx, now, '"anchor"', -1)
             gc.collect()
             tracemalloc.start()

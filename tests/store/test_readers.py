@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.errors import DeadlineExceeded
-from beetle.domain.chain import chain_hash
 from beetle.runtime.host.dependencies import clock
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
 
@@ -21,7 +21,7 @@ ENDLESS_SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) S
 @pytest.fixture(params=["sqlite", "file", "in-memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     settings = StoreSettings(str(tmp_path / "b.db"), request.param, readers=2)
-    found = Store(settings, clock=clock, chain_hash=chain_hash, version="test")
+    found = Store(settings, clock=clock, domain=DOMAIN_FUNCTIONS, version="test")
     yield found
     found.close()
 

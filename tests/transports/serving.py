@@ -20,13 +20,13 @@ import pytest
 
 from beetle import __version__
 from beetle.contracts.codec import replace
-from beetle.domain.chain import chain_hash
 from beetle.open import store_settings
 from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.config import Principal
 from beetle.runtime.host.dependencies import Dependencies, clock
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.host.identity import open_identity
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.host.profile import load_profile
@@ -72,7 +72,7 @@ class Served:
         self.store = Store(
             store_settings(str(folder / "b.db"), profile, "sqlite"),
             clock=clock,
-            chain_hash=chain_hash,
+            domain=DOMAIN_FUNCTIONS,
             version=__version__,
         )
         identity = open_identity(self.store, None)

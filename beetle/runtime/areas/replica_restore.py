@@ -15,11 +15,11 @@ from beetle.contracts.codec import format_us, to_us
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, NotFound
 from beetle.contracts.replication import ReplicationRestoreReport, ReplicationRestoreRequest
 from beetle.contracts.snapshots import SnapshotFault, SnapshotRestoreReport, SnapshotRestoreRequest
-from beetle.domain.chain import chain_hash
 from beetle.runtime.areas import verification
 from beetle.runtime.areas.snapshots import putting_back, snapshots, store_snapshots
 from beetle.runtime.areas.snapshots.putting_back import Unpacked
 from beetle.runtime.areas.snapshots.store_snapshots import Header, SnapshotFile
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.host.replica import SentFile, Source
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import snapshot_file
@@ -237,7 +237,7 @@ def _check_genuine(invocation: Invocation, copy: str) -> None:
     """
     shared = invocation.shared
     # An older schema becomes today's, which the checks know.
-    Copy(copy, invocation.now, shared.version, chain_hash, shared.store.sealer).close()
+    Copy(copy, invocation.now, shared.version, DOMAIN_FUNCTIONS, shared.store.sealer).close()
     with snapshot_file.reading(copy) as tx:
         found: list[Finding] = verification.not_genuine(invocation, tx)
     if found:

@@ -101,8 +101,7 @@ def prepared_ref(ref: HostOpaqueRef) -> PreparedRef:
 def index(tx: Writing, space: int, conversation: int, written: Iterable[tuple[int, PreparedMessage]]) -> None:
     """Put messages that were just written into the index, by their keys: those that it may hold."""
     for key, message in written:
-        if message.fields is not None:
-            recall_index.append(tx, entry(key, space, conversation, message.visibility), message.fields)
+        recall_index.append(tx, entry(key, space, conversation, message.visibility), message.fields)
 
 
 # Recall.

@@ -9,10 +9,11 @@ import apsw
 
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import StoreSettings, close_connection, connect_writer, prepare_writer
+from beetle.store.engine.domain_functions import DomainFunctions
 from beetle.store.engine.failures import translate
 from beetle.store.engine.transaction import Reading, transaction
-from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.event_log import ChainHash, Event, read_head
+from beetle.store.engine.write_transaction import Known, WriteTransaction
+from beetle.store.event_log import Event, read_head
 from beetle.store.seals import SUM_SQL, Changes, Sealer, shapes
 
 
@@ -30,7 +31,7 @@ class Quiet(WriteTransaction):
 class Copy:
     """A copy to be changed, by one thread. `applied`: the migrations that it took."""
 
-    def __init__(self, path: str, clock_us: int, version: str, chain_hash: ChainHash, sealer: Sealer | None) -> None:
+    def __init__(self, path: str, clock_us: int, version: str, domain: DomainFunctions, sealer: Sealer | None) -> None:
         """Open it; `sealer` seals what is changed.
 
         Raises:
@@ -38,7 +39,7 @@ class Copy:
         """
         self._path = path
         self._now = clock_us
-        self._chain_hash = chain_hash
+        self._domain = domain
         self._sealer = sealer
         settings = StoreSettings(path=path, backend="file")
         self._connection = connect_writer(settings)
@@ -61,11 +62,12 @@ class Copy:
         """
         try:
             with transaction(self._connection):
-                tx = Quiet(self._connection, read_head(Reading(self._connection)), self._chain_hash, self._changes())
+                head, known = read_head(Reading(self._connection)), Known(self._domain.message_fields)
+                tx = Quiet(self._connection, head, self._domain.chain_hash, self._changes(), known)
                 tx.now = self._now
                 yield tx
                 tx.settle()
-                tx.write_index()
+                tx.end_index()
         except apsw.Error as error:
             raise translate(error, self._path, self._connection.system_errno) from error
 

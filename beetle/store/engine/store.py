@@ -23,6 +23,7 @@ from beetle.store.engine.connection import (
     prepare_writer,
     store_bytes,
 )
+from beetle.store.engine.domain_functions import DomainFunctions
 from beetle.store.engine.erasing import PENDING_SQL
 from beetle.store.engine.failures import translate
 from beetle.store.engine.follower import Follower, staging_folder
@@ -35,7 +36,8 @@ from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.engine.writer import Writer
-from beetle.store.event_log import ChainHash, Head, Logged
+from beetle.store.event_log import Head, Logged
+from beetle.store.index_tail import IndexTail
 from beetle.store.postings import PostingCache
 from beetle.store.seals import Sealer
 
@@ -56,13 +58,18 @@ class Store:
     """
 
     def __init__(
-        self, settings: StoreSettings, *, clock: Callable[[], int], chain_hash: ChainHash, version: str
+        self,
+        settings: StoreSettings,
+        *,
+        clock: Callable[[], int],
+        domain: DomainFunctions,
+        version: str,
     ) -> None:
         """Open or create the store.
 
         Args:
             clock: microseconds since the epoch.
-            chain_hash: hash of one event-log row behind the previous hash.
+            domain: what it is given to compute with.
 
         Raises:
             StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch.
@@ -80,7 +87,7 @@ class Store:
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
-        self._made_with = (clock, chain_hash, version)
+        self._made_with = (clock, domain, version)
         self._turnstile = Turnstile()
         self._changing = threading.Lock()
         self._closed = False
@@ -112,9 +119,9 @@ class Store:
             keeps: a store that is migrated is kept as it was. One that a restore puts in place has its snapshot.
         """
         settings = self.settings
-        clock, chain_hash, version = self._made_with
+        clock, domain, version = self._made_with
         connection: apsw.Connection | None = None
-        postings = PostingCache(settings.index_cache_kib * 1024)
+        postings = PostingCache(settings.index_cache_kib * 1024, IndexTail(domain.message_fields))
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
@@ -138,7 +145,7 @@ class Store:
                     settings,
                     connection,
                     clock=clock,
-                    chain_hash=chain_hash,
+                    domain=domain,
                     gate=self.gate,
                     files=self.files,
                     pending_erasures=pending,

@@ -14,6 +14,7 @@ import apsw
 from beetle.contracts.codec import unpack_json
 
 if TYPE_CHECKING:
+    from beetle.store.index_tail import TailRow
     from beetle.store.postings import PostingCache
     from beetle.store.seals import Sealer
 
@@ -141,6 +142,14 @@ class Writing(Reading):
     def index(self, sql: str, *values: Any) -> None:
         """One INSERT into the recall index; it may be run later in the transaction, with others of its kind."""
         self.run(sql, *values)
+
+    def index_later(self, row: TailRow) -> None:
+        """The row of a new message, which the recall index may take in behind the transaction.
+
+        Raises:
+            RuntimeError: nobody here keeps what waits.
+        """
+        raise RuntimeError("messages are written in a transaction of the writer")
 
     def index_changed(self, rows: Iterable[int] | None) -> None:
         """Rows of the recall index came or went, but for those of new messages; None for any number of them."""

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from beetle.store.engine.transaction import Row, Writing
+from beetle.store import index_tail
+from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append
+from beetle.store.index_rows import ADD_SQL
+from beetle.store.index_tail import MessageFields, TailRow
 from beetle.store.seals import WRITES, Changes, Sealer
 from beetle.store.turn_seals import seal_again
 
@@ -25,27 +28,36 @@ EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
 
 
 class Known:
-    """What the writer knows of the store's rows without reading them, and the statements that leave that as it is."""
+    """What the writer knows of the store's rows without reading them, and the statements that leave that as it is.
 
-    def __init__(self) -> None:
+    `tail` is the messages that wait for the recall index, None where they have to be read first.
+    """
+
+    def __init__(self, fields: MessageFields) -> None:
         self.rows: dict[Any, Any] = {}
+        self.fields = fields
+        self.tail: list[TailRow] | None = None
         self._version = -1
         self._harmless: set[str] = set()
 
     def begin(self, connection: apsw.Connection) -> None:
         """A transaction has begun: nothing is known where another connection has written since."""
         version = connection.data_version()
+        if version != self._version:
+            self.tail = None
         if version != self._version or len(self.rows) > MOST_KNOWN:
             self.rows.clear()
         self._version = version
 
-    def committed(self, connection: apsw.Connection) -> None:
-        """What was noted in the transaction holds."""
+    def committed(self, connection: apsw.Connection, tail: list[TailRow] | None) -> None:
+        """What was noted in the transaction holds, and these messages wait now."""
         self._version = connection.data_version()
+        self.tail = tail
 
     def forget(self) -> None:
         """The transaction, or a part of it, is undone, or somebody else writes on the connection."""
         self.rows.clear()
+        self.tail = None
         self._version = -1
 
     def look_at(self, sql: str) -> None:
@@ -60,6 +72,18 @@ class Known:
             self.rows.clear()
 
 
+class Mark(NamedTuple):
+    """What a transaction holds beside its rows: the log's head, events, erasures, and the messages that wait for the
+    index, with the newest one that it knows of.
+    """
+
+    head: Head
+    logged: int
+    erasures: int
+    tail: tuple[TailRow, ...] | None
+    taken: int
+
+
 class WriteTransaction(Writing):
     """What a write runs in: changes, the events that tell of them, and the erasures that they begin."""
 
@@ -71,6 +95,8 @@ class WriteTransaction(Writing):
         "_known",
         "_plain",
         "_recorded",
+        "_tail",
+        "_taken",
         "erasures",
         "index_changes",
         "logged",
@@ -82,8 +108,8 @@ class WriteTransaction(Writing):
         connection: apsw.Connection,
         head: Head,
         chain_hash: ChainHash,
-        changes: Changes | None = None,
-        known: Known | None = None,
+        changes: Changes | None,
+        known: Known,
     ) -> None:
         """`known`: what the commits before have noted of the store's rows."""
         super().__init__(connection)
@@ -92,12 +118,14 @@ class WriteTransaction(Writing):
         self._head = head
         self._chain_hash = chain_hash
         self._held_back: list[tuple[int, str, tuple[Any, ...]]] = []
+        self._tail = None if known.tail is None else list(known.tail)
+        self._taken = 0
         self.logged: list[Logged] = []
         self.erasures = 0
         self.index_changes: list[int] | None = []
         self.now = 0
         self._recorded = False
-        self._known = Known() if known is None else known
+        self._known = known
 
     @property
     def known(self) -> dict[Any, Any]:
@@ -116,7 +144,7 @@ class WriteTransaction(Writing):
 
     def run_known(self, sql: str, *values: Any) -> None:
         """As `run`, of a statement of which the caller brings `known` up to date itself."""
-        if self._held_back and INDEX in sql:
+        if INDEX in sql:
             self.write_index()
         if sql in self._plain:
             for _ in self.connection.execute(sql, values):
@@ -131,7 +159,7 @@ class WriteTransaction(Writing):
         return self._rows(sql, *values)
 
     def _rows(self, sql: str, *values: Any) -> Iterator[Row]:
-        if self._held_back and INDEX in sql:
+        if INDEX in sql:
             self.write_index()
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().rows(sql, *values)
@@ -140,7 +168,7 @@ class WriteTransaction(Writing):
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""
         self._known.look_at(sql)
-        if self._held_back and INDEX in sql:
+        if INDEX in sql:
             self.write_index()
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().row(sql, *values)
@@ -157,12 +185,45 @@ class WriteTransaction(Writing):
         if len(self._held_back) >= INDEXED_AT_ONCE:
             self.write_index()
 
+    def index_later(self, row: TailRow) -> None:
+        """The row of a new message. It may wait for others of later transactions, until the index is looked at."""
+        tail = self._waiting()
+        if row.message <= self._taken:
+            return  # it was there when what waits was read from the store
+        tail.append(row)
+        self._taken = row.message
+        if len(tail) >= INDEXED_AT_ONCE:
+            self.write_index()
+
     def write_index(self) -> None:
-        """Write the rows of the recall index that are held back."""
-        held_back, self._held_back = self._held_back, []
+        """Write the rows of the recall index that are held back, and those of messages that wait."""
+        tail = self._waiting()
+        if not tail and not self._held_back:
+            return
+        rows = self._held_back + [(each.values[0], ADD_SQL, each.values) for each in tail if each.values]
+        self._held_back, self._tail = [], []
         # In their order: FTS5 writes what it holds whenever a lower row comes behind a higher one.
-        for _, sql, values in sorted(held_back, key=itemgetter(0)):
+        for _, sql, values in sorted(rows, key=itemgetter(0)):
             super().run(sql, *values)
+        if tail:
+            super().run(index_tail.MARK_SQL, tail[-1].message)
+
+    def end_index(self) -> None:
+        """The transaction ends: write what does not wait for others."""
+        if self._held_back or (self._tail and index_tail.is_full(self._tail)):
+            self.write_index()
+
+    @property
+    def tail(self) -> list[TailRow] | None:
+        """The messages that wait for the index at the end of the transaction; None where nobody looked."""
+        return self._tail
+
+    def _waiting(self) -> list[TailRow]:
+        if self._tail is None:
+            self._tail = index_tail.waiting(Reading(self.connection), self._known.fields)
+            if self._tail:
+                self._taken = self._tail[-1].message
+        return self._tail
 
     def _noted(self, sql: str, values: tuple[Any, ...], changes: Changes) -> list[Row]:
         self.connection.preupdate_hook(changes.note)
@@ -222,13 +283,15 @@ class WriteTransaction(Writing):
         finally:
             self._recorded = False
 
-    def mark(self) -> tuple[Head, int, int]:
+    def mark(self) -> Mark:
         """A point to go back to when a savepoint is rolled back."""
-        return self._head, len(self.logged), self.erasures
+        tail = None if self._tail is None else tuple(self._tail)
+        return Mark(self._head, len(self.logged), self.erasures, tail, self._taken)
 
-    def reset(self, mark: tuple[Head, int, int]) -> None:
+    def reset(self, mark: Mark) -> None:
         """Forget what was logged and expected since the mark."""
-        self._head, logged, self.erasures = mark
+        self._head, logged, self.erasures, tail, self._taken = mark
+        self._tail = None if tail is None else list(tail)
         del self.logged[logged:]
         self._held_back.clear()
         self._known.forget()

@@ -30,6 +30,7 @@ from beetle.contracts.errors import (
 from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import StoreSettings, close_connection
+from beetle.store.engine.domain_functions import DomainFunctions
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
 from beetle.store.engine.failures import failed, log_defect, translate
 from beetle.store.engine.pulse import Pulse
@@ -38,7 +39,7 @@ from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, recorded, settle
 from beetle.store.engine.write_transaction import Known, Sealing, WriteTransaction
-from beetle.store.event_log import ChainHash, Head, Logged, read_head
+from beetle.store.event_log import Head, Logged, read_head
 from beetle.store.postings import PostingCache
 from beetle.store.seals import Changes, shapes
 
@@ -64,7 +65,7 @@ class Writer:
         connection: apsw.Connection,
         *,
         clock: Callable[[], int],
-        chain_hash: ChainHash,
+        domain: DomainFunctions,
         gate: AbstractContextManager[object],
         files: StoreFiles,
         pending_erasures: int,
@@ -77,13 +78,13 @@ class Writer:
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
         self._changes: Changes | None = None
-        self._known = Known()
+        self._known = Known(domain.message_fields)
         self._files = files
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
         self._clock = clock
         self._gate = gate
-        self._chain_hash = chain_hash
+        self._chain_hash = domain.chain_hash
         self._head = read_head(Writing(connection))
         self._queue = WriteQueue(settings.write_queue, settings.write_group)
         self._wake = threading.Condition()
@@ -418,11 +419,11 @@ class Writer:
                         self._doubtful = True
                         self._roll_back()
                         return lost
-                tx.write_index()
+                tx.end_index()
                 if self.postings is not None and tx.index_changes != []:
                     self.postings.note_changes(tx.index_changes, self._head.seq)
                 self._connection.execute("COMMIT")
-                self._known.committed(self._connection)
+                self._known.committed(self._connection, tx.tail)
                 # Nothing is acknowledged that went into a file of another name, or of none.
                 self._files.check()
             except apsw.Error as error:
@@ -498,7 +499,7 @@ class Writer:
             job.result = job.run(tx)
             tx.settle()
             if apart:
-                tx.write_index()
+                tx.end_index()
                 if job.grows and self._room.tight and self._room.is_over:
                     raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
                 tx.connection.execute("RELEASE job")

@@ -792,4 +792,9 @@ CREATE TABLE former_space_key (
   PRIMARY KEY (former_identity, space)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turn_late ON turn (conversation, at, sequence) WHERE at < latest;
+CREATE TABLE index_tail (
+  one        INTEGER PRIMARY KEY CHECK (one = 1),
+  indexed_to INTEGER NOT NULL
+) STRICT;
+INSERT INTO index_tail VALUES (1, 0);
 INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);

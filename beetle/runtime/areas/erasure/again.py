@@ -10,9 +10,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from beetle.contracts.refs import format_ref
-from beetle.domain.chain import chain_hash
 from beetle.runtime.areas.erasure import kinds, turns
 from beetle.runtime.areas.governance import queue
+from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import erased_since, erasures, evidence, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
@@ -123,7 +123,7 @@ def opened(invocation: Invocation, path: str, seq: int, head: bytes) -> Generato
         if sealer is not None and private.recorded_check(tx) != shared.identity.check:
             # What a former identity of the store has sealed, today's cannot go on with.
             sealer = sealer._replace(strong=None)
-    copy = Copy(path, invocation.now, shared.version, chain_hash, sealer)
+    copy = Copy(path, invocation.now, shared.version, DOMAIN_FUNCTIONS, sealer)
     try:
         yield Unpacked(invocation, copy, seq, head)
     finally:

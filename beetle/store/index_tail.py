@@ -1,0 +1,154 @@
+"""The newest messages, whose rows the recall index takes in many at a time.
+
+FTS5 writes a segment of its own in each commit: five pages, and a third of the time of a commit of one turn. So the
+rows of new messages wait until there are enough of them. A row of `index_tail` says up to which message the index has
+all; it is written with them. What stands behind it is searched apart, in an index in memory that is made of the
+messages themselves: nothing is lost in a crash, and a reader finds at each moment what was committed before.
+
+Nothing behind that mark changes: whatever changes or erases messages has the index take the rows in before.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from beetle.contracts.codec import unpack_json
+from beetle.store.engine.transaction import Reading
+from beetle.store.index_rows import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
+
+ROWS = 64
+"""Messages that wait at most when a commit ends: a commit of one turn writes 14 pages in place of 19, and a search that
+has to take them in first takes 2 ms longer, once."""
+BYTES = 256 * 1024
+"""Characters of text that wait at most."""
+TAILS = 2
+"""Tails that are kept: readers whose transactions began before the index took one in go on with it."""
+PLANE = "evidence"
+
+INDEXED_TO = "coalesce((SELECT indexed_to FROM index_tail), 0)"
+"""The message up to which the index has the rows of all that it is to hold; in SQL."""
+MARK_SQL = "INSERT OR REPLACE INTO index_tail VALUES (1, ?)"
+# The recall index has room for keys below this.
+NEWEST = "(SELECT coalesce(max(message), 0) FROM message WHERE message < 1 << 59)"
+PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
+BEHIND_SQL = """
+SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.speaker, m.at
+FROM message m JOIN conversation c ON c.conversation = m.conversation JOIN body b ON b.message = m.message
+WHERE m.message > ? AND m.message <= ? AND m.state = 'live' AND m.visibility IN ('shared', 'private')
+ORDER BY m.message
+"""
+INDEX_SQL = "SELECT sql FROM sqlite_schema WHERE name = 'recall_index'"
+LISTS_SQL = """
+SELECT json_group_array(json(found)) FROM (
+  SELECT (
+    SELECT json_group_array(rowid) FROM (
+      SELECT f.rowid FROM recall_index f WHERE f.recall_index MATCH j.value AND f.rowid < ?2 ORDER BY f.rowid
+    )
+  ) AS found
+  FROM json_each(?1) j
+)
+"""
+EVERY_SQL = "SELECT json_group_array(id) FROM recall_index_docsize WHERE id < ?"
+
+MessageFields = Callable[[str, "str | None", int], Fields]
+"""Of a content, its speaker and its time in microseconds what the index holds: text, names, time."""
+
+
+class TailRow(NamedTuple):
+    """A message that waits. `values` is its row of the index; None where the index is not to hold it."""
+
+    message: int
+    values: tuple[Any, ...] | None
+
+    @property
+    def size(self) -> int:
+        """Characters of its text."""
+        return 0 if self.values is None else len(self.values[1])
+
+
+def behind(tx: Reading, fields: MessageFields, first: int, last: int) -> list[TailRow]:
+    """The messages behind `first` up to `last` that the index is to hold."""
+    rows: list[TailRow] = []
+    for message, space, conversation, visibility, content, speaker, at in tx.rows(BEHIND_SQL, first, last):
+        entry = Entry(PLANE, message, space, conversation, visibility)
+        rows.append(TailRow(message, (rowid_of(entry), *fields(content, speaker, at), scope_of(entry))))
+    return rows
+
+
+def waiting(tx: Reading, fields: MessageFields) -> list[TailRow]:
+    """All that waits, as the store says."""
+    places = tx.row(PLACES_SQL)
+    assert places is not None
+    first, last = places
+    rows = behind(tx, fields, first, last)
+    if last > first and (not rows or rows[-1].message < last):
+        rows.append(TailRow(last, None))
+    return rows
+
+
+def is_full(rows: Sequence[TailRow]) -> bool:
+    """Whether the index has to take them in."""
+    return len(rows) >= ROWS or sum(each.size for each in rows) >= BYTES
+
+
+class _Made:
+    """An index in memory of the messages behind `first`, up to `last`."""
+
+    def __init__(self, first: int, definition: str) -> None:
+        self.first = self.last = first
+        self._connection = apsw.Connection(":memory:")
+        self._connection.execute(definition)
+
+    def take_in(self, rows: Iterable[TailRow], last: int) -> None:
+        self._connection.executemany(ADD_SQL, [each.values for each in rows if each.values is not None])
+        self.last = last
+
+    def lists(self, expressions: Sequence[str], last: int) -> list[list[int]]:
+        return unpack_json(self._connection.execute(LISTS_SQL, (json.dumps(expressions), (last + 1) << PLANE_BITS)).get)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def every(self, last: int) -> list[int]:
+        return unpack_json(self._connection.execute(EVERY_SQL, ((last + 1) << PLANE_BITS,)).get)
+
+
+class IndexTail:
+    """What readers find among the messages that wait. One for all of them: each takes in what the last one had not."""
+
+    def __init__(self, fields: MessageFields) -> None:
+        self._fields = fields
+        self._lock = threading.Lock()
+        self._made: list[_Made] = []
+
+    def lists(self, tx: Reading, expressions: Sequence[str]) -> list[list[int]]:
+        """Of each FTS5 expression, of all rows where it is empty, the rows that the transaction sees and the index has
+        not; in their order."""
+        places = tx.row(PLACES_SQL)
+        assert places is not None
+        first, last = places
+        if last <= first or not expressions:
+            return [[] for _ in expressions]
+        with self._lock:
+            made = self._of(tx, first)
+            if last > made.last:
+                made.take_in(behind(tx, self._fields, made.last, last), last)
+            found = iter(made.lists([each for each in expressions if each], last))
+            every = None if all(expressions) else made.every(last)
+        return [next(found) if each or every is None else every for each in expressions]
+
+    def _of(self, tx: Reading, first: int) -> _Made:
+        for each in self._made:
+            if each.first == first:
+                return each
+        made = _Made(first, tx.value(INDEX_SQL))
+        self._made.insert(0, made)
+        for each in self._made[TAILS:]:
+            each.close()
+        del self._made[TAILS:]
+        return made
