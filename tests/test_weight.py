@@ -88,7 +88,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
     Case("--socket {socket} call hello", CLIENT, 177),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 105),
-    Case("--socket {socket} doctor", HEAVY, 463),
+    Case("--socket {socket} doctor", HEAVY, 466),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 130)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 106)
@@ -106,8 +106,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 2),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 97),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 87),
-    Case("import beetle.open", IN_PROCESS, 237),
-    Case("import beetle.daemon", IN_PROCESS, 259),
+    Case("import beetle.open", IN_PROCESS, 240),
+    Case("import beetle.daemon", IN_PROCESS, 262),
 )
 
 

@@ -19,13 +19,13 @@ import apsw
 
 from beetle.contracts.codec import unpack_json
 from beetle.store.engine.transaction import Reading
-from beetle.store.index_rows import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
+from beetle.store.indexed import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 
 ROWS = 64
 """Messages that wait at most when a commit ends: a commit of one turn writes 14 pages in place of 19, and a search that
 has to take them in first takes 2 ms longer, once."""
-BYTES = 256 * 1024
-"""Characters of text that wait at most."""
+CHARACTERS = 256 * 1024
+"""Of text, that wait at most."""
 TAILS = 2
 """Tails that are kept: readers whose transactions began before the index took one in go on with it."""
 PLANE = "evidence"
@@ -37,7 +37,7 @@ MARK_SQL = "INSERT OR REPLACE INTO index_tail VALUES (1, ?)"
 NEWEST = "(SELECT coalesce(max(message), 0) FROM message WHERE message < 1 << 59)"
 PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
 BEHIND_SQL = """
-SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.speaker, m.at
+SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.digest, m.speaker, m.at
 FROM message m JOIN conversation c ON c.conversation = m.conversation JOIN body b ON b.message = m.message
 WHERE m.message > ? AND m.message <= ? AND m.state = 'live' AND m.visibility IN ('shared', 'private')
 ORDER BY m.message
@@ -55,8 +55,9 @@ SELECT json_group_array(json(found)) FROM (
 """
 EVERY_SQL = "SELECT json_group_array(id) FROM recall_index_docsize WHERE id < ?"
 
-MessageFields = Callable[[str, "str | None", int], Fields]
-"""Of a content, its speaker and its time in microseconds what the index holds: text, names, time."""
+MessageFields = Callable[[str, bytes, "str | None", int], "Fields | None"]
+"""Of a content, its digest, its speaker and its time in microseconds what the index is to hold; None where the content
+is not what was committed."""
 
 
 class TailRow(NamedTuple):
@@ -74,9 +75,10 @@ class TailRow(NamedTuple):
 def behind(tx: Reading, fields: MessageFields, first: int, last: int) -> list[TailRow]:
     """The messages behind `first` up to `last` that the index is to hold."""
     rows: list[TailRow] = []
-    for message, space, conversation, visibility, content, speaker, at in tx.rows(BEHIND_SQL, first, last):
-        entry = Entry(PLANE, message, space, conversation, visibility)
-        rows.append(TailRow(message, (rowid_of(entry), *fields(content, speaker, at), scope_of(entry))))
+    for message, space, conversation, visibility, *said in tx.rows(BEHIND_SQL, first, last):
+        if (held := fields(*said)) is not None:
+            entry = Entry(PLANE, message, space, conversation, visibility)
+            rows.append(TailRow(message, (rowid_of(entry), *held, scope_of(entry))))
     return rows
 
 
@@ -93,7 +95,7 @@ def waiting(tx: Reading, fields: MessageFields) -> list[TailRow]:
 
 def is_full(rows: Sequence[TailRow]) -> bool:
     """Whether the index has to take them in."""
-    return len(rows) >= ROWS or sum(each.size for each in rows) >= BYTES
+    return len(rows) >= ROWS or sum(each.size for each in rows) >= CHARACTERS
 
 
 class _Made:

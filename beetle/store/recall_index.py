@@ -20,9 +20,18 @@ from beetle.contracts.names import INDEX_CODES
 from beetle.store import postings
 from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.index_rows import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 from beetle.store.index_tail import PLANE, TailRow
-from beetle.store.indexed import Tables, rows_between, search_between
+from beetle.store.indexed import (
+    ADD_SQL,
+    PLANE_BITS,
+    Entry,
+    Fields,
+    Tables,
+    rowid_of,
+    rows_between,
+    scope_of,
+    search_between,
+)
 
 PAST = "long_term_past"
 OF_CONVERSATIONS = ("evidence",)
@@ -376,6 +385,8 @@ def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> lis
 
 def rows_of_index(tx: Reading, now: postings.Snapshot, left_out: int) -> int:
     """How many rows the index has, without those of a code."""
+    if isinstance(tx, Writing):
+        tx.run(FLUSH_SQL)  # it counts what it has written
     averages: bytes | None = tx.value(AVERAGES_SQL)
     every = varint(averages, 0)[0] if averages else 0
     return every if left_out < 0 else every - len(_rows(tx, now, f'{{scope}} : "p{left_out}"', -1))

@@ -163,6 +163,7 @@ def test_a_message_that_was_altered_on_disk_can_be_erased_after_a_recovery(path:
     with open_runtime(path, backend) as memory:
         fill(memory)
         commit(memory, turn("odd", "zqformerqz words of mine"))
+        store_of(memory).write(lambda tx: tx.write_index())
         with store_of(memory).read() as tx:
             message = tx.value("SELECT message FROM message WHERE message_id = 'odd-m0'")
     damage(path, f"UPDATE body SET content = 'zqotherqz words' WHERE message = {message}")

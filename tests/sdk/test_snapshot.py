@@ -435,8 +435,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0017_event_places_in_order",
         "0018_former_identities",
         "0019_fewer_pages",
+        "0020_index_tail",
     )
-    assert memory.inspect().store.schema == 19
+    assert memory.inspect().store.schema == 20
     assert_clean(memory)
 
 

@@ -300,7 +300,7 @@ def agents(
     ]
 
 
-FILLED, WORDS, ASKED, ASKING = 100, 50_000, 1_500, 6
+FILLED, WORDS, ASKED, ASKING = 100, 50_000, 5_000, 6
 """Turns of one commit, words that few of them have, recalls of one thread, and threads."""
 
 

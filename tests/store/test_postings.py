@@ -62,9 +62,13 @@ def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
     return recall_index.search(tx, TERMS, SearchScope(space or 1, TABLES, private=private), 20).matches
 
 
+def key_of(tx: Reading) -> bytes:
+    return tx.value("SELECT value FROM meta WHERE key = 'store_key'")
+
+
 def fresh(tx: Reading) -> Reading:
     """The same transaction, which remembers nothing."""
-    return Reading(tx.connection, None, PostingCache(0, IndexTail(DOMAIN_FUNCTIONS.message_fields)))
+    return Reading(tx.connection, None, PostingCache(0, IndexTail(DOMAIN_FUNCTIONS.message_fields(key_of(tx)))))
 
 
 def assert_true(tx: Reading) -> None:
@@ -74,7 +78,7 @@ def assert_true(tx: Reading) -> None:
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
         assert recall_index.rows_of_index(tx, now, left_out) == every
-    waiting = len(index_tail.IndexTail(DOMAIN_FUNCTIONS.message_fields).lists(tx, [""])[0])
+    waiting = len(index_tail.IndexTail(DOMAIN_FUNCTIONS.message_fields(key_of(tx))).lists(tx, [""])[0])
     assert waiting + tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") == tx.value(LIVE_SQL)
     for private in (False, True):
         told = found(tx, private)

@@ -16,6 +16,8 @@ from beetle.store.engine.write_transaction import Known, WriteTransaction
 from beetle.store.event_log import Event, read_head
 from beetle.store.seals import SUM_SQL, Changes, Sealer, shapes
 
+KEY_SQL = "SELECT value FROM meta WHERE key = 'store_key'"
+
 
 class Quiet(WriteTransaction):
     """A write that logs nothing: what it erases was told of when it was erased first."""
@@ -62,8 +64,10 @@ class Copy:
         """
         try:
             with transaction(self._connection):
-                head, known = read_head(Reading(self._connection)), Known(self._domain.message_fields)
-                tx = Quiet(self._connection, head, self._domain.chain_hash, self._changes(), known)
+                held = Reading(self._connection)
+                functions = self._domain.of(held.value(KEY_SQL))
+                known = Known(functions.message_fields)
+                tx = Quiet(self._connection, read_head(held), functions.chain_hash, self._changes(), known)
                 tx.now = self._now
                 yield tx
                 tx.settle()

@@ -121,7 +121,6 @@ class Store:
         settings = self.settings
         clock, domain, version = self._made_with
         connection: apsw.Connection | None = None
-        postings = PostingCache(settings.index_cache_kib * 1024, IndexTail(domain.message_fields))
         try:
             created = settings.backend == "in-memory" or not os.path.exists(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
@@ -129,6 +128,8 @@ class Store:
                 [] if settings.immutable else self._prepare(connection, clock(), version, settled if keeps else None)
             )
             self.store_id, self.key = _identity(connection)
+            functions = domain.of(self.key)
+            postings = PostingCache(settings.index_cache_kib * 1024, IndexTail(functions.message_fields))
             self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
             if reseal is not None:
                 self._sealing = reseal()
@@ -145,7 +146,7 @@ class Store:
                     settings,
                     connection,
                     clock=clock,
-                    domain=domain,
+                    functions=functions,
                     gate=self.gate,
                     files=self.files,
                     pending_erasures=pending,

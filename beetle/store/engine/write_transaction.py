@@ -12,8 +12,8 @@ import apsw
 from beetle.store import index_tail
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append
-from beetle.store.index_rows import ADD_SQL
 from beetle.store.index_tail import MessageFields, TailRow
+from beetle.store.indexed import ADD_SQL
 from beetle.store.seals import WRITES, Changes, Sealer
 from beetle.store.turn_seals import seal_again
 

@@ -30,7 +30,7 @@ from beetle.contracts.errors import (
 from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import StoreSettings, close_connection
-from beetle.store.engine.domain_functions import DomainFunctions
+from beetle.store.engine.domain_functions import StoreFunctions
 from beetle.store.engine.erasing import PENDING_SQL, Erasing
 from beetle.store.engine.failures import failed, log_defect, translate
 from beetle.store.engine.pulse import Pulse
@@ -65,7 +65,7 @@ class Writer:
         connection: apsw.Connection,
         *,
         clock: Callable[[], int],
-        domain: DomainFunctions,
+        functions: StoreFunctions,
         gate: AbstractContextManager[object],
         files: StoreFiles,
         pending_erasures: int,
@@ -78,13 +78,13 @@ class Writer:
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
         self._changes: Changes | None = None
-        self._known = Known(domain.message_fields)
+        self._known = Known(functions.message_fields)
         self._files = files
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
         self._clock = clock
         self._gate = gate
-        self._chain_hash = domain.chain_hash
+        self._chain_hash = functions.chain_hash
         self._head = read_head(Writing(connection))
         self._queue = WriteQueue(settings.write_queue, settings.write_group)
         self._wake = threading.Condition()
