@@ -15,7 +15,7 @@ for extra in "$@"; do
     suite="" mode=""
     [ "$extra" != langchain ] || suite="langchain-tests" mode="-o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function"
     [ -x "$python" ] || python3 -m venv "$environments/$extra"
-    "$python" -m pip install --quiet --disable-pip-version-check -e ".[$extra]" "pytest>=8" $suite
+    "$python" -m pip install --quiet --disable-pip-version-check -e ".[$extra]" "pytest>=8" hypothesis $suite
     echo "$extra:"
     # The frameworks' own warnings are not ours to mend.
     BEETLE_REQUIRE_FRAMEWORK=1 "$python" -m pytest -q -o filterwarnings=default $mode -p no:cacheprovider \

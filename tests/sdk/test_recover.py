@@ -278,7 +278,8 @@ def test_writers_wait_for_a_file_that_is_made_anew_and_lose_nothing(memory: Memo
     written: list[str] = []
 
     def write() -> None:
-        while not done.is_set():
+        # By and by: they must not fill all the room that the erased ones have left before it is given back.
+        while not done.wait(0.005):
             name = f"w{len(written)}"
             commit(memory, turn(name, f"written as {name}"))
             written.append(name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -24,7 +26,14 @@ INDEXED_AT_ONCE = 256
 KNOWN_TABLES = frozenset({"space", "conversation", "message", "event_place", "remembered_conversation"})
 """Of whose rows something is known from commit to commit."""
 MOST_KNOWN = 1024
+OF_SEAL = re.compile(r"\bseal\b")
 EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def reads_seals(sql: str) -> bool:
+    """Whether a statement looks at the seals of rows."""
+    return "row_seal" in sql or "table_seal" in sql or ("SELECT" in sql and OF_SEAL.search(sql) is not None)
 
 
 class Known:
@@ -144,8 +153,7 @@ class WriteTransaction(Writing):
 
     def run_known(self, sql: str, *values: Any) -> None:
         """As `run`, of a statement of which the caller brings `known` up to date itself."""
-        if INDEX in sql:
-            self.write_index()
+        self._prepare(sql)
         if sql in self._plain:
             for _ in self.connection.execute(sql, values):
                 pass
@@ -159,8 +167,7 @@ class WriteTransaction(Writing):
         return self._rows(sql, *values)
 
     def _rows(self, sql: str, *values: Any) -> Iterator[Row]:
-        if INDEX in sql:
-            self.write_index()
+        self._prepare(sql)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().rows(sql, *values)
         return iter(self._noted(sql, values, self._changes))
@@ -168,11 +175,17 @@ class WriteTransaction(Writing):
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""
         self._known.look_at(sql)
-        if INDEX in sql:
-            self.write_index()
+        self._prepare(sql)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().row(sql, *values)
         return next(iter(self._noted(sql, values, self._changes)), None)
+
+    def _prepare(self, sql: str) -> None:
+        """A statement is about to run: what it looks at is written before."""
+        if INDEX in sql:
+            self.write_index()
+        if reads_seals(sql) and self._changes:
+            self.settle()
 
     def index(self, sql: str, *values: Any) -> None:
         """One INSERT into the recall index, whose row is the first value. It is held back until the index is looked at,
@@ -245,6 +258,7 @@ class WriteTransaction(Writing):
     def unnoted(self) -> Writing:
         """Writes in this transaction, of whose changes no seal follows: for what writes the seals itself."""
         self._known.forget()
+        self.settle()
         return Writing(self.connection)
 
     def index_changed(self, rows: Iterable[int] | None) -> None:
@@ -255,7 +269,7 @@ class WriteTransaction(Writing):
             self.index_changes.extend(rows)
 
     def settle(self) -> None:
-        """Write the seals of what was changed."""
+        """Write the seals of what was changed: once for all writes of a transaction, unless one of them reads seals."""
         changes = self._changes
         if changes:
             seal_again(self, changes.sealer, changes.settle(self))

@@ -419,6 +419,7 @@ class Writer:
                         self._doubtful = True
                         self._roll_back()
                         return lost
+                tx.settle()
                 tx.end_index()
                 if self.postings is not None and tx.index_changes != []:
                     self.postings.note_changes(tx.index_changes, self._head.seq)
@@ -497,8 +498,8 @@ class Writer:
             if apart:
                 tx.connection.execute("SAVEPOINT job")
             job.result = job.run(tx)
-            tx.settle()
             if apart:
+                tx.settle()
                 tx.end_index()
                 if job.grows and self._room.tight and self._room.is_over:
                     raise StoreBudgetExceeded(maximum=self._settings.store_bytes)
