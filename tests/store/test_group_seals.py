@@ -1,0 +1,68 @@
+"""The writes of one group are sealed together, and whoever reads seals among them sees what is true then."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from beetle.store import seals
+from beetle.store.engine.write_transaction import WriteTransaction
+from tests.store.conftest import assert_clean, open_runtime, store_of
+from tests.store.test_writer import Crowd
+
+PUT_SQL = "INSERT INTO meta VALUES ('shared', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+
+
+def put(value: int, tx: WriteTransaction) -> None:
+    tx.run(PUT_SQL, value)
+
+
+def problem_of(tx: WriteTransaction) -> Any:
+    """Whether the row is as its seal says: its number of seals, and whether the one fits."""
+    shape = seals.shape_of(tx, "meta")
+    (row,) = tx.rows("SELECT key, value FROM meta WHERE key = 'shared'")
+    assert tx.sealer is not None
+    seal = tx.value(seals.SEAL_SQL, "meta", shape.row(tx.sealer, row))
+    return tx.sealer.fits(seal, "meta", row)
+
+
+def test_a_row_that_several_writes_of_a_group_change_is_sealed_once(path: str) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        store.write(partial(put, 0))
+        with patch.object(seals, "put_sum", wraps=seals.put_sum) as written:
+            crowd = Crowd(store)
+            for number in range(1, 9):
+                crowd.add(f"w{number}", partial(put, number))
+            crowd.release()
+            assert written.call_count == 1
+        assert store.write(problem_of) is True
+        assert_clean(memory)
+
+
+def test_a_write_sees_the_seals_of_those_before_it_in_its_group(path: str) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        crowd = Crowd(store)
+        crowd.add("first", partial(put, 1))
+        crowd.add("look", problem_of)
+        crowd.add("second", partial(put, 2))
+        crowd.add("look again", problem_of)
+        answers = crowd.release()
+        assert answers["look"] is answers["look again"] is True
+        assert_clean(memory)
+
+
+def test_when_one_of_a_group_fails_the_others_are_sealed(path: str) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        crowd = Crowd(store)
+        crowd.add("first", partial(put, 1))
+        crowd.add("fails", lambda tx: (put(2, tx), 1 / 0))
+        crowd.add("third", lambda tx: tx.run("INSERT INTO meta VALUES ('other', 3)"))
+        answers = crowd.release()
+        assert isinstance(answers["fails"], ZeroDivisionError)
+        assert store.write(problem_of) is True
+        assert store.write(lambda tx: tx.value("SELECT value FROM meta WHERE key = 'shared'")) == 1
+        assert_clean(memory)
