@@ -72,6 +72,30 @@ class TailRow(NamedTuple):
         return 0 if self.values is None else len(self.values[1])
 
 
+class Waiting(NamedTuple):
+    """Messages that wait, in the order of their keys, and how many characters of text."""
+
+    rows: tuple[TailRow, ...] = ()
+    size: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def with_one(self, row: TailRow) -> Waiting:
+        """These and one more."""
+        return Waiting((*self.rows, row), self.size + row.size)
+
+    @property
+    def last(self) -> int:
+        """The newest message; 0 without one."""
+        return self.rows[-1].message if self.rows else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the index has to take them in."""
+        return len(self.rows) >= ROWS or self.size >= CHARACTERS
+
+
 def behind(tx: Reading, fields: MessageFields, first: int, last: int) -> list[TailRow]:
     """The messages behind `first` up to `last` that the index is to hold."""
     rows: list[TailRow] = []
@@ -82,7 +106,7 @@ def behind(tx: Reading, fields: MessageFields, first: int, last: int) -> list[Ta
     return rows
 
 
-def waiting(tx: Reading, fields: MessageFields) -> list[TailRow]:
+def waiting(tx: Reading, fields: MessageFields) -> Waiting:
     """All that waits, as the store says."""
     places = tx.row(PLACES_SQL)
     assert places is not None
@@ -90,12 +114,7 @@ def waiting(tx: Reading, fields: MessageFields) -> list[TailRow]:
     rows = behind(tx, fields, first, last)
     if last > first and (not rows or rows[-1].message < last):
         rows.append(TailRow(last, None))
-    return rows
-
-
-def is_full(rows: Sequence[TailRow]) -> bool:
-    """Whether the index has to take them in."""
-    return len(rows) >= ROWS or sum(each.size for each in rows) >= CHARACTERS
+    return Waiting(tuple(rows), sum(each.size for each in rows))
 
 
 class _Made:

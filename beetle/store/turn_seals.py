@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -52,8 +52,10 @@ def values_by_turn(tx: Reading, turns: Iterable[int]) -> Iterator[tuple[int, tup
         yield turn, values(tuple(head), messages[turn], refs[turn], attrs[turn])
 
 
-def seal_again(tx: Writing, sealer: Sealer, turns: Iterable[int]) -> None:
+def seal_again(tx: Writing, sealer: Sealer, turns: Collection[int]) -> None:
     """Seal turns as they stand now, those that are still there."""
+    if not turns:
+        return
     for turn, found in values_by_turn(tx, turns):
         tx.run(SET_SQL, sealer.seal(NAME, found), turn)
 

@@ -14,7 +14,7 @@ import apsw
 from beetle.store import index_tail
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append
-from beetle.store.index_tail import MessageFields, TailRow
+from beetle.store.index_tail import MessageFields, TailRow, Waiting
 from beetle.store.indexed import ADD_SQL
 from beetle.store.seals import WRITES, Changes, Sealer
 from beetle.store.turn_seals import seal_again
@@ -45,7 +45,7 @@ class Known:
     def __init__(self, fields: MessageFields) -> None:
         self.rows: dict[Any, Any] = {}
         self.fields = fields
-        self.tail: list[TailRow] | None = None
+        self.tail: Waiting | None = None
         self._version = -1
         self._harmless: set[str] = set()
 
@@ -58,7 +58,7 @@ class Known:
             self.rows.clear()
         self._version = version
 
-    def committed(self, connection: apsw.Connection, tail: list[TailRow] | None) -> None:
+    def committed(self, connection: apsw.Connection, tail: Waiting | None) -> None:
         """What was noted in the transaction holds, and these messages wait now."""
         self._version = connection.data_version()
         self.tail = tail
@@ -89,7 +89,7 @@ class Mark(NamedTuple):
     head: Head
     logged: int
     erasures: int
-    tail: tuple[TailRow, ...] | None
+    tail: Waiting | None
     taken: int
 
 
@@ -127,7 +127,7 @@ class WriteTransaction(Writing):
         self._head = head
         self._chain_hash = chain_hash
         self._held_back: list[tuple[int, str, tuple[Any, ...]]] = []
-        self._tail = None if known.tail is None else list(known.tail)
+        self._tail = known.tail
         self._taken = 0
         self.logged: list[Logged] = []
         self.erasures = 0
@@ -203,9 +203,8 @@ class WriteTransaction(Writing):
         tail = self._waiting()
         if row.message <= self._taken:
             return  # it was there when what waits was read from the store
-        tail.append(row)
-        self._taken = row.message
-        if len(tail) >= INDEXED_AT_ONCE:
+        self._tail, self._taken = tail.with_one(row), row.message
+        if len(tail.rows) >= INDEXED_AT_ONCE:
             self.write_index()
 
     def write_index(self) -> None:
@@ -213,29 +212,28 @@ class WriteTransaction(Writing):
         tail = self._waiting()
         if not tail and not self._held_back:
             return
-        rows = self._held_back + [(each.values[0], ADD_SQL, each.values) for each in tail if each.values]
-        self._held_back, self._tail = [], []
+        rows = self._held_back + [(each.values[0], ADD_SQL, each.values) for each in tail.rows if each.values]
+        self._held_back, self._tail = [], Waiting()
         # In their order: FTS5 writes what it holds whenever a lower row comes behind a higher one.
         for _, sql, values in sorted(rows, key=itemgetter(0)):
             super().run(sql, *values)
         if tail:
-            super().run(index_tail.MARK_SQL, tail[-1].message)
+            super().run(index_tail.MARK_SQL, tail.last)
 
     def end_index(self) -> None:
         """The transaction ends: write what does not wait for others."""
-        if self._held_back or (self._tail and index_tail.is_full(self._tail)):
+        if self._held_back or (self._tail and self._tail.is_full):
             self.write_index()
 
     @property
-    def tail(self) -> list[TailRow] | None:
+    def tail(self) -> Waiting | None:
         """The messages that wait for the index at the end of the transaction; None where nobody looked."""
         return self._tail
 
-    def _waiting(self) -> list[TailRow]:
+    def _waiting(self) -> Waiting:
         if self._tail is None:
             self._tail = index_tail.waiting(Reading(self.connection), self._known.fields)
-            if self._tail:
-                self._taken = self._tail[-1].message
+            self._taken = max(self._taken, self._tail.last)
         return self._tail
 
     def _noted(self, sql: str, values: tuple[Any, ...], changes: Changes) -> list[Row]:
@@ -299,13 +297,11 @@ class WriteTransaction(Writing):
 
     def mark(self) -> Mark:
         """A point to go back to when a savepoint is rolled back."""
-        tail = None if self._tail is None else tuple(self._tail)
-        return Mark(self._head, len(self.logged), self.erasures, tail, self._taken)
+        return Mark(self._head, len(self.logged), self.erasures, self._tail, self._taken)
 
     def reset(self, mark: Mark) -> None:
         """Forget what was logged and expected since the mark."""
-        self._head, logged, self.erasures, tail, self._taken = mark
-        self._tail = None if tail is None else list(tail)
+        self._head, logged, self.erasures, self._tail, self._taken = mark
         del self.logged[logged:]
         self._held_back.clear()
         self._known.forget()
