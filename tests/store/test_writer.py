@@ -412,3 +412,16 @@ def test_who_wrote_slowly_rests_while_others_ask_and_theirs_pass(monkeypatch: py
         assert queue.rest_s() == 0 and queue.first() is own, "the daemon's own writes have no name, and pass too"
     queue.took(first, 0.001)
     assert queue.rest_s() == 0
+
+
+def test_a_log_that_a_reader_holds_is_not_cut_and_says_so(path: str) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        store.write(put("a"))
+        with store.read() as tx:
+            assert tx.value("SELECT count(*) FROM meta WHERE key = 'a'") == 1
+            store.write(put("b"))
+            assert store.cut_log(0.05) is False
+            assert store.wal_bytes() > 0
+        assert store.cut_log(30) is True
+        assert store.wal_bytes() == 0
