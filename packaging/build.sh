@@ -37,21 +37,9 @@ for tool in ld strip objdump; do
     command -v $tool >/dev/null 2>&1 || need "$tool" "it is part of binutils; on Debian: apt-get install binutils"
 done
 
-usable='
-import sys, sysconfig
-try:
-    import ensurepip, venv
-except ImportError:
-    sys.exit(1)
-sys.exit(sys.version_info < (3, 11) or not sysconfig.get_config_var("Py_ENABLE_SHARED"))'
-python=""
-# A distribution'"'"'s own Python is built with profile and link-time optimization, which a local build seldom is.
-for each in ${BEETLE_BUILD_PYTHON:-/usr/bin/python3.11 /usr/bin/python3 python3.11 python3.12 python3.13 python3}; do
-    if command -v "$each" >/dev/null 2>&1 && "$each" -c "$usable" 2>/dev/null; then
-        python=$each
-        break
-    fi
-done
+. packaging/python.sh
+# Not quoted: the variable may name several.
+python=$(find_python 'sysconfig.get_config_var("Py_ENABLE_SHARED")' ${BEETLE_BUILD_PYTHON:-}) || python=""
 [ -n "$python" ] || need "Python" "3.11 or newer with venv and a shared library; on Debian: apt-get install python3-venv libpython3.11"
 [ -z "$missing" ] || exit 1
 

@@ -1,5 +1,6 @@
 # Makes the checkout's own environment in .venv, once, and again when pyproject.toml has changed. Sourced by the others.
 # Usage: make_environment [extra]   (extra: dev)
+. packaging/python.sh
 
 make_environment() {
     want="$(cksum pyproject.toml | cut -d' ' -f1) ${1:-}"
@@ -7,17 +8,7 @@ make_environment() {
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
         return 0
     fi
-    python=""
-    # A distribution's own Python is built with profile and link-time optimization, which a local build seldom is: the tests
-    # take two thirds of the time.
-    for each in /usr/bin/python3.11 /usr/bin/python3 python3.11 python3.12 python3.13 python3; do
-        if command -v "$each" >/dev/null 2>&1 &&
-            "$each" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            python=$each
-            break
-        fi
-    done
-    if [ -z "$python" ]; then
+    if ! python=$(find_python True); then
         echo "beetle needs Python 3.11 or newer with venv; none was found. On Debian: apt-get install python3-venv" >&2
         return 1
     fi
