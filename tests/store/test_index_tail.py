@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.store import index_tail
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.index_tail import INDEXED_TO
 from tests.store.conftest import (
     assert_clean,
     commit,
@@ -22,6 +24,7 @@ from tests.store.conftest import (
     write_skill,
 )
 
+NEWEST_SQL = "SELECT coalesce(max(message), 0) FROM message"
 INDEXED_SQL = "SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0"
 
 
@@ -120,7 +123,7 @@ def test_messages_that_the_index_is_not_to_hold_do_not_wait_for_ever(path: str) 
             hidden["messages"][0]["visibility"] = "soul"
             commit(memory, hidden)
         with store_of(memory).read() as tx:
-            assert tx.value(f"SELECT {index_tail.INDEXED_TO}") == index_tail.ROWS
+            assert tx.value(f"SELECT {INDEXED_TO}") == index_tail.ROWS
         assert indexed(memory) == 0
         said(memory, index_tail.ROWS, index_tail.ROWS + 2)
         assert found(memory, f"word{index_tail.ROWS}")
@@ -157,3 +160,21 @@ def test_a_store_whose_mark_was_changed_by_hand_is_told(path: str) -> None:
         with open_runtime(path) as memory:
             problems = {each.problem for each in memory.verify_store().findings}
             assert problems == ({problem} if problem else set())
+
+
+def test_readers_side_by_side_find_all_that_each_of_them_sees(path: str) -> None:
+    with open_runtime(path) as memory, ThreadPoolExecutor(4) as pool:
+        store = store_of(memory)
+
+        def look(_: int) -> bool:
+            with store.read() as tx:
+                assert tx.postings is not None
+                (found,) = tx.postings.tail.lists(tx, [""])
+                first, last = tx.value(f"SELECT {INDEXED_TO}"), tx.value(NEWEST_SQL)
+                return found == [key << 4 for key in range(first + 1, last + 1)]
+
+        looked = [pool.submit(look, number) for number in range(8)]
+        for number in range(3 * index_tail.ROWS):
+            commit(memory, turn(f"t{number}", f"word{number} kettle"))
+            looked += [pool.submit(look, number) for _ in range(2)]
+        assert all(each.result() for each in looked)
