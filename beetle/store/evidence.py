@@ -12,7 +12,7 @@ import apsw
 from beetle.contracts.errors import Conflict
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.index_tail import INDEXED_TO, NEWEST
+from beetle.store.index_tail import MARKED, NEWEST
 from beetle.store.turn_messages import OF_ONE_TURN, OF_TURNS, by_turn
 
 
@@ -90,7 +90,7 @@ INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, diges
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 # No key that the recall index has had: it takes new messages in by them.
-NEXT_MESSAGE_SQL = f"SELECT max({NEWEST}, {INDEXED_TO}) + 1"
+NEXT_MESSAGE_SQL = f"SELECT max({NEWEST}, {MARKED}) + 1"
 NEW_MESSAGE_SQL = """
 INSERT INTO message (message, turn, conversation, position, ordinal, message_id, role, event_type, at, visibility,
   length, digest, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)

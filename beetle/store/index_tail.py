@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from beetle.contracts.codec import unpack_json
-from beetle.store.engine.transaction import Reading, transaction
+from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.indexed import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 
 ROWS = 128
@@ -30,16 +30,23 @@ TAILS = 2
 """Tails that are kept: readers whose transactions began before the index took one in go on with it."""
 PLANE = "evidence"
 
-INDEXED_TO = "coalesce((SELECT indexed_to FROM index_tail), 0)"
-"""The message up to which the index has the rows of all that it is to hold; in SQL."""
+INDEXED_TO = """coalesce((SELECT indexed_to FROM index_tail),
+  (SELECT id >> 4 FROM recall_index_docsize WHERE id & 15 = 0 ORDER BY id DESC LIMIT 1), 0)"""
+"""The message up to which the index has the rows of all that it is to hold; in SQL. Where another program took the row
+away that says so, it is the newest one that the index has."""
+MARKED = "coalesce((SELECT indexed_to FROM index_tail), 0)"
+"""What the store says of that; nothing of the index is looked at."""
+IS_MARKED_SQL = "SELECT count(*) FROM index_tail"
 MARK_SQL = "INSERT OR REPLACE INTO index_tail VALUES (1, ?)"
 # The recall index has room for keys below this.
 NEWEST = "(SELECT coalesce(max(message), 0) FROM message WHERE message < 1 << 59)"
+MARK_AGAIN_SQL = f"INSERT OR IGNORE INTO index_tail SELECT 1, {INDEXED_TO}"
 PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
 BEHIND_SQL = """
 SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.digest, m.speaker, m.at
 FROM message m JOIN conversation c ON c.conversation = m.conversation JOIN body b ON b.message = m.message
 WHERE m.message > ? AND m.message <= ? AND m.state = 'live' AND m.visibility IN ('shared', 'private')
+  AND NOT EXISTS (SELECT 1 FROM recall_index_docsize d WHERE d.id = m.message << 4)
 ORDER BY m.message
 """
 INDEX_SQL = "SELECT sql FROM sqlite_schema WHERE name = 'recall_index'"
@@ -104,6 +111,19 @@ def behind(tx: Reading, fields: MessageFields, first: int, last: int) -> list[Ta
             entry = Entry(PLANE, message, space, conversation, visibility)
             rows.append(TailRow(message, (rowid_of(entry), *held, scope_of(entry))))
     return rows
+
+
+def is_marked(tx: Reading) -> bool:
+    """Whether the store says how far the index is."""
+    return tx.value(IS_MARKED_SQL) == 1
+
+
+def mark_again(tx: Writing) -> int:
+    """Have the store say how far the index is, where it does not; how many rows that took."""
+    if is_marked(tx):
+        return 0
+    tx.run(MARK_AGAIN_SQL)
+    return 1
 
 
 def waiting(tx: Reading, fields: MessageFields) -> Waiting:

@@ -12,6 +12,7 @@ from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import ChainHash, first_break, read_head
+from beetle.store.index_tail import is_marked
 from beetle.store.indexed import Tables, every_row
 from beetle.store.recall_index import TOUCH_INDEX_SQL
 
@@ -68,6 +69,8 @@ def index(tx: Reading, tables: Tables, progress: Progress) -> tuple[int, list[Fi
     progress.step(INDEX, of=tx.value(INDEX_ROWS_SQL))
     indexed, expected = tx.rows(INDEXED_SQL), tx.rows(every_row(tables))
     findings: list[Finding] = []
+    if not is_marked(tx):
+        findings.append(Finding("recall_index", "index_tail", "does not say how far the index is"))
     entries = 0
     left, right = next(indexed, None), next(expected, None)
     while (left is not None or right is not None) and len(findings) < 100:

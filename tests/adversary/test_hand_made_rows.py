@@ -237,6 +237,7 @@ def _told_by_another(table: str, found: list[tuple[str, str, str]]) -> bool:
         "event_log": {"event_log", "event_log_head", "event_places"},
         "event_place": {"event_places"},
         "message": {"evidence", "seals", "recall_index", "committed_turns"},
+        "index_tail": {"recall_index"},
         "body": {"evidence"},
         "turn": {"evidence", "seals", "committed_turns"},
         "host_ref": {"seals"},

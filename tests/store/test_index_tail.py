@@ -153,13 +153,22 @@ def test_a_store_whose_mark_was_changed_by_hand_is_told(path: str) -> None:
 
     with open_runtime(path) as memory:
         said(memory, 0, 3)
-    for mark, problem in ((3, "is missing from the index"), (0, "")):
+    changes = (
+        ("UPDATE index_tail SET indexed_to = 3", "is missing from the index"),
+        ("UPDATE index_tail SET indexed_to = 1", "is indexed and should not be"),
+        ("DELETE FROM index_tail", "does not say how far the index is"),
+    )
+    for change, problem in changes:
         connection = apsw.Connection(path)
-        connection.execute("UPDATE index_tail SET indexed_to = ?", (mark,))
+        connection.execute(change)
         connection.close()
         with open_runtime(path) as memory:
-            problems = {each.problem for each in memory.verify_store().findings}
-            assert problems == ({problem} if problem else set())
+            assert {each.problem for each in memory.verify_store().findings} == {problem}
+            assert len(found(memory, "kettle")) == (0 if "= 3" in change else 3), "each once"
+            assert memory.recover().recovered
+            assert_clean(memory)
+            assert len(found(memory, "kettle")) == 3
+            assert indexed(memory) == 3
 
 
 def test_readers_side_by_side_find_all_that_each_of_them_sees(path: str) -> None:

@@ -23,7 +23,7 @@ from beetle.runtime.areas.toc import recovering as toc_recovering
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
-from beetle.store import columns, jobs, recall_index, recover, snapshot_file
+from beetle.store import columns, index_tail, jobs, recall_index, recover, snapshot_file
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
@@ -126,7 +126,7 @@ def _recall_index(invocation: Invocation) -> Done:
         store.write(recover.empty_index, grows=False)
         taken = 1
     else:
-        taken = _take_out(invocation)
+        taken = store.write(index_tail.mark_again, grows=False) + _take_out(invocation)
     added = left = 0
     invocation.progress.step(FILLING)
     for indexed in _indexed():
