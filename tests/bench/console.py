@@ -58,7 +58,7 @@ def area_marks(made: Made) -> dict[str, str]:
         "skills": rf"of {made.skills:,} skills",
         "devices": "No device: ",
         "transcripts": r"of [\d,]+ (?:conversation|turn)s",
-        "memory": "Facts +Policies",
+        "memory": "Facts +Chunks",
         "recall": "press / and type",
         "log": r"of [\d,]+ rows",
     }
