@@ -41,6 +41,8 @@ MARK_SQL = "INSERT OR REPLACE INTO index_tail VALUES (1, ?)"
 # The recall index has room for keys below this.
 NEWEST = "(SELECT coalesce(max(message), 0) FROM message WHERE message < 1 << 59)"
 MARK_AGAIN_SQL = f"INSERT OR IGNORE INTO index_tail SELECT 1, {INDEXED_TO}"
+ALL_INDEXED_SQL = "INSERT OR REPLACE INTO index_tail SELECT 1, coalesce(max(message), 0) FROM message"
+"""Of an index that is filled again with all of them."""
 PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
 BEHIND_SQL = """
 SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.digest, m.speaker, m.at
@@ -169,6 +171,7 @@ class IndexTail:
         self._fields = fields
         self._lock = threading.Lock()
         self._made: list[_Made] = []
+        self._definition = ""
 
     def lists(self, tx: Reading, expressions: Sequence[str]) -> list[list[int]]:
         """Of each FTS5 expression, of all rows where it is empty, the rows that the transaction sees and the index has
@@ -178,7 +181,7 @@ class IndexTail:
         first, last = places
         if last <= first or not expressions:
             return [[] for _ in expressions]
-        definition: str = tx.value(INDEX_SQL)
+        definition = self._definition = self._definition or tx.value(INDEX_SQL)
         before, rows = first, None
         while True:
             with self._lock:

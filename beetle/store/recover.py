@@ -8,6 +8,7 @@ from beetle.store import columns
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
+from beetle.store.index_tail import ALL_INDEXED_SQL, is_marked
 from beetle.store.indexed import Tables, extra_rows
 from beetle.store.recall_index import EMPTY_SQL, NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
@@ -99,7 +100,10 @@ def index_is_sound(tx: Reading) -> bool:
 def empty_index(tx: WriteTransaction) -> None:
     """Take every row out of the index, and mark that it has to be filled again."""
     # Not by way of `tx`: what waits for the index goes on to wait, since a damaged one would refuse it.
-    Writing(tx.connection).run(EMPTY_SQL)
+    index = Writing(tx.connection)
+    if not is_marked(index):
+        index.run(ALL_INDEXED_SQL)
+    index.run(EMPTY_SQL)
     tx.index_changed(None)
     columns.mend_keywords(tx)
     tx.run(MARK_SQL, REBUILDING, tx.now)

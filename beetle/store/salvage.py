@@ -37,6 +37,7 @@ from beetle.store.engine.failures import translate
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import transaction
+from beetle.store.index_tail import ALL_INDEXED_SQL
 
 LEDGER = "schema_migration"
 TYPES: dict[str, tuple[type, ...]] = {
@@ -52,7 +53,6 @@ KEEP_LEDGER_SQL = """
 UPDATE schema_migration SET applied_at = ?, beetle_version = ? WHERE number = ? AND name = ? AND sha256 = ?
 """
 TAIL = "index_tail"
-ALL_INDEXED_SQL = "INSERT OR REPLACE INTO index_tail SELECT 1, coalesce(max(message), 0) FROM message"
 KEY_SQL = "SELECT key, value FROM meta WHERE key IN ('store_id', 'store_key')"
 SPARE_BYTES = 8 * 2**20
 """Room that is left beside a second store."""

@@ -198,17 +198,22 @@ def test_a_fact_that_was_altered_on_disk_can_be_forgotten_after_a_recovery(path:
         assert b"zqformer" not in bytes_of(path) and b"zqother" not in bytes_of(path)
 
 
-def test_an_index_whose_pages_are_damaged_is_made_anew(path: Path) -> None:
+@pytest.mark.parametrize("also", ["", "DELETE FROM index_tail"], ids=["marked", "unmarked"])
+def test_an_index_whose_pages_are_damaged_is_made_anew(path: Path, also: str) -> None:
     with open_runtime(path) as memory:
         fill(memory, 60)
+        store_of(memory).write(lambda tx: tx.write_index())
         before = everything_found(memory)
         with store_of(memory).read() as tx:
             assert recover.index_is_sound(tx)
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE recall_index_data SET block = zeroblob(length(block)) WHERE id > 1000000")
+    connection.execute(also)
     connection.close()
     with open_runtime(path) as memory:
         assert step(memory, "recall_index").outcome == "done"
+        with store_of(memory).read() as tx:
+            assert tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") >= 60
         assert everything_found(memory) == before
         assert_clean(memory)
 

@@ -18,8 +18,8 @@ def put(value: int, tx: WriteTransaction) -> None:
     tx.run(PUT_SQL, value)
 
 
-def problem_of(tx: WriteTransaction) -> Any:
-    """Whether the row is as its seal says: its number of seals, and whether the one fits."""
+def is_sealed(tx: WriteTransaction) -> Any:
+    """Whether the row's seal fits it."""
     shape = seals.shape_of(tx, "meta")
     (row,) = tx.rows("SELECT key, value FROM meta WHERE key = 'shared'")
     assert tx.sealer is not None
@@ -37,7 +37,7 @@ def test_a_row_that_several_writes_of_a_group_change_is_sealed_once(path: str) -
                 crowd.add(f"w{number}", partial(put, number))
             crowd.release()
             assert written.call_count == 1
-        assert store.write(problem_of) is True
+        assert store.write(is_sealed) is True
         assert_clean(memory)
 
 
@@ -46,9 +46,9 @@ def test_a_write_sees_the_seals_of_those_before_it_in_its_group(path: str) -> No
         store = store_of(memory)
         crowd = Crowd(store)
         crowd.add("first", partial(put, 1))
-        crowd.add("look", problem_of)
+        crowd.add("look", is_sealed)
         crowd.add("second", partial(put, 2))
-        crowd.add("look again", problem_of)
+        crowd.add("look again", is_sealed)
         answers = crowd.release()
         assert answers["look"] is answers["look again"] is True
         assert_clean(memory)
@@ -63,6 +63,6 @@ def test_when_one_of_a_group_fails_the_others_are_sealed(path: str) -> None:
         crowd.add("third", lambda tx: tx.run("INSERT INTO meta VALUES ('other', 3)"))
         answers = crowd.release()
         assert isinstance(answers["fails"], ZeroDivisionError)
-        assert store.write(problem_of) is True
+        assert store.write(is_sealed) is True
         assert store.write(lambda tx: tx.value("SELECT value FROM meta WHERE key = 'shared'")) == 1
         assert_clean(memory)

@@ -26,7 +26,6 @@ from tests.store.conftest import (
 )
 from tests.store.test_writer import Crowd
 
-NEWEST_SQL = "SELECT coalesce(max(message), 0) FROM message"
 INDEXED_SQL = "SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0"
 
 
@@ -187,7 +186,7 @@ def test_readers_side_by_side_find_all_that_each_of_them_sees(path: str) -> None
             with store.read() as tx:
                 assert tx.postings is not None
                 (found,) = tx.postings.tail.lists(tx, [""])
-                first, last = tx.value(f"SELECT {INDEXED_TO}"), tx.value(NEWEST_SQL)
+                first, last = next(tx.rows(index_tail.PLACES_SQL))
                 return found == [key << 4 for key in range(first + 1, last + 1)]
 
         looked = [pool.submit(look, number) for number in range(8)]

@@ -66,9 +66,13 @@ def key_of(tx: Reading) -> bytes:
     return tx.value("SELECT value FROM meta WHERE key = 'store_key'")
 
 
+def fresh_tail(tx: Reading) -> IndexTail:
+    return IndexTail(DOMAIN_FUNCTIONS.message_fields(key_of(tx)))
+
+
 def fresh(tx: Reading) -> Reading:
     """The same transaction, which remembers nothing."""
-    return Reading(tx.connection, None, PostingCache(0, IndexTail(DOMAIN_FUNCTIONS.message_fields(key_of(tx)))))
+    return Reading(tx.connection, None, PostingCache(0, fresh_tail(tx)))
 
 
 def assert_true(tx: Reading) -> None:
@@ -78,7 +82,7 @@ def assert_true(tx: Reading) -> None:
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
         assert recall_index.rows_of_index(tx, now, left_out) == every
-    waiting = len(index_tail.IndexTail(DOMAIN_FUNCTIONS.message_fields(key_of(tx))).lists(tx, [""])[0])
+    waiting = len(fresh_tail(tx).lists(tx, [""])[0])
     assert waiting + tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") == tx.value(LIVE_SQL)
     for private in (False, True):
         told = found(tx, private)
