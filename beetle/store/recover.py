@@ -66,7 +66,7 @@ def waiting(tx: Reading, most: int, before: int, erased_before: int) -> Iterator
     Args:
         most: first reports that are kept.
         before: microseconds; what has waited since then waits for nothing that will come.
-        erased_before: the same of erasures, which may be put off.
+        erased_before: the same of erasures, by the writer's `erasure_clock`.
     """
     if found := tx.value(SPENT_SQL, most):
         yield Finding("idempotency", "first reports", f"{found} are kept that nobody needs")

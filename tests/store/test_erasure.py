@@ -246,6 +246,10 @@ def test_letters_in_a_digest_are_no_remnant_and_the_same_letters_elsewhere_are(p
             assert_gone(path, words)
 
 
+def deletion_of(turn_id: str) -> dict[str, object]:
+    return {"conversation": CONVERSATION, "action": "delete_raw", "turn_ids": [turn_id], "reason": "r"}
+
+
 @pytest.mark.parametrize("backend", ["sqlite", "embedded"])
 def test_an_erasure_waits_for_a_reader_that_holds_an_old_snapshot(path: str, backend: str) -> None:
     canaries = [Words(2).canary() for _ in range(4)]
@@ -254,17 +258,17 @@ def test_an_erasure_waits_for_a_reader_that_holds_an_old_snapshot(path: str, bac
         commit(memory, canary_turn("t1", canaries), turn("t2", "stays"))
         with held_snapshot(memory):
             # Its deadline is short so that the report comes while the reader is still there.
-            report = memory.call(
-                "transcript.lifecycle",
-                {"conversation": CONVERSATION, "action": "delete_raw", "turn_ids": ["t1"], "reason": "r"},
-                deadline_ms=300,
-            )
+            report = memory.call("transcript.lifecycle", deletion_of("t1"), deadline_ms=300)
             assert report.erasure == "pending" and memory.inspect().store.pending_erasures == 1
             assert not found(memory, canaries[0])
             # Nobody waits for the reader: others write meanwhile.
             commit(memory, turn("t3", "written meanwhile"))
             ahead[0] = 10 * 365 * 86_400_000_000
             assert memory.verify_store().clean, "nothing has waited for as long as the clock was put forward"
+            ahead[0] = -time.time_ns() // 1000
+            assert memory.call("transcript.lifecycle", deletion_of("t2"), deadline_ms=300).erasure == "pending"
+            ahead[0] = 0
+            assert memory.verify_store().clean, "what was erased in 1970 has not waited since then"
         wait_for_erasures(memory)
         assert memory.inspect().store.pending_erasures == 0
         assert_gone(path, canaries)
@@ -278,8 +282,7 @@ def test_an_erasure_that_was_pending_at_a_crash_is_finished_by_the_next_opening(
     with open_runtime(path, backend) as memory:
         commit(memory, canary_turn("t1", canaries))
         with held_snapshot(memory):
-            request = {"conversation": CONVERSATION, "action": "delete_raw", "turn_ids": ["t1"], "reason": "r"}
-            assert memory.call("transcript.lifecycle", request, deadline_ms=300).erasure == "pending"
+            assert memory.call("transcript.lifecycle", deletion_of("t1"), deadline_ms=300).erasure == "pending"
             for file in files_of(path):
                 if not file.name.endswith((".lock", "-shm")):
                     shutil.copy(file, crashed.parent / file.name)

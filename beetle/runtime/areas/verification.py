@@ -196,8 +196,9 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     most = shared.profile.budgets.idempotency_keys
     # A clock that was put forward has nobody waiting for as long as it says.
     now = min(invocation.now, shared.started_at + round(shared.uptime_s * 1e6))
-    put_off = round(shared.store.writer.erasures_put_off_s * 1e6)
-    yield from recover.waiting(tx, most, now - WAITED_LONG_US, now - WAITED_LONG_US - put_off)
+    writer = shared.store.writer
+    erased_before = writer.erasure_clock() - WAITED_LONG_US - round(writer.erasures_put_off_s * 1e6)
+    yield from recover.waiting(tx, most, now - WAITED_LONG_US, erased_before)
     for name, reason in sorted(shared.mirrors.failed.items()):
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":

@@ -60,6 +60,12 @@ def forgotten(tx: Writing, until: int | None) -> None:
     tx.run(FORGOTTEN_SQL, until)
 
 
+def steady(clock: Callable[[], int]) -> Callable[[], int]:
+    """A clock in microseconds that begins at the time of `clock`; no step of `clock` moves it afterwards."""
+    ahead = clock() - time.monotonic_ns() // 1000
+    return lambda: time.monotonic_ns() // 1000 + ahead
+
+
 class Erasing:
     """The pending erasures of one writer. All but `finish` and `count` is of the writer's thread."""
 

@@ -23,8 +23,9 @@ class RefusingWriter:
     queued = erased = 0
     erasures_put_off_s = 0.0
 
-    def __init__(self, path: str, head: Head, pending_erasures: int) -> None:
+    def __init__(self, path: str, head: Head, pending_erasures: int, clock: Callable[[], int]) -> None:
         self._path = path
+        self.erasure_clock = clock
         self.head = head
         self.erasures = pending_erasures
         self.on_commit: Callable[[list[Logged]], None] | None = None
@@ -107,8 +108,10 @@ def open_immutable(settings: StoreSettings) -> apsw.Connection:
     return connection
 
 
-def refusing_writer(settings: StoreSettings, connection: apsw.Connection, pending_erasures: int) -> RefusingWriter:
+def refusing_writer(
+    settings: StoreSettings, connection: apsw.Connection, pending_erasures: int, clock: Callable[[], int]
+) -> RefusingWriter:
     """The writer that refuses; `connection` is closed, for readers open their own."""
     head = read_head(Reading(connection))
     close_connection(connection)
-    return RefusingWriter(settings.path, head, pending_erasures)
+    return RefusingWriter(settings.path, head, pending_erasures, clock)

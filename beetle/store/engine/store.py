@@ -138,7 +138,7 @@ class Store:
             self.open_report = self._report(connection, created, applied, pending, settled)
             self.writer: Writer | RefusingWriter
             if settings.immutable:
-                self.writer = refusing_writer(settings, connection, pending)
+                self.writer = refusing_writer(settings, connection, pending, clock)
             else:
                 if settings.backend != "in-memory":
                     self.files = files_of(settings.path, self.follower, walled=settings.walled)

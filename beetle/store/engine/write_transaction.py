@@ -110,6 +110,7 @@ class WriteTransaction(Writing):
         "index_changes",
         "logged",
         "now",
+        "steady_now",
     )
 
     def __init__(
@@ -132,7 +133,7 @@ class WriteTransaction(Writing):
         self.logged: list[Logged] = []
         self.erasures = 0
         self.index_changes: list[int] | None = []
-        self.now = 0
+        self.now = self.steady_now = 0
         self._recorded = False
         self._known = known
 
@@ -283,7 +284,7 @@ class WriteTransaction(Writing):
         """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
         if self._recorded:
             return
-        self.run(EXPECT_ERASURE_SQL, self.now)
+        self.run(EXPECT_ERASURE_SQL, self.steady_now)
         self.erasures += 1
 
     @contextmanager

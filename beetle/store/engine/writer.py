@@ -31,7 +31,7 @@ from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import StoreSettings, close_connection
 from beetle.store.engine.domain_functions import StoreFunctions
-from beetle.store.engine.erasing import PENDING_SQL, Erasing
+from beetle.store.engine.erasing import PENDING_SQL, Erasing, steady
 from beetle.store.engine.failures import failed, log_defect, translate
 from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.room import Room
@@ -83,6 +83,8 @@ class Writer:
         self._look_s = None if settings.backend == "in-memory" else LOOK_S
         self._connection = connection
         self._clock = clock
+        self.erasure_clock = steady(clock)
+        """Tells since when an erasure is pending, in microseconds."""
         self._gate = gate
         self._chain_hash = functions.chain_hash
         self._head = read_head(Writing(connection))
@@ -459,7 +461,7 @@ class Writer:
             self._changes.forget()
         self._known.begin(self._connection)
         tx = WriteTransaction(self._connection, self._head, self._chain_hash, self._changes, self._known)
-        tx.now = self._clock()
+        tx.now, tx.steady_now = self._clock(), self.erasure_clock()
         if sealing is not None and sealing.adopt is not None and sealing is not self._sealed:
             sealing.adopt(tx)
             tx.settle()

@@ -26,8 +26,12 @@ from beetle.store.engine.progress import Progress
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import LeftPart, OpenErasure, Part
 
-SLICE_S = 0.006
+SLICE_S = 0.005
 """How long a slice should hold the writer: as long as a handful of commits."""
+REST, MOST_REST_S = 2, 0.03
+"""Where others' writes wait, the next slice waits so many times as long as the last one took. With 50,000 turns beside
+eight writers their p99 is 1.2 to 1.7 times that without an erasure, which takes 27 to 39 s; without rests it was 3 to 4
+times, and 14 to 21 s."""
 FIRST_TURNS = 16
 MOST_TURNS = 400
 TURNS, SPEAKERS, INDEX = "turns", "speakers", "index"
@@ -119,6 +123,8 @@ def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
         done += step.steps
         more = step.more
         size = _next_size(size, step)
+        if more and invocation.shared.store.writer.queued:
+            time.sleep(min(REST * step.seconds, MOST_REST_S))
         invocation.progress.at(min(done, of))
     return tally
 
