@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from beetle.store.engine.transaction import Reading, Writing
@@ -19,16 +21,20 @@ NEXT_SQL = """
 SELECT erasure_left, plane, conversation, lifecycle, first, last FROM erasure_left
 WHERE erasure = ? ORDER BY erasure_left LIMIT 1
 """
+ANY_LEFT_SQL = "SELECT 1 FROM erasure_left WHERE plane = ? LIMIT 1"
 HAS_LEFT_SQL = "SELECT 1 FROM erasure_left WHERE erasure = ? AND plane = ? LIMIT 1"
 ADVANCE_SQL = "UPDATE erasure_left SET first = ? WHERE erasure_left = ?"
 DONE_SQL = "DELETE FROM erasure_left WHERE erasure_left = ?"
-KEEP_SQL = "DELETE FROM erasure_left WHERE erasure = ? AND plane <> ?"
+KEEP_SQL = "DELETE FROM erasure_left WHERE erasure = ? AND plane NOT IN (SELECT value FROM json_each(?))"
 DROP_SQLS = ("DELETE FROM erasure_left WHERE erasure = ?", "DELETE FROM erasure WHERE erasure = ?")
 DROP_SPACE_SQLS = (
     "DELETE FROM erasure_left WHERE erasure IN (SELECT erasure FROM erasure WHERE space = ?)",
     "DELETE FROM erasure WHERE space = ?",
 )
-DROP_ALL_SQLS = ("DELETE FROM erasure_left", "DELETE FROM erasure")
+KEEP_IN_ALL_SQLS = (
+    "DELETE FROM erasure_left WHERE plane NOT IN (SELECT value FROM json_each(?))",
+    "DELETE FROM erasure WHERE erasure NOT IN (SELECT erasure FROM erasure_left)",
+)
 
 
 class OpenErasure(NamedTuple):
@@ -93,6 +99,11 @@ def has_left(tx: Reading, erasure: int, plane: str) -> bool:
     return tx.value(HAS_LEFT_SQL, erasure, plane) is not None
 
 
+def any_has_left(tx: Reading, plane: str) -> bool:
+    """Whether any erasure has a part of this plane that is not done."""
+    return tx.value(ANY_LEFT_SQL, plane) is not None
+
+
 def go_on(tx: Writing, left: LeftPart, first: int) -> None:
     """A part is done up to the key before `first`."""
     if first > left.part.last:
@@ -101,9 +112,9 @@ def go_on(tx: Writing, left: LeftPart, first: int) -> None:
         tx.run(ADVANCE_SQL, first, left.key)
 
 
-def keep_plane(tx: Writing, erasure: int, plane: str) -> None:
-    """Strike off all that an erasure has left but the parts of one plane."""
-    tx.run(KEEP_SQL, erasure, plane)
+def keep_planes(tx: Writing, erasure: int, planes: Sequence[str]) -> None:
+    """Strike off all that an erasure has left but the parts of these planes."""
+    tx.run(KEEP_SQL, erasure, json.dumps(planes))
 
 
 def drop(tx: Writing, erasure: int) -> None:
@@ -118,7 +129,8 @@ def drop_space(tx: Writing, space: int) -> None:
         tx.run(sql, space)
 
 
-def drop_all(tx: Writing) -> None:
-    """Strike off what a copy says of erasures: what is erased in it is judged by the store that it replaces."""
-    for sql in DROP_ALL_SQLS:
-        tx.run(sql)
+def keep_planes_of_all(tx: Writing, planes: Sequence[str]) -> None:
+    """Strike off all that erasures have left but the parts of these planes."""
+    first, second = KEEP_IN_ALL_SQLS
+    tx.run(first, json.dumps(planes))
+    tx.run(second)

@@ -368,7 +368,7 @@ INSERT INTO transcript_lifecycle (conversation, action, reason, principal, at, t
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 ARCHIVE_SQL = "UPDATE turn SET archived = 1 WHERE turn = ? AND archived = 0 RETURNING turn"
-STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message = ?"
+STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message IN (SELECT value FROM json_each(?))"
 ERASE_BODIES_SQL = "DELETE FROM body WHERE message IN (SELECT value FROM json_each(?))"
 ERASE_LABELS_SQL = """
 DELETE FROM host_ref_label WHERE host_ref IN
@@ -389,7 +389,11 @@ SELECT turn, sequence, turn_id FROM turn WHERE conversation = ? AND sequence BET
 """
 SPEAKERS_SQL = "SELECT visibility, speaker FROM conversation_speaker WHERE conversation = ?"
 SETTLE_LIFECYCLE_SQL = "UPDATE transcript_lifecycle SET turns = ?, messages = ? WHERE lifecycle = ?"
-DROP_LIFECYCLE_SQL = "DELETE FROM transcript_lifecycle WHERE lifecycle = ?"
+DROP_LIFECYCLE_SQL = """
+DELETE FROM transcript_lifecycle
+WHERE lifecycle = ?1 AND NOT EXISTS (
+  SELECT 1 FROM message m WHERE m.conversation = transcript_lifecycle.conversation AND m.lifecycle = ?1)
+"""
 HOLDS_CONTENT_SQL = f"""
 SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE t.turn = ?1)
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
@@ -475,10 +479,10 @@ def archive_turn(tx: Writing, turn: int) -> bool:
     return tx.value(ARCHIVE_SQL, turn) is not None
 
 
-def set_state(tx: Writing, message: int, state: str, lifecycle: int) -> None:
-    """Mark a message live, masked or deleted by a lifecycle step."""
-    toc_outbox.note_messages(tx, (message,))
-    tx.run(STATE_SQL, state, lifecycle, message)
+def set_states(tx: Writing, messages: Sequence[int], state: str, lifecycle: int) -> None:
+    """Mark messages live or masked by a lifecycle step."""
+    toc_outbox.note_messages(tx, messages)
+    tx.run(STATE_SQL, state, lifecycle, json.dumps(messages))
 
 
 def delete_messages(tx: Writing, messages: Sequence[int], lifecycle: int | None) -> None:
@@ -507,7 +511,8 @@ def speakers_of(tx: Reading, conversation: int) -> list[tuple[str, str]]:
 
 
 def settle_lifecycle(tx: Writing, lifecycle: int, turns: int, messages: int) -> None:
-    """Put down how much a step came to once it is over; of one that came to nothing no record stays."""
+    """Put down how much a step came to once it is over; of one that came to nothing, before a crash too, no record
+    stays."""
     if turns or messages:
         tx.run(SETTLE_LIFECYCLE_SQL, turns, messages, lifecycle)
     else:

@@ -81,8 +81,9 @@ SELECT DISTINCT conversation FROM (
     SELECT conversation, visibility, speaker FROM message WHERE state = 'live' AND speaker IS NOT NULL
     EXCEPT SELECT conversation, visibility, speaker FROM conversation_speaker
   )
-) LIMIT 100
+) WHERE conversation NOT IN (SELECT first FROM erasure_left WHERE plane = 'speakers') LIMIT 100
 """
+# Those of a conversation of which turns are being erased or masked are settled behind its last turn.
 # What an event is called is its message's id, so that a row that was changed by hand is found.
 ASTRAY_SQL = f"""
 SELECT m.message, 'is not in the index by time' FROM message m JOIN conversation c ON c.conversation = m.conversation

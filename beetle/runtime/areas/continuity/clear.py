@@ -7,6 +7,7 @@ from typing import NamedTuple
 from beetle.contracts.refs import evidence_named
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.chunks import taking_in as chunks_in
+from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.erasure.turns import rows_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
@@ -20,6 +21,8 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 RESTORE_AGAIN = "run `beetle memory recover`, then restore again; nothing was written"
+
+TURNS_AT_ONCE = 200
 
 Said = dict[str, set[tuple[str, bytes]]]
 """What stood in each turn, by its id: the messages' ids and keyed digests."""
@@ -74,13 +77,23 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
         continuity_write.clear_space(tx, space)
     loose = [each for key in keys for each in continuity_write.loosen(tx, space, key)]
     said = None if conversation is None else _said(tx, conversation)
+    _unindex(invocation, tx, space, [turn for key in keys for turn in continuity_write.turns_of(tx, key)])
     for key in keys:
-        for turn in continuity_write.turns_of(tx, key):
-            messages = evidence.affected_messages(tx, turn)
-            recall_index.remove_all(tx, rows_to_erase(invocation, tx, space, messages, RESTORE_AGAIN))
         continuity_write.clear_conversation(tx, key, whole=whole)
     tx.expect_erasure()
     return Cleared(tuple(loose), tuple(followers), said)
+
+
+def _unindex(invocation: Invocation, tx: WriteTransaction, space: int, turns: list[int]) -> None:
+    """Take turns out of the recall index. Words of many stay on its pages until it is made anew behind this write."""
+    many = slices.are_many(tx, len(turns))
+    for start in range(0, len(turns), TURNS_AT_ONCE):
+        found = evidence.affected_of_turns(tx, turns[start : start + TURNS_AT_ONCE])
+        messages = [message for each in found.values() for message in each]
+        rows = rows_to_erase(invocation, tx, space, messages, RESTORE_AGAIN)
+        (recall_index.hide_all if many else recall_index.remove_all)(tx, rows)
+    if many:
+        slices.begin_merge(invocation, tx, space)
 
 
 def _said(tx: Reading, conversation: int) -> Said:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import ConversationRef, DerivedMemoryRef
 from beetle.contracts.continuity import (
     LedgerMessage,
@@ -27,6 +27,7 @@ from beetle.runtime.areas.continuity.export import export_records
 from beetle.runtime.areas.continuity.load import Loading
 from beetle.runtime.areas.continuity.prepare import Prepared, prepare
 from beetle.runtime.areas.continuity.scope import chat_of
+from beetle.runtime.areas.erasure import slices
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write
@@ -171,10 +172,19 @@ def _load(
     )
 
 
+def _settle(invocation: Invocation, report: MemoryImportReport) -> MemoryImportReport:
+    """What was replaced is erased once it is in neither the index's pages nor the write-ahead log."""
+    if report.erasure != "pending":
+        return report
+    merged = slices.finish_merge(invocation)
+    settled = settle(invocation, report)
+    return settled if merged else replace(settled, erasure="pending")
+
+
 HANDLERS: Mapping[str, Handler] = {
     "memory.replay": Read(replay),
     "memory.export": Read(export),
-    "memory.import": Write(import_snapshot, settle),
+    "memory.import": Write(import_snapshot, _settle),
     "memory.export_space": Read(export_space),
-    "memory.import_space": Write(import_space, settle),
+    "memory.import_space": Write(import_space, _settle),
 }

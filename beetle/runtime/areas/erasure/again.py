@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from beetle.contracts.refs import format_ref
-from beetle.runtime.areas.erasure import kinds, turns
+from beetle.runtime.areas.erasure import kinds, slices, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
@@ -97,8 +97,9 @@ class Unpacked:
         before its event is written.
         """
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
-            # What a snapshot had left to erase was erased since, or was called off.
-            erasures.drop_all(tx)
+            # What a snapshot had left to erase was erased since, or was called off. What its index still holds of what
+            # was done before goes when it is opened.
+            erasures.keep_planes_of_all(tx, slices.TIDYING)
             if self._origin.goes_on:
                 erased_since.carry_events(store, tx, self._origin.seq)
                 restores.record(tx, self._origin.seq)

@@ -1,4 +1,5 @@
-"""An erasure in slices: its record is written first, each slice is a small write that takes off what it has done.
+"""Many turns in slices, erased, masked or archived: what is to be done is written down first, and each slice is a small
+write that takes off what it has done.
 
 Others write between two slices. What is left when the process dies is done when the store is opened again.
 """
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
-from beetle.runtime.areas.erasure import kinds, turns
+from beetle.runtime.areas.erasure import kinds, states, turns
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
@@ -23,6 +24,7 @@ from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
 from beetle.store import erasures, evidence, index_merge
 from beetle.store.engine.progress import Progress
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import LeftPart, OpenErasure, Part
 
@@ -35,6 +37,12 @@ times, and 14 to 21 s."""
 FIRST_TURNS = 16
 MOST_TURNS = 400
 TURNS, SPEAKERS, INDEX = "turns", "speakers", "index"
+UNINDEXING = (TURNS, "mask")
+"""Planes of parts that take messages out of the recall index."""
+MERGE = "merge"
+"""The action of what has hidden turns in the index and erased them otherwise."""
+TIDYING = (SPEAKERS, INDEX)
+"""Planes of parts that take away what is left of what others have done."""
 MANY_TURNS = 64
 MERGED_PART = 1000
 """From so many turns on, if they are this part of all messages or more, the whole index is made anew behind them.
@@ -47,10 +55,36 @@ CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer dead
 
 
 class Terms(NamedTuple):
-    """On whose behalf: the visibilities of messages that go (None: all), the authority, whether private facts count."""
+    """On whose behalf: the visibilities of messages that go (None: all), and the authority.
+
+    `action`: what is done to turns that stay; empty for an erasure.
+    """
 
     kinds: tuple[str, ...] | None
     authority: str
+    action: str = ""
+
+    @property
+    def step(self) -> str:
+        """The step of progress that it is."""
+        return "change" if self.action else "erase"
+
+    @property
+    def done(self) -> str:
+        """What has been done to a turn at the end."""
+        return states.DONE.get(self.action, "erased")
+
+    @property
+    def named(self) -> str:
+        """What it is called."""
+        if self.action in states.DONE:
+            return f"a step of transcripts ({self.action})"
+        return "an erasure"
+
+    @property
+    def event(self) -> str:
+        """What its events begin with."""
+        return self.action or "erasure"
 
 
 class SliceResult(NamedTuple):
@@ -76,12 +110,36 @@ Told = Callable[[WriteTransaction, Tally], Any]
 
 
 def begin(invocation: Invocation, tx: WriteTransaction, space: int, terms: Terms, parts: list[Part]) -> OpenErasure:
-    """Write down what is to be erased; from now on it is, whatever happens to this process."""
-    said = json.dumps(terms._asdict())
-    turns = sum(part.last - part.first + 1 for part in parts if part.plane == TURNS)
-    if turns >= MANY_TURNS and turns * MERGED_PART >= index_merge.rows(tx):
+    """Write down what is to be done; from now on it is, whatever happens to this process."""
+    said = json.dumps({name: value for name, value in terms._asdict().items() if name != "action" or value})
+    turns = sum(part.last - part.first + 1 for part in parts if part.plane in UNINDEXING)
+    many = are_many(tx, turns)
+    # What another has taken out of the answers and not yet off the pages may be part of what is erased here.
+    if many or erasures.any_has_left(tx, INDEX):
         parts = [*parts, Part(INDEX, 0, ALL_LEVELS)]
     return erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
+
+
+def are_many(tx: Reading, turns: int) -> bool:
+    """Whether so many turns are better hidden in the index, which is made anew then, than taken off its pages."""
+    return turns >= MANY_TURNS and turns * MERGED_PART >= index_merge.rows(tx)
+
+
+def begin_merge(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+    """Have the index made anew behind this write, by `finish_merge` or the next opening."""
+    said = json.dumps(Terms(None, "operator", MERGE)._asdict())
+    parts = [Part(INDEX, 0, ALL_LEVELS)]
+    erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
+
+
+def finish_merge(invocation: Invocation) -> bool:
+    """Make the index anew where this call's write has asked for it; whether all of that is done."""
+    with invocation.reading() as tx:
+        left = [each for each in erasures.unfinished(tx) if terms_of(each).action == MERGE]
+    for each in left:
+        _finish(invocation.shared, invocation.work.crowd, each)
+    with invocation.reading() as tx:
+        return not any(terms_of(each).action == MERGE for each in erasures.unfinished(tx))
 
 
 def runs(sequences: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -107,12 +165,14 @@ def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
         IntegrityViolation: a damaged record cannot be erased; what was before it is.
     """
     tally, size, done, more = Tally(turns.new_impact(invocation), {}, []), FIRST_TURNS, 0, True
-    invocation.progress.step("erase", of=of)
+    terms = terms_of(record)
+    invocation.progress.step(terms.step, of=of)
     while more:
         invocation.shared.lifecycle.check()
         if invocation.must_end:
             _call_off(invocation, record, tally)
-            raise DeadlineExceeded.before(f"all was erased: {done} of {of} were, and stay erased", CALLED_OFF_HINT)
+            told = f"all was {terms.done}: {done} of {of} were, and stay {terms.done}"
+            raise DeadlineExceeded.before(told, CALLED_OFF_HINT)
         try:
             step = _write(invocation, partial(_slice, invocation, record, size))
         except BeetleError as error:
@@ -165,10 +225,16 @@ def _do(
     invocation: Invocation, tx: WriteTransaction, record: OpenErasure, left: LeftPart, size: int, tally: Tally
 ) -> int:
     """Do what comes next of a part, and take it off; how many records that were."""
-    part, terms = left.part, Terms(**json.loads(record.terms))
+    part, terms = left.part, terms_of(record)
     if part.plane == TURNS:
         merged = erasures.has_left(tx, record.erasure, INDEX)
         impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
+        tally.impact.join(impact)
+        erasures.go_on(tx, left, after)
+        return impact.affected or 1
+    if part.plane in states.DONE:
+        merged = erasures.has_left(tx, record.erasure, INDEX)
+        impact, after = states.change(invocation, tx, record.space, part, size, merged=merged)
         tally.impact.join(impact)
         erasures.go_on(tx, left, after)
         return impact.affected or 1
@@ -193,12 +259,22 @@ def _merge(tx: WriteTransaction, part: Part) -> int:
 
 def close(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
     """The last write, after which nothing is left to do: candidates and proposals that rest on what is gone go too."""
-    _drop_unfounded(invocation, tx, record)
     erasures.drop(tx, record.erasure)
-    tx.expect_erasure()
+    _settle_gone(invocation, tx, record)
 
 
-def _drop_unfounded(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
+def terms_of(record: OpenErasure) -> Terms:
+    """On whose behalf it is done, and what."""
+    return Terms(**json.loads(record.terms))
+
+
+def _settle_gone(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
+    """Of an erasure: what rests on what is gone goes too, and the write-ahead log is cut."""
+    action = terms_of(record).action
+    if not action or action == MERGE:
+        tx.expect_erasure()
+    if action:
+        return
     queue.drop_unfounded(invocation, tx, record.space)
     proposals.drop_unfounded(invocation, tx, record.space)
 
@@ -207,16 +283,16 @@ def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None
     """Strike off what is left, and tell what was done. What the index still holds of that goes behind the call."""
 
     def write(tx: WriteTransaction) -> OpenErasure | None:
-        changed = tally.impact.changed or any(tally.counts.values())
-        if not tally.impact.changed:
-            _settle_step(tx, record)
+        impact = tally.impact
+        changed = impact.changed or impact.changed_messages or any(tally.counts.values())
+        if (left := erasures.next_part(tx, record.erasure)) is not None:
+            _settle_part(tx, record, left.part, impact)
         if changed:
             told = {"turns": tally.impact.affected, "changed": tally.impact.changed, **tally.counts}
-            tx.log(invocation.event("transcript", "erasure_called_off", **told))
-            _drop_unfounded(invocation, tx, record)
-            tx.expect_erasure()
+            tx.log(invocation.event("transcript", f"{terms_of(record).event}_called_off", **told))
+            _settle_gone(invocation, tx, record)
         # What was done before a crash is in no tally: the index is made anew whatever this one says.
-        erasures.keep_plane(tx, record.erasure, INDEX)
+        erasures.keep_planes(tx, record.erasure, (INDEX,))
         if erasures.next_part(tx, record.erasure) is not None:
             return next(each for each in erasures.unfinished(tx) if each.erasure == record.erasure)
         erasures.drop(tx, record.erasure)
@@ -227,10 +303,18 @@ def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None
         threading.Thread(target=_finish, args=args, name="beetle-erasure", daemon=True).start()
 
 
-def _settle_step(tx: WriteTransaction, record: OpenErasure) -> None:
-    """Of a step that is called off before it changed anything, no record stays."""
-    if (left := erasures.next_part(tx, record.erasure)) is not None and left.part.lifecycle is not None:
-        evidence.settle_lifecycle(tx, left.part.lifecycle, 0, 0)
+def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: Impact) -> None:
+    """Of the part that was called off: who still speaks in its conversation, and what the record of the step says. Of a
+    step that has changed nothing no record stays."""
+    if part.conversation is not None:
+        turns.settle_speakers(tx, part.conversation)
+    if part.lifecycle is None:
+        return
+    if terms_of(record).action:
+        changed = impact.changed or impact.changed_messages
+        evidence.settle_lifecycle(tx, part.lifecycle, impact.affected if changed else 0, impact.changed_messages)
+    elif not impact.changed:
+        evidence.settle_lifecycle(tx, part.lifecycle, 0, 0)
 
 
 def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
@@ -247,15 +331,15 @@ def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> str:
         tally = run(invocation, record, 0)
         _write(invocation, partial(_finished, invocation, record, tally))
     except BeetleError as error:
-        return f"an erasure that was begun could not be finished: {error.key}"
-    return "an erasure that was begun is finished now"
+        return f"{terms_of(record).named} that was begun could not be finished: {error.key}"
+    return f"{terms_of(record).named} that was begun is finished now"
 
 
 def _finished(invocation: Invocation, record: OpenErasure, tally: Tally, tx: WriteTransaction) -> None:
     impact = tally.impact
     told = {"turns": impact.affected, "messages": impact.count_messages, "changed": impact.changed, **tally.counts}
     if any(told.values()):
-        tx.log(invocation.event("transcript", "erasure_finished", **told))
+        tx.log(invocation.event("transcript", f"{terms_of(record).event}_finished", **told))
     close(invocation, tx, record)
 
 
@@ -270,12 +354,12 @@ def _on_behalf(shared: Facilities, crowd: Crowd, record: OpenErasure) -> Invocat
         now=shared.dependencies.clock(),
         deadline=None,
         shared=shared,
-        progress=_silent(),
+        progress=_silent(terms_of(record).step),
         work=Work(crowd, record.principal),
     )
 
 
-def _silent() -> Progress:
+def _silent(step: str) -> Progress:
     progress = Progress()
-    progress.plan(("erase",))
+    progress.plan((step,))
     return progress

@@ -5,28 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.common import Report
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
 from beetle.runtime.areas import copies, receipts
-from beetle.runtime.areas.erasure import slices
-from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Impact, index_row, new_impact
+from beetle.runtime.areas.erasure import slices, states
+from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Affected, Impact, new_impact
 from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.evidence import INDEXED
-from beetle.runtime.planes.proof import is_whole
-from beetle.store import erasures, evidence, recall_index, repair, turn_times
+from beetle.store import erasures, evidence, turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
-from beetle.store.evidence import AffectedMessage, ConversationRow
+from beetle.store.evidence import ConversationRow
 
 STEPS = ("look", "change")
 DELETE_STEPS = ("look", "erase", "cut_log")
+TURNS_AT_ONCE = 200
 ERASURE_WAIT_S = 3.0
 """Longest wait for readers to let go of the write-ahead log before an erasure is reported as pending."""
 
@@ -34,40 +33,40 @@ ERASURE_WAIT_S = 3.0
 def lifecycle(
     invocation: Invocation, request: MemoryTranscriptLifecycleRequest, write: KeyedWrite
 ) -> MemoryTranscriptLifecycleReport:
-    """Raw deletion in slices; every other action over all matching turns in one transaction."""
+    """Raw deletion in slices, and every other action over many turns; over few in one transaction."""
     if not request.dry_run:
         receipts.ready(invocation)
-    if request.action == "delete_raw" and not request.dry_run:
-        return _delete_raw(invocation, request, write)
-    invocation.progress.plan(("look",) if request.dry_run else STEPS)
+    if (earlier := write.earlier()) is not None:
+        return settle(invocation, earlier)
+    erases = request.action == "delete_raw"
+    invocation.progress.plan(("look",) if request.dry_run else DELETE_STEPS if erases else STEPS)
+    invocation.progress.step("look")
+    # On a reader: nobody's write waits for it.
+    with invocation.reading() as tx:
+        space, found = _place(invocation, tx, request)
+        sequences = [] if found is None else _sequences(tx, request, found.conversation)
+        impact = Impact()
+        if request.dry_run and space is not None and found is not None:
+            impact, _ = _look(invocation, tx, space, found.conversation, sequences, keep=False)
     if request.dry_run:
-        # On a reader: nobody's write waits for it.
-        with invocation.reading() as tx:
-            seen = _seen(invocation, request, tx)
+        seen = _report(invocation, request, impact, changed=False)
         return write.commit(lambda tx: seen)
-    return write.commit(partial(_change_all, invocation, request))
+    if erases or len(sequences) > slices.FIRST_TURNS:
+        return _in_slices(invocation, request, write, sequences)
+    return write.commit(partial(_change_few, invocation, request))
 
 
-def _seen(
-    invocation: Invocation, request: MemoryTranscriptLifecycleRequest, tx: Reading
-) -> MemoryTranscriptLifecycleReport:
-    space, found = _place(invocation, tx, request)
-    if space is None or found is None:
-        return _report(invocation, request, Impact(), changed=False)
-    impact, _ = _look(invocation, tx, request, space, found.conversation)
-    return _report(invocation, request, impact, changed=False)
-
-
-def _change_all(
+def _change_few(
     invocation: Invocation, request: MemoryTranscriptLifecycleRequest, tx: WriteTransaction
 ) -> MemoryTranscriptLifecycleReport:
     space, found = _place(invocation, tx, request)
     if space is None or found is None:
         return _report(invocation, request, Impact(), changed=False)
-    impact, turns = _look(invocation, tx, request, space, found.conversation)
+    conversation = found.conversation
+    impact, turns = _look(invocation, tx, space, conversation, _sequences(tx, request, conversation), keep=True)
     if not turns:
         return _report(invocation, request, impact, changed=False)
-    changed = _change(invocation, tx, request, turns, space, found.conversation)
+    changed = _change(invocation, tx, request, turns, space, conversation)
     if not changed and request.action != "review":
         return _report(invocation, request, impact, changed=False)
     return _logged_report(invocation, tx, request, impact, changed)
@@ -97,17 +96,12 @@ def _logged_report(
     return replace(report, audit_event_id=invocation.number_of(tx.logged[-1:]), receipt=receipt)
 
 
-def _delete_raw(
-    invocation: Invocation, request: MemoryTranscriptLifecycleRequest, write: KeyedWrite
+def _in_slices(
+    invocation: Invocation, request: MemoryTranscriptLifecycleRequest, write: KeyedWrite, sequences: list[int]
 ) -> MemoryTranscriptLifecycleReport:
-    """Look for the turns, write down which they are, erase them slice by slice, and tell what was done."""
-    if (earlier := write.earlier()) is not None:
-        return settle(invocation, earlier)
-    invocation.progress.plan(DELETE_STEPS)
-    invocation.progress.step("look")
-    with invocation.reading() as tx:
-        _, found = _place(invocation, tx, request)
-        sequences = [] if found is None else _sequences(tx, request, found.conversation)
+    """Write down which turns it is about, do it slice by slice, and tell what was done."""
+    erases = request.action == "delete_raw"
+    pending: Literal["pending"] | None = "pending" if erases else None
     begun: list[OpenErasure] = []
 
     def begin(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
@@ -115,17 +109,18 @@ def _delete_raw(
         space, found = _place(invocation, tx, request)
         if sequences and space is not None and found is not None:
             begun.append(_begin(invocation, tx, request, space, found.conversation, sequences))
-        return replace(_report(invocation, request, Impact(), changed=False), erasure="pending" if begun else None)
+        return replace(_report(invocation, request, Impact(), changed=False), erasure=pending if begun else None)
 
     def end(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
         impact = tally.impact
         changed = impact.changed_messages or impact.changed
-        evidence.settle_lifecycle(tx, lifecycle, impact.affected if changed else 0, impact.changed_messages)
-        if not changed:
+        told = changed or request.action == "review"
+        evidence.settle_lifecycle(tx, step, impact.affected if told else 0, impact.changed_messages)
+        if not told:
             erasures.drop(tx, begun[0].erasure)
             return _report(invocation, request, impact, changed=False)
         slices.close(invocation, tx, begun[0])
-        return replace(_logged_report(invocation, tx, request, impact, changed), erasure="pending")
+        return replace(_logged_report(invocation, tx, request, impact, changed), erasure=pending)
 
     report = write.commit(begin)
     if write.repeated or not begun:
@@ -133,7 +128,7 @@ def _delete_raw(
     with invocation.reading() as tx:
         left = erasures.next_part(tx, begun[0].erasure)
     assert left is not None and left.part.lifecycle is not None, "it was written down just now"
-    lifecycle = left.part.lifecycle
+    step = left.part.lifecycle
     tally = slices.run(invocation, begun[0], len(sequences))
     return settle(invocation, write.commit(end))
 
@@ -149,9 +144,11 @@ def _begin(
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(sequences), 0
     )
-    parts = [Part(slices.TURNS, first, last, conversation, step) for first, last in slices.runs(sequences)]
+    action = "" if request.action == "delete_raw" else request.action
+    plane = action or slices.TURNS
+    parts = [Part(plane, first, last, conversation, step) for first, last in slices.runs(sequences)]
     parts.append(Part(slices.SPEAKERS, conversation, conversation, lifecycle=step))
-    terms = slices.Terms(None, "operator" if invocation.caller.is_operator else "user_asserted")
+    terms = slices.Terms(None, "operator" if invocation.caller.is_operator else "user_asserted", action)
     return slices.begin(invocation, tx, space, terms, parts)
 
 
@@ -195,55 +192,42 @@ def settle(invocation: Invocation, report: E) -> E:
 
 
 def _look(
-    invocation: Invocation, tx: Reading, request: MemoryTranscriptLifecycleRequest, space: int, conversation: int
-) -> tuple[Impact, list[tuple[int, list[AffectedMessage]]]]:
-    """What a step touches, and the matching turns with their messages."""
-    sequences = _sequences(tx, request, conversation)
-    impact, found = new_impact(invocation), list[tuple[int, list[AffectedMessage]]]()
+    invocation: Invocation, tx: Reading, space: int, conversation: int, sequences: list[int], *, keep: bool
+) -> tuple[Impact, list[Affected]]:
+    """What a step touches; where they are to be kept, the turns with their messages."""
+    impact, found = new_impact(invocation), list[Affected]()
     invocation.progress.step("look", of=len(sequences))
-    for sequence in invocation.progress.through(sequences):
-        for turn in evidence.turns_between(tx, conversation, sequence, sequence, 1):
-            messages = evidence.affected_messages(tx, turn.turn)
-            impact.see(invocation, tx, space, [(turn, messages)])
-            if not request.dry_run:
-                found.append((turn.turn, messages))
+    for first, last in slices.runs(sequences):
+        while first <= last:
+            invocation.check("all was looked at")
+            seen, affected, first = states.look(invocation, tx, space, conversation, first, last, TURNS_AT_ONCE)
+            impact.join(seen)
+            if keep:
+                found += affected
+            invocation.progress.at(impact.affected)
     return impact, found
-
-
-TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "mask": (("live",), "masked"),
-    "unmask": (("masked",), "live"),
-}
-"""The states of messages that an action changes, and the one that they have after it."""
 
 
 def _change(
     invocation: Invocation,
     tx: WriteTransaction,
     request: MemoryTranscriptLifecycleRequest,
-    turns: list[tuple[int, list[AffectedMessage]]],
+    turns: list[Affected],
     space: int,
     conversation: int,
 ) -> int:
     """Carry the action out: how many rows it changed. A step that changes none leaves no record, but for a review."""
-    changing, state = TRANSITIONS.get(request.action, ((), ""))
-    todo = [message for _, messages in turns for message in messages if message.state in changing]
-    archived = sum(evidence.archive_turn(tx, turn) for turn, _ in turns) if request.action == "archive" else 0
+    todo = states.changing(request.action, turns)
+    archived = sum(evidence.archive_turn(tx, turn.turn) for turn, _ in turns) if request.action == "archive" else 0
     if not todo and not archived and request.action != "review":
         return 0
     step = evidence.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(turns), len(todo)
     )
     invocation.progress.step("change", of=len(todo))
-    for message in invocation.progress.through(todo):
-        sound = is_whole(invocation.key, message)
-        if sound and request.action == "mask":
-            recall_index.remove(tx, *index_row(space, message))
-        elif sound and message.visibility in INDEXED and not repair.is_indexed(tx, message.message):
-            recall_index.add(tx, *index_row(space, message))
-        evidence.set_state(tx, message.message, state, step)
     if todo:
-        evidence.settle_speakers(tx, conversation, sorted({(m.visibility, m.speaker) for m in todo if m.speaker}))
+        states.set_states(invocation, tx, space, request.action, todo, step)
+        states.settle_speakers(tx, todo)
     return len(todo) or archived
 
 
