@@ -19,7 +19,7 @@ import apsw
 
 from beetle.contracts.codec import unpack_json
 from beetle.store.engine.transaction import Reading, Writing, transaction
-from beetle.store.indexed import ADD_SQL, PLANE_BITS, Entry, Fields, rowid_of, scope_of
+from beetle.store.indexed import ADD_SQL, IS_INDEXED, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 
 ROWS = 128
 """Messages that wait at most when a commit ends. A commit of one turn writes 13 pages so, where it wrote 20; the first
@@ -44,13 +44,13 @@ MARK_AGAIN_SQL = f"INSERT OR IGNORE INTO index_tail SELECT 1, {INDEXED_TO}"
 ALL_INDEXED_SQL = "INSERT OR REPLACE INTO index_tail SELECT 1, coalesce(max(message), 0) FROM message"
 """Of an index that is filled again with all of them."""
 PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
-BEHIND_SQL = """
+BEHIND_SQL = f"""
 SELECT m.message, c.space, m.conversation, m.visibility, b.content, m.digest, m.speaker, m.at
 FROM message m JOIN conversation c ON c.conversation = m.conversation JOIN body b ON b.message = m.message
-WHERE m.message > ? AND m.message <= ? AND m.state = 'live' AND m.visibility IN ('shared', 'private')
+WHERE m.message > ? AND m.message <= ? AND {IS_INDEXED}
   AND NOT EXISTS (SELECT 1 FROM recall_index_docsize d WHERE d.id = m.message << 4)
 ORDER BY m.message
-"""
+"""  # noqa: S608 - our own text
 INDEX_SQL = "SELECT sql FROM sqlite_schema WHERE name = 'recall_index'"
 LISTS_SQL = """
 SELECT json_group_array(json(found)) FROM (

@@ -11,6 +11,10 @@ from beetle.contracts.names import INDEX_CODES
 PLANE_BITS = 4
 ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"
 
+INDEXED = ("shared", "private")
+"""Visibilities of messages that the index holds; soul, backend and operator material is never indexed."""
+IS_INDEXED = f"state = 'live' AND visibility IN {INDEXED}"
+"""Which messages the index is to hold; in SQL."""
 Fields = tuple[str, str, str]
 """text, names, time."""
 

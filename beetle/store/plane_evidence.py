@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.index_tail import INDEXED_TO
-from beetle.store.indexed import IndexedText, IndexTable
+from beetle.store.indexed import IS_INDEXED, IndexedText, IndexTable
 from beetle.store.sight import Sight
 from beetle.store.turn_messages import MISPLACED_SQL, OF_TURN, OUTSIDE_SQL
 from beetle.store.turn_times import MISTAKEN_SQL
@@ -16,15 +16,14 @@ from beetle.store.verify import Finding
 
 MESSAGES = IndexTable(
     "evidence",
-    every=f"""SELECT message << 4 AS row FROM message
-    WHERE state = 'live' AND visibility IN ('shared', 'private') AND message <= {INDEXED_TO}""",  # noqa: S608 - our own text
-    belongs=f"""EXISTS (SELECT 1 FROM message WHERE message = d.id >> 4 AND state = 'live'
-    AND visibility IN ('shared', 'private') AND message <= {INDEXED_TO})""",  # noqa: S608 - our own text
+    every=f"SELECT message << 4 AS row FROM message WHERE {IS_INDEXED} AND message <= {INDEXED_TO}",  # noqa: S608 - our own text
+    belongs=f"""EXISTS (SELECT 1 FROM message
+    WHERE message = d.id >> 4 AND {IS_INDEXED} AND message <= {INDEXED_TO})""",  # noqa: S608 - our own text
     within="EXISTS (SELECT 1 FROM message WHERE message = hit.rowid >> 4 AND at BETWEEN ?2 AND ?3)",
 )
 MISSING_SQL = f"""
 SELECT message FROM message m
-WHERE message > ? AND message <= {INDEXED_TO} AND state = 'live' AND visibility IN ('shared', 'private')
+WHERE message > ? AND message <= {INDEXED_TO} AND {IS_INDEXED}
   AND NOT EXISTS (SELECT 1 FROM recall_index_docsize WHERE id = m.message << 4)
 ORDER BY message LIMIT ?
 """  # noqa: S608 - our own text

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_tail import INDEXED_TO
+from beetle.store.indexed import IS_INDEXED
 from beetle.store.turn_messages import OF_TURN
 
 CONVERSATIONS_SQL = "SELECT conversation, channel_id, conversation_id, messages FROM conversation WHERE space = ?"
@@ -62,7 +63,7 @@ RECORD_COLUMNS = f"""
 SELECT t.turn, t.turn_id, t.sequence, t.at, t.door, t.digest, m.message, m.message_id, m.role, m.at, m.visibility,
   m.state, m.length, m.digest, m.conversation, m.speaker, m.subject_id, m.actor_subject_id, m.mounted_subject_id,
   m.agent_id, m.trigger_source, b.content, i.id IS NOT NULL
-    OR (m.message > {INDEXED_TO} AND m.state = 'live' AND m.visibility IN ('shared', 'private'))
+    OR (m.message > {INDEXED_TO} AND {IS_INDEXED})
 """
 RECORD_PARTS = """
 LEFT JOIN body b ON b.message = m.message LEFT JOIN recall_index_docsize i ON i.id = m.message << 4

@@ -19,7 +19,6 @@ from beetle.runtime.host import log_head
 from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
-from beetle.runtime.planes.evidence import INDEXED
 from beetle.runtime.planes.plane import IndexRow
 from beetle.store import (
     columns,
@@ -36,6 +35,7 @@ from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import read_head
+from beetle.store.indexed import INDEXED
 from beetle.store.verify import CHAIN, INDEX, PAGES, SCHEMA, Finding
 
 ROWS_AT_ONCE = 500

@@ -37,15 +37,13 @@ from beetle.store import evidence, plane_evidence, recall_index, repair, skills,
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.evidence import PreparedMessage, PreparedRef
-from beetle.store.indexed import IndexedText
+from beetle.store.indexed import INDEXED, IndexedText
 from beetle.store.recall_index import Entry
 from beetle.store.repair import Record
 from beetle.store.transcripts import EvidenceRow, SaidRow
 from beetle.store.verify import Finding
 
 NAME = "evidence"
-INDEXED = ("shared", "private")
-"""Visibilities that the index holds; soul, backend and operator material is never indexed."""
 TABLES = (plane_evidence.MESSAGES,)
 FINDINGS = 100
 

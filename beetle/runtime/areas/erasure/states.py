@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from beetle.runtime.areas.erasure.turns import Affected, Impact, index_row, new_impact
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.evidence import INDEXED
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, recall_index, repair
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence import AffectedMessage
+from beetle.store.indexed import INDEXED
 
 TRANSITIONS: dict[str, tuple[str, str]] = {"mask": ("live", "masked"), "unmask": ("masked", "live")}
 """The state of messages that an action changes, and the one that they have after it."""

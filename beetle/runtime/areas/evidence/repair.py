@@ -38,12 +38,12 @@ from beetle.runtime.pipeline.handlers import Handler, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.runtime.planes import table
-from beetle.runtime.planes.evidence import INDEXED
 from beetle.store import evidence, recall_index
 from beetle.store import repair as store
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
+from beetle.store.indexed import INDEXED
 
 FIRST = IssuePosition(-1, 0, 0, 0, 0, 0)
 """Before every issue."""
