@@ -163,9 +163,9 @@ def killing(*args):
     return before(*args)
 slices._slice = killing
 with MemoryRuntime.open(sys.argv[1], profile="dev-full") as memory:
-    memory.request_transcript_lifecycle(
-        conversation={"channel_id": "local", "conversation_id": "talk"}, action="mask",
-        before="2099-01-01T00:00:00Z", reason="r")
+    where = {"channel_id": "local", "conversation_id": "talk"}
+    args = {"conversation": where, "action": "mask", "before": "2099-01-01T00:00:00Z", "reason": "r"}
+    memory.call("transcript.lifecycle", args, idempotency_key="k")
 """
 
 
@@ -180,6 +180,9 @@ def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, count: int,
         assert set(states(memory)) == {"masked"} and not any(found(memory, words))
         assert "mask_finished" in [each.event for each in memory.read_event_log(newest_first=True).rows]
         assert_clean(memory)
+        args = {"conversation": WHERE, "action": "mask", "before": BEFORE, "reason": "r"}
+        again: Any = memory.call("transcript.lifecycle", args, idempotency_key="k")
+        assert again.changed
         assert step(memory, "unmask").changed and all(found(memory, words))
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         assert not memory.open_report.findings

@@ -109,7 +109,9 @@ def _in_slices(
         space, found = _place(invocation, tx, request)
         if sequences and space is not None and found is not None:
             begun.append(_begin(invocation, tx, request, space, found.conversation, sequences))
-        return replace(_report(invocation, request, Impact(), changed=False), erasure=pending if begun else None)
+        # What a repeated call is answered after a crash, when the rest is done by nobody's call.
+        first = _report(invocation, request, Impact(), changed=bool(begun) and not erases)
+        return replace(first, erasure=pending if begun else None)
 
     def end(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
         impact = tally.impact
