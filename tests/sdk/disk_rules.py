@@ -161,8 +161,12 @@ class DiskRules(RecoveryRules):
             assert self.fingerprints() == before
             return
         self.restored.add(taken.snapshot_id)
+        there = {owner: set(space.registries) for owner, space in self.spaces.items()}
         for name, known in taken.knew.items():
             setattr(self, name, copy.deepcopy(known))
+        # A registry that was deleted since is deleted again.
+        for owner, space in self.spaces.items():
+            space.registries = {name: each for name, each in space.registries.items() if name in there[owner]}
         # Rights are of today: a device that was removed since is known again, and may not call.
         back = {name for name in taken.devices if name not in self.devices}
         for name in back:
