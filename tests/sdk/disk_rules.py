@@ -150,7 +150,8 @@ class DiskRules(RecoveryRules):
             return
         taken = self.taken[pick % len(self.taken)]
         assert self.ask("snapshot.verify", {"snapshot_id": taken.snapshot_id})["valid"]
-        args = {"snapshot_id": taken.snapshot_id, "dry_run": dry_run}
+        # As it was: what is erased again otherwise is tested in test_restore_erases.
+        args = {"snapshot_id": taken.snapshot_id, "dry_run": dry_run, "keep_erased": True}
         if taken.snapshot_id in self.restored:
             # The store that this snapshot replaced stands under its name.
             self.refused("conflict", "snapshot.restore", args)
@@ -161,12 +162,8 @@ class DiskRules(RecoveryRules):
             assert self.fingerprints() == before
             return
         self.restored.add(taken.snapshot_id)
-        there = {owner: set(space.registries) for owner, space in self.spaces.items()}
         for name, known in taken.knew.items():
             setattr(self, name, copy.deepcopy(known))
-        # A registry that was deleted since is deleted again.
-        for owner, space in self.spaces.items():
-            space.registries = {name: each for name, each in space.registries.items() if name in there[owner]}
         # Rights are of today: a device that was removed since is known again, and may not call.
         back = {name for name in taken.devices if name not in self.devices}
         for name in back:

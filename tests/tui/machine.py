@@ -258,6 +258,8 @@ class ConsoleMachine(RuleBasedStateMachine):
 
     async def _check(self) -> None:
         await self.shown.pilot.pause()
+        # A terminal of another size is drawn some time after it has changed.
+        await self.shown.until(self._is_within)
         lines = self.shown.lines
         for each in self.console.screen.query(LineList):
             region = each.content_region
@@ -277,6 +279,16 @@ class ConsoleMachine(RuleBasedStateMachine):
                 wanted = each.line(each.chosen, each.room - 2).rstrip()
                 drawn = lines[region.y + each.index - top]
                 assert f"> {wanted}" in drawn, f"{wanted!r} is highlighted, and {drawn!r} drawn"
+
+    def _is_within(self) -> bool:
+        """Whether the highlighted line of every list stands within the terminal as it is drawn."""
+        height = len(self.shown.lines)
+        lists = [each for each in self.console.screen.query(LineList) if each.display and each.visible]
+        return all(
+            each.content_region.y + each.index - int(each.scroll_offset.y) < height
+            for each in lists
+            if each.line_count and each.content_region.area
+        )
 
     async def _go(self, place: str) -> None:
         await self._leave()
