@@ -25,7 +25,7 @@ ANY_LEFT_SQL = "SELECT 1 FROM erasure_left WHERE plane = ? LIMIT 1"
 HAS_LEFT_SQL = "SELECT 1 FROM erasure_left WHERE erasure = ? AND plane = ? LIMIT 1"
 ADVANCE_SQL = "UPDATE erasure_left SET first = ? WHERE erasure_left = ?"
 DONE_SQL = "DELETE FROM erasure_left WHERE erasure_left = ?"
-KEEP_SQL = "DELETE FROM erasure_left WHERE erasure = ? AND plane NOT IN (SELECT value FROM json_each(?))"
+KEEP_SQL = "DELETE FROM erasure_left WHERE erasure = ? AND plane <> ?"
 DROP_SQLS = ("DELETE FROM erasure_left WHERE erasure = ?", "DELETE FROM erasure WHERE erasure = ?")
 DROP_SPACE_SQLS = (
     "DELETE FROM erasure_left WHERE erasure IN (SELECT erasure FROM erasure WHERE space = ?)",
@@ -66,7 +66,7 @@ class LeftPart(NamedTuple):
 
 
 def begin(
-    tx: Writing, space: int, operation: str, principal: str, terms: str, now: int, parts: list[Part]
+    tx: Writing, space: int, operation: str, principal: str, terms: str, now: int, parts: Sequence[Part]
 ) -> OpenErasure:
     """Write down all that an erasure is to do, in its order."""
     key = tx.insert(NEW_SQL, space, operation, principal, terms, now)
@@ -112,9 +112,9 @@ def go_on(tx: Writing, left: LeftPart, first: int) -> None:
         tx.run(ADVANCE_SQL, first, left.key)
 
 
-def keep_planes(tx: Writing, erasure: int, planes: Sequence[str]) -> None:
-    """Strike off all that an erasure has left but the parts of these planes."""
-    tx.run(KEEP_SQL, erasure, json.dumps(planes))
+def keep_plane(tx: Writing, erasure: int, plane: str) -> None:
+    """Strike off all that an erasure has left but the parts of one plane."""
+    tx.run(KEEP_SQL, erasure, plane)
 
 
 def drop(tx: Writing, erasure: int) -> None:

@@ -69,6 +69,7 @@ DERIVED_SQL = """
 SELECT d.derived_ref, d.evidence FROM derived_ref d LEFT JOIN turn t ON t.turn = d.turn
 WHERE d.turn IS NOT NULL AND t.turn IS NULL LIMIT 100
 """
+# Those of a conversation of which turns are being erased or masked are settled behind its last turn.
 SPEAKERS_SQL = """
 SELECT DISTINCT conversation FROM (
   SELECT * FROM (
@@ -82,7 +83,6 @@ SELECT DISTINCT conversation FROM (
   )
 ) WHERE conversation NOT IN (SELECT first FROM erasure_left WHERE plane = 'speakers') LIMIT 100
 """
-# Those of a conversation of which turns are being erased or masked are settled behind its last turn.
 # What an event is called is its message's id, so that a row that was changed by hand is found.
 ASTRAY_SQL = f"""
 SELECT m.message, 'is not in the index by time' FROM message m JOIN conversation c ON c.conversation = m.conversation

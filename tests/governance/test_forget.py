@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,26 +14,18 @@ from beetle import MemoryRuntime
 from beetle.__main__ import main
 from beetle.contracts.errors import Conflict, DeadlineExceeded, Forbidden, InvalidRequest
 from beetle.contracts.progress import ProgressStep
-from beetle.runtime.areas.erasure import slices
 from beetle.runtime.pipeline.invocation import Call
 from tests.building import candidate, candidates, message, skill, talk, turn, write
-from tests.running import ROOT
+from tests.governance.sliced import COUNTS, OTHER, WHERE, called_off, killed_in_slice, small_slices, step_of
 from tests.store.conftest import assert_clean, bytes_of, held_snapshot, open_runtime, wait_for_erasures
 from tests.store.test_erasure import Words, assert_gone, remnants
 
-WHERE = {"channel_id": "local", "conversation_id": "talk"}
-OTHER = {"channel_id": "local", "conversation_id": "other"}
+__all__ = ["small_slices"]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return os.fspath(tmp_path / "store.db")
-
-
-@pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "FIRST_TURNS", 2)
-    monkeypatch.setattr(slices, "MOST_TURNS", 3)
 
 
 def forget(memory: MemoryRuntime, **what: Any) -> Any:
@@ -174,20 +163,13 @@ def test_without_a_token_nothing_is_forgotten(path: str) -> None:
         memory.forget(query="key")
 
 
-COUNTS = [12, 90]
-"""Turns of which each page of the index that holds a term is edited, and of which the whole index is made anew."""
-
-
 def many(memory: MemoryRuntime, count: int, words: Words) -> list[str]:
     found = [words.canary() for _ in range(count)]
     memory.call("transcript.commit", talk(*(turn(f"t{n}", f"it is {word}") for n, word in enumerate(found))))
     return found
 
 
-def test_others_write_between_slices_and_progress_is_told(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beetle.store.engine import progress
-
-    monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
+def test_others_write_between_slices_and_progress_is_told(path: str) -> None:
     heard: list[ProgressStep] = []
     with open_runtime(path) as memory:
         gone = many(memory, 12, Words(6))
@@ -210,27 +192,16 @@ def test_others_write_between_slices_and_progress_is_told(path: str, monkeypatch
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("how", ["forget", "delete_raw"])
 def test_it_can_be_called_off_between_slices(path: str, how: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beetle.store.engine import progress
-
-    monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
     with open_runtime(path) as memory:
         words = many(memory, count, Words(7))
         if how == "forget":
             args: Any = {"conversation": WHERE, "token": memory.forget(conversation=WHERE, dry_run=True).token}
         else:
-            args = {"conversation": WHERE, "action": "delete_raw", "before": "2099-01-01T00:00:00Z", "reason": "r"}
-        ended = False
-
-        def told(step: ProgressStep) -> None:
-            nonlocal ended
-            ended = ended or (step.name == "erase" and step.done >= 4)
-
-        monkeypatch.setattr("beetle.runtime.pipeline.invocation.Invocation.must_end", property(lambda self: ended))
+            args = step_of("delete_raw")
         operation = "memory.forget" if how == "forget" else "transcript.lifecycle"
-        with pytest.raises(DeadlineExceeded) as ended_early:
-            memory.call(operation, args, on_progress=told)
+        with called_off(monkeypatch, "erase") as hear, pytest.raises(DeadlineExceeded) as ended_early:
+            memory.call(operation, args, on_progress=hear)
         assert "stay erased" in ended_early.value.message and "is there still" in ended_early.value.hint
-        monkeypatch.undo()
         event = memory.read_event_log(newest_first=True, limit=1).rows[0]
         assert event.event == "erasure_called_off" and 0 < event.subject["turns"] < count
         wait_for_erasures(memory)
@@ -246,38 +217,16 @@ def test_it_can_be_called_off_between_slices(path: str, how: str, count: int, mo
         assert forget(memory, conversation=WHERE).counts["turns"] == len(kept)
 
 
-KILLED = """
-import os, signal, sys
-from beetle import MemoryRuntime
-from beetle.runtime.areas.erasure import slices
-slices.FIRST_TURNS, slices.MOST_TURNS = 2, 3
-number, done = int(sys.argv[2]), 0
-before = slices._slice
-def killing(*args):
-    global done
-    done += 1
-    if done == number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return before(*args)
-slices._slice = killing
-where = {"channel_id": "local", "conversation_id": "talk"}
-with MemoryRuntime.open(sys.argv[1], profile="dev-full") as memory:
-    if sys.argv[3] == "forget":
-        memory.forget(conversation=where, token=memory.forget(conversation=where, dry_run=True).token)
-    else:
-        memory.request_transcript_lifecycle(
-            conversation=where, action="delete_raw", before="2099-01-01T00:00:00Z", reason="r")
-"""
-
-
 @pytest.mark.parametrize("how", ["forget", "delete_raw"])
 @pytest.mark.parametrize(("count", "number"), [(COUNTS[0], 1), (COUNTS[0], 3), (COUNTS[1], 3), (COUNTS[1], 31)])
 def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, how: str, count: int, number: int) -> None:
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         words = many(memory, count, Words(8))
         memory.call("transcript.commit", {**talk(turn("o1", "stays here")), "conversation": OTHER})
-    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(number), how], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    if how == "forget":
+        killed_in_slice(path, number, "memory.forget", {"conversation": WHERE})
+    else:
+        killed_in_slice(path, number, "transcript.lifecycle", step_of("delete_raw"))
     assert remnants(bytes_of(path), words)
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         assert any("finished now" in each for each in memory.open_report.findings)
@@ -314,7 +263,7 @@ def test_counts_are_exact_where_lists_end_at_their_budget(path: str, monkeypatch
         monkeypatch.setattr(f"beetle.runtime.areas.{module}.IDS_SHOWN", 5)
     with open_runtime(path) as memory:
         many(memory, 12, Words(11))
-        args = {"conversation": WHERE, "action": "delete_raw", "before": "2099-01-01T00:00:00Z", "reason": "r"}
+        args = step_of("delete_raw")
         dry: Any = memory.call("transcript.lifecycle", {**args, "dry_run": True})
         done: Any = memory.call("transcript.lifecycle", args)
         for report in (dry, done):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +12,22 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import DeadlineExceeded
 from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.erasure import slices
-from beetle.store.engine import progress
 from tests.building import talk, turn
-from tests.running import ROOT
+from tests.governance.sliced import COUNTS, OTHER, WHERE, called_off, killed_in_slice, small_slices, step_of
 from tests.store.conftest import assert_clean, bytes_of, open_runtime, wait_for_erasures
 from tests.store.test_erasure import Words, assert_gone, remnants
 
-WHERE = {"channel_id": "local", "conversation_id": "talk"}
-OTHER = {"channel_id": "local", "conversation_id": "other"}
+__all__ = ["small_slices"]
+
 PASSPHRASE = "correct horse battery"
-BEFORE = "2099-01-01T00:00:00Z"
 STEPS = [("mask", "mask"), ("mask", "mask"), ("review", "reviewed"), ("unmask", "unmask"), ("archive", "archive"),
          ("archive", "archive")]  # fmt: skip
 """Actions, one after the other, and the event of one that changes anything."""
-COUNTS = [12, 90]
-"""Turns of which each page of the index that holds a term is edited, and of which the whole index is made anew."""
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return os.fspath(tmp_path / "store.db")
-
-
-@pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "FIRST_TURNS", 2)
-    monkeypatch.setattr(slices, "MOST_TURNS", 3)
-    monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
 
 
 def say(memory: MemoryRuntime, count: int) -> list[str]:
@@ -56,8 +42,7 @@ def say(memory: MemoryRuntime, count: int) -> list[str]:
 
 
 def step(memory: MemoryRuntime, action: Any, on_progress: Any = None) -> Any:
-    args = {"conversation": WHERE, "action": action, "before": BEFORE, "reason": "r"}
-    return memory.call("transcript.lifecycle", args, on_progress=on_progress)
+    return memory.call("transcript.lifecycle", step_of(action), on_progress=on_progress)
 
 
 def states(memory: MemoryRuntime) -> list[str]:
@@ -127,16 +112,8 @@ def test_what_was_masked_stays_masked_where_it_is_called_off(
 ) -> None:
     with open_runtime(path) as memory:
         words = say(memory, count)
-        ended = False
-
-        def hear(heard: ProgressStep) -> None:
-            nonlocal ended
-            ended = ended or (heard.name == "change" and heard.done >= 4)
-
-        monkeypatch.setattr("beetle.runtime.pipeline.invocation.Invocation.must_end", property(lambda self: ended))
-        with pytest.raises(DeadlineExceeded, match="stay masked"):
+        with called_off(monkeypatch, "change") as hear, pytest.raises(DeadlineExceeded, match="stay masked"):
             step(memory, "mask", hear)
-        monkeypatch.undo()
         assert told(memory) == "mask_called_off"
         wait_for_erasures(memory)
         masked = [state == "masked" for state in states(memory)]
@@ -148,40 +125,17 @@ def test_what_was_masked_stays_masked_where_it_is_called_off(
         assert step(memory, "unmask").changed and all(found(memory, words))
 
 
-KILLED = """
-import os, signal, sys
-from beetle import MemoryRuntime
-from beetle.runtime.areas.erasure import slices
-slices.FIRST_TURNS, slices.MOST_TURNS = 2, 3
-number, done = int(sys.argv[2]), 0
-before = slices._slice
-def killing(*args):
-    global done
-    done += 1
-    if done == number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return before(*args)
-slices._slice = killing
-with MemoryRuntime.open(sys.argv[1], profile="dev-full") as memory:
-    where = {"channel_id": "local", "conversation_id": "talk"}
-    args = {"conversation": where, "action": "mask", "before": "2099-01-01T00:00:00Z", "reason": "r"}
-    memory.call("transcript.lifecycle", args, idempotency_key="k")
-"""
-
-
 @pytest.mark.parametrize(("count", "number"), [(COUNTS[0], 1), (COUNTS[0], 3), (COUNTS[1], 31)])
 def test_it_goes_on_when_the_store_is_opened_after_a_kill(path: str, count: int, number: int) -> None:
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         words = say(memory, count)
-    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(number)], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    killed_in_slice(path, number, "transcript.lifecycle", step_of("mask"))
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         assert "a step of transcripts (mask) that was begun is finished now" in memory.open_report.findings
         assert set(states(memory)) == {"masked"} and not any(found(memory, words))
         assert "mask_finished" in [each.event for each in memory.read_event_log(newest_first=True).rows]
         assert_clean(memory)
-        args = {"conversation": WHERE, "action": "mask", "before": BEFORE, "reason": "r"}
-        again: Any = memory.call("transcript.lifecycle", args, idempotency_key="k")
+        again: Any = memory.call("transcript.lifecycle", step_of("mask"), idempotency_key="k")
         assert again.changed
         assert step(memory, "unmask").changed and all(found(memory, words))
     with MemoryRuntime.open(path, profile="dev-full") as memory:
@@ -193,18 +147,10 @@ def test_what_is_deleted_while_the_index_still_holds_masked_words_is_in_no_byte(
 ) -> None:
     with open_runtime(path) as memory:
         words = say(memory, COUNTS[1])
-        monkeypatch.setattr(slices.threading.Thread, "start", lambda self: None)
-        ended = False
-
-        def hear(heard: ProgressStep) -> None:
-            nonlocal ended
-            ended = ended or (heard.name == "change" and heard.done >= 4)
-
-        with monkeypatch.context() as patched:
-            patched.setattr("beetle.runtime.pipeline.invocation.Invocation.must_end", property(lambda self: ended))
+        with called_off(monkeypatch, "change") as hear, monkeypatch.context() as patched:
+            patched.setattr(slices.threading.Thread, "start", lambda self: None)
             with pytest.raises(DeadlineExceeded):
                 step(memory, "mask", hear)
-        monkeypatch.undo()
         gone = words[:2]
         deleted = {"conversation": WHERE, "action": "delete_raw", "turn_ids": ["t0", "t1"], "reason": "r"}
         assert remnants(bytes_of(path), gone)
@@ -220,11 +166,11 @@ def test_what_a_full_restore_replaces_is_in_no_byte(path: str, merged: str, monk
         archive = memory.export_space(include_private=True, passphrase=PASSPHRASE).archive
         words = say(memory, COUNTS[1])
         assert remnants(bytes_of(path), words)
-        if merged != "behind the call":
-            monkeypatch.setattr(slices, "_finish", lambda *_: "")
-        restored = memory.import_space(archive=archive, mode="full_restore", passphrase=PASSPHRASE)
+        with monkeypatch.context() as patched:
+            if merged != "behind the call":
+                patched.setattr(slices, "_finish", lambda *_: "")
+            restored = memory.import_space(archive=archive, mode="full_restore", passphrase=PASSPHRASE)
         assert restored.erasure == ("done" if merged == "behind the call" else "pending")
-        monkeypatch.undo()
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         wait_for_erasures(memory)
         assert_gone(path, words)

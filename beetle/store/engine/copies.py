@@ -68,7 +68,7 @@ class Copy:
                 functions = self._domain.of(held.value(KEY_SQL))
                 known = Known(functions.message_fields)
                 tx = Quiet(self._connection, read_head(held), functions.chain_hash, self._changes(), known)
-                tx.now = tx.steady_now = self._now
+                tx.now = self._now
                 yield tx
                 tx.settle()
                 tx.end_index()

@@ -106,11 +106,11 @@ class WriteTransaction(Writing):
         "_recorded",
         "_tail",
         "_taken",
+        "erasure_clock",
         "erasures",
         "index_changes",
         "logged",
         "now",
-        "steady_now",
     )
 
     def __init__(
@@ -133,7 +133,8 @@ class WriteTransaction(Writing):
         self.logged: list[Logged] = []
         self.erasures = 0
         self.index_changes: list[int] | None = []
-        self.now = self.steady_now = 0
+        self.now = 0
+        self.erasure_clock: Callable[[], int] | None = None
         self._recorded = False
         self._known = known
 
@@ -284,7 +285,7 @@ class WriteTransaction(Writing):
         """This write takes content out: the write-ahead log must be cut before that is done, also after a crash."""
         if self._recorded:
             return
-        self.run(EXPECT_ERASURE_SQL, self.steady_now)
+        self.run(EXPECT_ERASURE_SQL, self.now if self.erasure_clock is None else self.erasure_clock())
         self.erasures += 1
 
     @contextmanager

@@ -461,7 +461,7 @@ class Writer:
             self._changes.forget()
         self._known.begin(self._connection)
         tx = WriteTransaction(self._connection, self._head, self._chain_hash, self._changes, self._known)
-        tx.now, tx.steady_now = self._clock(), self.erasure_clock()
+        tx.now, tx.erasure_clock = self._clock(), self.erasure_clock
         if sealing is not None and sealing.adopt is not None and sealing is not self._sealed:
             sealing.adopt(tx)
             tx.settle()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer dead
 class Terms(NamedTuple):
     """On whose behalf: the visibilities of messages that go (None: all), and the authority.
 
-    `action`: what is done to turns that stay; empty for an erasure.
+    `action`: what is done to turns that stay; empty for an erasure, `MERGE` for what was erased otherwise.
     """
 
     kinds: tuple[str, ...] | None
@@ -65,9 +65,14 @@ class Terms(NamedTuple):
     action: str = ""
 
     @property
+    def erases(self) -> bool:
+        """Whether content goes."""
+        return self.action not in states.DONE
+
+    @property
     def step(self) -> str:
         """The step of progress that it is."""
-        return "change" if self.action else "erase"
+        return "erase" if self.erases else "change"
 
     @property
     def done(self) -> str:
@@ -77,14 +82,12 @@ class Terms(NamedTuple):
     @property
     def named(self) -> str:
         """What it is called."""
-        if self.action in states.DONE:
-            return f"a step of transcripts ({self.action})"
-        return "an erasure"
+        return "an erasure" if self.erases else f"a step of transcripts ({self.action})"
 
     @property
     def event(self) -> str:
         """What its events begin with."""
-        return self.action or "erasure"
+        return "erasure" if self.erases else self.action
 
 
 class SliceResult(NamedTuple):
@@ -109,13 +112,15 @@ class Tally(NamedTuple):
 Told = Callable[[WriteTransaction, Tally], Any]
 
 
-def begin(invocation: Invocation, tx: WriteTransaction, space: int, terms: Terms, parts: list[Part]) -> OpenErasure:
+def begin(
+    invocation: Invocation, tx: WriteTransaction, space: int, terms: Terms, parts: Sequence[Part] = ()
+) -> OpenErasure:
     """Write down what is to be done; from now on it is, whatever happens to this process."""
     said = json.dumps({name: value for name, value in terms._asdict().items() if name != "action" or value})
     turns = sum(part.last - part.first + 1 for part in parts if part.plane in UNINDEXING)
-    many = are_many(tx, turns)
+    merges = terms.action == MERGE or are_many(tx, turns)
     # What another has taken out of the answers and not yet off the pages may be part of what is erased here.
-    if many or erasures.any_has_left(tx, INDEX):
+    if merges or erasures.any_has_left(tx, INDEX):
         parts = [*parts, Part(INDEX, 0, ALL_LEVELS)]
     return erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
 
@@ -127,19 +132,19 @@ def are_many(tx: Reading, turns: int) -> bool:
 
 def begin_merge(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
     """Have the index made anew behind this write, by `finish_merge` or the next opening."""
-    said = json.dumps(Terms(None, "operator", MERGE)._asdict())
-    parts = [Part(INDEX, 0, ALL_LEVELS)]
-    erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
+    begin(invocation, tx, space, Terms(None, "operator", MERGE))
 
 
 def finish_merge(invocation: Invocation) -> bool:
-    """Make the index anew where this call's write has asked for it; whether all of that is done."""
-    with invocation.reading() as tx:
-        left = [each for each in erasures.unfinished(tx) if terms_of(each).action == MERGE]
-    for each in left:
+    """Make the index anew where a write has asked for it by `begin_merge`; whether all of that is done."""
+    for each in _merges(invocation):
         _finish(invocation.shared, invocation.work.crowd, each)
+    return not _merges(invocation)
+
+
+def _merges(invocation: Invocation) -> list[OpenErasure]:
     with invocation.reading() as tx:
-        return not any(terms_of(each).action == MERGE for each in erasures.unfinished(tx))
+        return [each for each in erasures.unfinished(tx) if terms_of(each).action == MERGE]
 
 
 def runs(sequences: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -226,15 +231,12 @@ def _do(
 ) -> int:
     """Do what comes next of a part, and take it off; how many records that were."""
     part, terms = left.part, terms_of(record)
-    if part.plane == TURNS:
+    if part.plane == TURNS or part.plane in states.DONE:
         merged = erasures.has_left(tx, record.erasure, INDEX)
-        impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
-        tally.impact.join(impact)
-        erasures.go_on(tx, left, after)
-        return impact.affected or 1
-    if part.plane in states.DONE:
-        merged = erasures.has_left(tx, record.erasure, INDEX)
-        impact, after = states.change(invocation, tx, record.space, part, size, merged=merged)
+        if part.plane == TURNS:
+            impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
+        else:
+            impact, after = states.change(invocation, tx, record.space, part, size, merged=merged)
         tally.impact.join(impact)
         erasures.go_on(tx, left, after)
         return impact.affected or 1
@@ -270,10 +272,11 @@ def terms_of(record: OpenErasure) -> Terms:
 
 def _settle_gone(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
     """Of an erasure: what rests on what is gone goes too, and the write-ahead log is cut."""
-    action = terms_of(record).action
-    if not action or action == MERGE:
-        tx.expect_erasure()
-    if action:
+    terms = terms_of(record)
+    if not terms.erases:
+        return
+    tx.expect_erasure()
+    if terms.action == MERGE:
         return
     queue.drop_unfounded(invocation, tx, record.space)
     proposals.drop_unfounded(invocation, tx, record.space)
@@ -288,11 +291,11 @@ def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None
         if (left := erasures.next_part(tx, record.erasure)) is not None:
             _settle_part(tx, record, left.part, impact)
         if changed:
-            told = {"turns": tally.impact.affected, "changed": tally.impact.changed, **tally.counts}
+            told = {"turns": impact.affected, "changed": impact.changed, **tally.counts}
             tx.log(invocation.event("transcript", f"{terms_of(record).event}_called_off", **told))
             _settle_gone(invocation, tx, record)
         # What was done before a crash is in no tally: the index is made anew whatever this one says.
-        erasures.keep_planes(tx, record.erasure, (INDEX,))
+        erasures.keep_plane(tx, record.erasure, INDEX)
         if erasures.next_part(tx, record.erasure) is not None:
             return next(each for each in erasures.unfinished(tx) if each.erasure == record.erasure)
         erasures.drop(tx, record.erasure)
@@ -310,7 +313,7 @@ def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: 
         turns.settle_speakers(tx, part.conversation)
     if part.lifecycle is None:
         return
-    if terms_of(record).action:
+    if not terms_of(record).erases:
         changed = impact.changed or impact.changed_messages
         evidence.settle_lifecycle(tx, part.lifecycle, impact.affected if changed else 0, impact.changed_messages)
     elif not impact.changed:

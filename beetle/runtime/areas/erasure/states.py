@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from beetle.runtime.areas.erasure.turns import Affected, Impact, index_row, new_impact
+from beetle.runtime.areas.erasure.turns import Affected, Impact, index_row, look
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, recall_index, repair
-from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence import AffectedMessage
@@ -16,19 +15,6 @@ TRANSITIONS: dict[str, tuple[str, str]] = {"mask": ("live", "masked"), "unmask":
 """The state of messages that an action changes, and the one that they have after it."""
 DONE = {"archive": "archived", "mask": "masked", "unmask": "unmasked", "review": "reviewed"}
 """The actions, and what has been done to a turn then."""
-
-
-def look(
-    invocation: Invocation, tx: Reading, space: int, conversation: int, first: int, last: int, most: int
-) -> tuple[Impact, list[Affected], int]:
-    """What an action touches in at most `most` turns of these sequences: its counts, the turns with their messages, and
-    the sequence behind them."""
-    turns = evidence.turns_between(tx, conversation, first, last, most)
-    every = evidence.affected_of_turns(tx, [turn.turn for turn in turns])
-    affected: list[Affected] = [(turn, list(every.get(turn.turn, ()))) for turn in turns]
-    impact = new_impact(invocation)
-    impact.see(invocation, tx, space, affected)
-    return impact, affected, turns[-1].sequence + 1 if len(turns) == most else last + 1
 
 
 def change(

@@ -104,6 +104,34 @@ def new_impact(invocation: Invocation) -> Impact:
     return Impact(most=(budgets.redaction_items, budgets.derived_refs))
 
 
+def look(
+    invocation: Invocation,
+    tx: Reading,
+    space: int,
+    conversation: int,
+    first: int,
+    last: int,
+    most: int,
+    kinds: tuple[str, ...] | None = None,
+) -> tuple[Impact, list[Affected], int]:
+    """What a step touches in at most `most` turns of these sequences: its counts, the turns with their messages, and
+    the sequence behind them.
+
+    Args:
+        kinds: the visibilities of the messages that it is about; None for all of them.
+    """
+    turns = evidence.turns_between(tx, conversation, first, last, most)
+    every = evidence.affected_of_turns(tx, [turn.turn for turn in turns])
+    affected: list[Affected] = []
+    for turn in turns:
+        messages = [each for each in every.get(turn.turn, ()) if kinds is None or each.visibility in kinds]
+        if kinds is None or messages:
+            affected.append((turn, messages))
+    impact = new_impact(invocation)
+    impact.see(invocation, tx, space, affected)
+    return impact, affected, turns[-1].sequence + 1 if len(turns) == most else last + 1
+
+
 def erase(
     invocation: Invocation,
     tx: WriteTransaction,
@@ -124,18 +152,10 @@ def erase(
         IntegrityViolation: what is indexed of a message is not known, so that it cannot be erased.
     """
     assert part.conversation is not None, "turns are named in their conversation"
-    impact = new_impact(invocation)
-    turns = evidence.turns_between(tx, part.conversation, part.first, part.last, most)
-    every = evidence.affected_of_turns(tx, [turn.turn for turn in turns])
-    affected: list[Affected] = []
-    for turn in turns:
-        messages = [each for each in every.get(turn.turn, ()) if kinds is None or each.visibility in kinds]
-        if kinds is None or messages:
-            affected.append((turn, messages))
-    impact.see(invocation, tx, space, affected)
+    impact, affected, after = look(invocation, tx, space, part.conversation, part.first, part.last, most, kinds)
     rows = _erase(invocation, tx, space, affected, part.lifecycle, impact, partly=kinds is not None)
     (recall_index.hide_all if merged else recall_index.remove_all)(tx, rows)
-    return impact, turns[-1].sequence + 1 if len(turns) == most else part.last + 1
+    return impact, after
 
 
 def erase_messages(

@@ -12,7 +12,7 @@ from beetle.contracts.common import Report
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
 from beetle.runtime.areas import copies, receipts
 from beetle.runtime.areas.erasure import slices, states
-from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Affected, Impact, new_impact
+from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Affected, Impact, look, new_impact
 from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
@@ -202,7 +202,7 @@ def _look(
     for first, last in slices.runs(sequences):
         while first <= last:
             invocation.check("all was looked at")
-            seen, affected, first = states.look(invocation, tx, space, conversation, first, last, TURNS_AT_ONCE)
+            seen, affected, first = look(invocation, tx, space, conversation, first, last, TURNS_AT_ONCE)
             impact.join(seen)
             if keep:
                 found += affected
