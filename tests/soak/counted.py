@@ -6,8 +6,10 @@ import ctypes
 import gc
 import json
 import os
+import re
 import signal
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -24,8 +26,45 @@ class _Allocator(ctypes.Structure):
     )]  # fmt: skip
 
 
+def resident() -> dict[str, int]:
+    """Bytes of resident memory: of files, of the allocator's heap, and of other mappings (the interpreter's arenas,
+    threads' stacks, large blocks)."""
+    found: Counter[str] = Counter()
+    kind = ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, *rest = line.split()
+        if not first.endswith(":"):
+            name = rest[4] if len(rest) > 4 else ""
+            kind = "heap" if name == "[heap]" else "files" if name.startswith("/") else "other"
+        elif first == "Rss:":
+            found[kind] += int(rest[0]) * 1024
+    return dict(found)
+
+
+def small_objects() -> dict[str, object]:
+    """What the interpreter's own allocator tells: bytes of its arenas that are in use and free, and the number of
+    blocks in use of each size (bytes)."""
+    with tempfile.TemporaryFile("w+") as told:
+        kept = os.dup(2)
+        os.dup2(told.fileno(), 2)
+        try:
+            sys._debugmallocstats()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        told.seek(0)
+        text = told.read()
+    sizes = {size: int(blocks) for size, blocks in re.findall(r"^ +\d+ +(\d+) +\d+ +(\d+) +\d+$", text, re.MULTILINE)}
+    figures = {
+        what: int(value.replace(",", ""))
+        for what, value in re.findall(r"^(?:# )?([a-z][\w ]+?) += +([\d,]+)$", text, re.MULTILINE)
+    }
+    return {"arenas": figures["arenas allocated current"], "used": figures["bytes in allocated blocks"],
+            "free": figures["bytes in available blocks"], "sizes": sizes}  # fmt: skip
+
+
 def held() -> dict[str, object]:
-    """Resident memory, what the allocator and SQLite have given out (bytes), and the live objects of each type."""
+    """Resident memory, what the allocators and SQLite have given out (bytes), and the live objects of each type."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.mallinfo2.restype = _Allocator
@@ -35,6 +74,7 @@ def held() -> dict[str, object]:
     return {
         "rss": int(status["VmRSS"].split()[0]) * 1024, "threads": int(status["Threads"]),
         "handles": len(os.listdir("/proc/self/fd")), "allocated": allocator.uordblks + allocator.hblkhd,
+        "resident": resident(), "free": allocator.fordblks, "large": allocator.hblkhd, "small": small_objects(),
         "sqlite": apsw.memory_used(), "blocks": sys.getallocatedblocks(), "modules": len(sys.modules),
         "objects": sum(objects.values()), "types": dict(objects),
     }  # fmt: skip
