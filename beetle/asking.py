@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from beetle.contracts.common import Report
 from beetle.contracts.errors import BeetleError
+from beetle.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

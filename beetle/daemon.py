@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import replace
 from beetle.contracts.control import HelloRequest
@@ -20,6 +20,7 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.heap import Heap
 from beetle.mapped_pages import MappedPages
+from beetle.named_tuple import NamedTuple
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host import logs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.errors import DaemonUnavailable, Forbidden
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.config import Config, default_sockets_to_probe, read_config, socket_path, store_path
 
 

@@ -10,11 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from beetle import __version__
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, ServicesUnavailable
 from beetle.domain.chain import chain_hash
+from beetle.named_tuple import NamedTuple
 from beetle.replication.program import Litestream
 from beetle.runtime.areas.replica_restore import ONLY
 from beetle.runtime.host import log_head

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import grpc
 from msgspec import Struct, ValidationError, convert, json, to_builtins
@@ -25,6 +25,7 @@ from beetle.contracts.toc import TocField, TocLevel
 from beetle.hook_events import HookEvent as HookEvent
 from beetle.hook_events import HookEventType as HookEventType
 from beetle.hook_events import map_hook_event as map_hook_event
+from beetle.named_tuple import NamedTuple
 from beetle.rpc.messages import SERVICE, BadMessage, method_messages, to_message, to_plain
 
 __all__ = [

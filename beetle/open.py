@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from beetle import __version__
 from beetle.contracts.codec import convert_request, replace
@@ -16,6 +16,7 @@ from beetle.contracts.lifecycle import MemoryCloseReport, MemoryCloseRequest
 from beetle.contracts.names import BACKEND_NAMES, BackendName
 from beetle.contracts.progress import OnProgress
 from beetle.contracts.store import StoreOpenReport
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.scheduled import JOBS
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller

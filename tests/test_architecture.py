@@ -92,6 +92,8 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
+FOR_ALL = ("__version__", "named_tuple")
+"""What every part may import."""
 FURTHER = {
     # What `[replica]` may say is checked when the file is read.
     "beetle.runtime.host.config": "replication.target",
@@ -145,7 +147,7 @@ def allowed(module: str, imported: str) -> bool:
     if top != "beetle":
         return top in sys.stdlib_module_names or top in outer.split()
     target = imported.removeprefix("beetle").removeprefix(".")
-    parts = [*inner.split(), *FURTHER.get(module, "").split(), "__version__"]
+    parts = [*inner.split(), *FURTHER.get(module, "").split(), *FOR_ALL]
     return inner == ANYTHING or not target or any(target == each or target.startswith(f"{each}.") for each in parts)
 
 
@@ -187,7 +189,7 @@ def test_an_adapter_is_short_and_is_tested_with_the_real_framework() -> None:
 
 
 def test_the_command_line_loads_what_is_heavy_inside_the_function_that_needs_it(trees: dict[Path, ast.Module]) -> None:
-    light = ("beetle.contracts", "beetle.cli", "beetle.__version__")
+    light = ("beetle.contracts", "beetle.cli", *(f"beetle.{each}" for each in FOR_ALL))
     heavy = []
     for path, tree in inside(trees, "cli"):
         top = ast.Module([each for each in tree.body if not isinstance(each, DEFERRED)], [])

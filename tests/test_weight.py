@@ -76,22 +76,22 @@ class Case(NamedTuple):
 CASES = (
     Case("--version", FIRST, 3),
     Case("version", FIRST, 3),
-    Case("--help", HELP, 75),
-    Case("memory recall --help", HELP, 95),
-    Case("tui --help", HELP, 85),
-    Case("completion bash", f"{LEAN} {TALKS}", 163),
-    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 107),
-    Case("--socket {none} status", LEAN, 172, 3),
-    Case("--socket {socket} status", LEAN, 172),
-    Case("--socket {socket} memory recall key", LEAN, 171),
-    Case("--socket {socket} --json memory recall key", LEAN, 171),
+    Case("--help", HELP, 76),
+    Case("memory recall --help", HELP, 96),
+    Case("tui --help", HELP, 86),
+    Case("completion bash", f"{LEAN} {TALKS}", 164),
+    Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 108),
+    Case("--socket {none} status", LEAN, 173, 3),
+    Case("--socket {socket} status", LEAN, 173),
+    Case("--socket {socket} memory recall key", LEAN, 172),
+    Case("--socket {socket} --json memory recall key", LEAN, 172),
     Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
-    Case("--socket {socket} call hello", CLIENT, 177),
-    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 105),
-    Case("--socket {socket} doctor", HEAVY, 466),
+    Case("--socket {socket} call hello", CLIENT, 178),
+    Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 106),
+    Case("--socket {socket} doctor", HEAVY, 467),
 )
-START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 130)
-STOP = Case("stop", f"{LEAN} msgpack beetle.client", 106)
+START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 131)
+STOP = Case("stop", f"{LEAN} msgpack beetle.client", 107)
 SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '').replace(' ctypes', '')} tempfile subprocess shutil dataclasses inspect ast "
@@ -104,10 +104,10 @@ IN_PROCESS = "textual asyncio rich importlib.metadata apsw.ext argparse cryptogr
 
 IMPORTS = (
     Case("import beetle", FIRST, 2),
-    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 97),
-    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 87),
-    Case("import beetle.open", IN_PROCESS, 240),
-    Case("import beetle.daemon", IN_PROCESS, 262),
+    Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 98),
+    Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 88),
+    Case("import beetle.open", IN_PROCESS, 241),
+    Case("import beetle.daemon", IN_PROCESS, 263),
 )
 
 

@@ -10,11 +10,11 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from beetle.bench.disk import BLOCK, written_bytes
 from beetle.client import Client
 from beetle.contracts.errors import ServicesUnavailable
+from beetle.named_tuple import NamedTuple
 
 PATIENCE_S = 120.0
 LOOK_S = 0.05

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 NOISE = 0.1
 """Two runs of one program on one machine differ by this part."""

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from beetle import __version__
 from beetle.bench.daemon import PATIENCE_S, BenchDaemon, Launch
@@ -18,6 +18,7 @@ from beetle.bench.disk import is_counted, written_bytes
 from beetle.bench.figures import Figure, Result
 from beetle.bench.texts import question, turn_text
 from beetle.contracts.errors import BeetleError, NoRoom, ServicesUnavailable
+from beetle.named_tuple import NamedTuple
 from beetle.store.raw_floor import RawFloor
 
 AT = "2026-01-02T03:04:05Z"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.chunk_tree.document import Unreadable
+from beetle.named_tuple import NamedTuple
 
 BLOCK: Final = 512
 GZIP_WINDOW: Final = 31

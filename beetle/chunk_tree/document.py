@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, NoReturn, cast, get_args
+from typing import Any, Final, Literal, NoReturn, cast, get_args
 
 from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, LINK_KINDS, ChunkSource, ChunkType
 from beetle.contracts.codec import from_us, to_us
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 MOST_FILE_BYTES: Final = 4 * 2**20
 MOST_DEPTH: Final = 32

@@ -8,11 +8,12 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.chunk_tree.archive import Member
 from beetle.chunk_tree.document import ENDING, MOST_FILE_BYTES, Unreadable
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 CHUNKS: Final = "chunks"
 ARCHIVE: Final = "archive"

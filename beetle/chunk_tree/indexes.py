@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from beetle.chunk_tree.document import ChunkDocument, time_text
+from beetle.named_tuple import NamedTuple
 
 METADATA_INDEX: Final = "index/metadata_index.json"
 TAG_INDEX: Final = "index/tag_index.json"

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from beetle.chunk_tree.archive import Member, packed
 from beetle.chunk_tree.document import (
@@ -44,6 +44,7 @@ from beetle.contracts.chunks import (
 )
 from beetle.contracts.common import Report
 from beetle.contracts.errors import DeadlineExceeded
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.open import Embedded

@@ -7,12 +7,13 @@ import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from beetle.cli.parser import Parser, typed_option
 from beetle.cli.session import Session, open_session
 from beetle.contracts.control import BatchReport
 from beetle.contracts.errors import STATUS, BeetleError, InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.contracts.progress import OnProgress

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from beetle.cli.manual import topics
 from beetle.cli.parser import GLOBALS, Command, Parser, Words, options_of
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 SHELLS = ("bash", "zsh", "fish")
 PATHS = ("PATH", "FILE", "DIR")

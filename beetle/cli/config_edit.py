@@ -10,9 +10,10 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 Path = tuple[str, ...]
 KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^="'])*""")

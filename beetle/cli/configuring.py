@@ -8,10 +8,11 @@ import os
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, typed_option
 from beetle.contracts.errors import BeetleError, InvalidRequest, StorageFull, StoreReadOnly, nearest
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from msgspec import Struct

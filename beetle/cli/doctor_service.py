@@ -10,10 +10,11 @@ import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.cli.finding import Finding
 from beetle.contracts.errors import BeetleError
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.contracts.replication import ReplicationStatusReport

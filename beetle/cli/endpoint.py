@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from beetle.cli.session import Session
 from beetle.contracts.codec import from_plain, to_plain
 from beetle.contracts.common import Report, WireScope
 from beetle.contracts.errors import BeetleError, DaemonUnavailable, InvalidRequest, NotFound, ServicesUnavailable
 from beetle.contracts.operations import BY_NAME
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.memory_client import MemoryClient

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.contracts.errors import STATUS
+from beetle.named_tuple import NamedTuple
 
 WARNED = 1
 

@@ -7,7 +7,7 @@ import types
 from argparse import SUPPRESS, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields as struct_fields
@@ -16,6 +16,7 @@ from beetle.cli.parser import close_matches
 from beetle.contracts.codec import unique_keys
 from beetle.contracts.common import Conversation
 from beetle.contracts.errors import InvalidRequest, PayloadTooLarge
+from beetle.named_tuple import NamedTuple
 
 Kind = Literal["text", "integer", "number", "switch", "choice", "time", "conversation", "struct"]
 NUMBERS: tuple[Kind, ...] = ("integer", "number")

@@ -8,10 +8,11 @@ import re
 import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.operation import DAEMON, Group
+from beetle.named_tuple import NamedTuple
 
 Words = tuple[str, ...]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from typing import NamedTuple
+
+from beetle.named_tuple import NamedTuple
 
 LOOK_SECONDS = 0.02
 """How often a process is looked at where the kernel does not tell of its end."""

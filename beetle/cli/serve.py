@@ -6,9 +6,10 @@ import os
 import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.cli.parser import Parser, typed_option
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.runtime.host.config import Config

@@ -5,7 +5,7 @@ A name covers an area of operations; which operation asks for which name is the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from beetle.named_tuple import NamedTuple
 
 
 class CatalogEntry(NamedTuple):

@@ -6,7 +6,9 @@ Messages are built from ids, kinds and numbers that the caller may see, never fr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
+
+from beetle.named_tuple import NamedTuple
 
 
 class Status(NamedTuple):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from beetle.contracts.loading import load
 from beetle.contracts.names import TransportName
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.contracts.common import Report

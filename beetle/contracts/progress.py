@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from beetle.contracts.names import TopicName
+from beetle.named_tuple import NamedTuple
 
 PROGRESS = "progress"
 """The event that reports the progress of a call."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import quote, unquote
+
+from beetle.named_tuple import NamedTuple
 
 SHAPES: dict[str, tuple[int, int]] = {
     "evidence": (3, 4),

@@ -9,7 +9,7 @@ import posixpath
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.deploy import in_use
 from beetle.deploy.install_tree import check, manifest_of
@@ -29,6 +29,7 @@ from beetle.deploy.steps import (
     writing,
 )
 from beetle.deploy.unit import MARK, Identity, personal_unit, system_unit
+from beetle.named_tuple import NamedTuple
 
 ServiceState = Literal["none", "written", "enabled", "running"]
 SYSUSERS = "/etc/sysusers.d/beetle.conf"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+
+from beetle.named_tuple import NamedTuple
 
 RUN_FOLDER = "/run/beetle"
 STATE_FOLDER = "/var/lib/beetle"

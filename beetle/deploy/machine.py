@@ -7,10 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.deploy.layout import SERVICE, STATE_FOLDER, USER, Layout
 from beetle.deploy.steps import ToolFailed
+from beetle.named_tuple import NamedTuple
 
 NO_LOGIN = ("/usr/sbin/nologin", "/sbin/nologin", "/bin/false")
 ALREADY = 9

@@ -7,10 +7,10 @@ import os
 import stat
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.deploy.frozen import IN_USE
+from beetle.named_tuple import NamedTuple
 
 MANIFEST = "MANIFEST"
 SIGNATURE = "MANIFEST.sig"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, read_manifest, verify_tree
+from beetle.named_tuple import NamedTuple
 
 RELEASE_KEYS: tuple[str, ...] = ()
 """Public keys of releases in hex, the newest first: `packaging/sign.py --new-key` puts one there."""

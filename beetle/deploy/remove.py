@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from typing import NamedTuple
 
 from beetle.deploy import in_use
 from beetle.deploy.apply import SYSUSERS, is_ours
@@ -13,6 +12,7 @@ from beetle.deploy.layout import SERVICE, Layout
 from beetle.deploy.machine import Machine, Service
 from beetle.deploy.prefix import CURRENT, LOCK, PREVIOUS, Prefix
 from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, sync_folder, writing
+from beetle.named_tuple import NamedTuple
 
 
 class Removed(NamedTuple):

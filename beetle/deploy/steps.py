@@ -7,9 +7,10 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.contracts.errors import Conflict, IntegrityViolation, ServicesUnavailable, StorageFull, StoreReadOnly
+from beetle.named_tuple import NamedTuple
 
 Outcome = Literal["done", "already", "would", "left", "note"]
 

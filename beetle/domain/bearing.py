@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 from beetle.domain.bearing_words import UNSPACED_ASIDE, UNSPACED_READ_AS, UNSPACED_TURNS, UNSPACED_USER, UNSPACED_WALLS
 from beetle.domain.clauses import (
@@ -22,6 +21,7 @@ from beetle.domain.clauses import (
     spoken,
     without_reporting,
 )
+from beetle.named_tuple import NamedTuple
 
 READ_CHARS = 1 << 20
 """Of all cited messages so much is looked at; what only later text says waits for a person."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 from unicodedata import category, normalize
 
 from beetle.domain.bearing_words import LANGUAGES
+from beetle.named_tuple import NamedTuple
 
 SENTENCE_END = "(?<=[.!?;\u2026\u3002\uff01\uff1f])(?=\\s|[\u3040-\u9fff])|\\n"
 WORD = r"\d+(?:[.:,/-]\d+)*|[^\W\d_]+|[^\w\s]|\w"

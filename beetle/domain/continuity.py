@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import UNSET, decode_request, pack, unpack_json
 from beetle.contracts.continuity_records import (
@@ -27,6 +27,7 @@ from beetle.contracts.skills import SKILL_PREFIX
 from beetle.contracts.tool_parts import is_tail
 from beetle.domain.fingerprint import fingerprint_of
 from beetle.domain.governance import FITTING, SEALED
+from beetle.named_tuple import NamedTuple
 
 FORMAT, UNSIGNED_FORMAT = "beetle.continuity.v2", "beetle.continuity.v1"
 MAGIC = b"\x86\xa6format\xb4" + FORMAT.encode()

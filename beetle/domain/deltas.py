@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from beetle.named_tuple import NamedTuple
 
 Encoding = Literal["whole", "delta"]
 COPY, INSERT = 1, 0

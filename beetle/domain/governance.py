@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 from unicodedata import normalize
 
 from beetle.contracts.governance import Authority, FactVisibility, OutcomeName, Privacy, Reason, Target
+from beetle.named_tuple import NamedTuple
 
 STRENGTH: Mapping[str, int] = {
     "operator": 3, "user_asserted": 2, "tool_observed": 1, "host": 1, "assistant_claimed": 0,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.routing import Intent
 from beetle.domain.lexical import parse_query
 from beetle.domain.time_words import asks_for_all, window_of, without
+from beetle.named_tuple import NamedTuple
 
 WORDS: Mapping[Intent, str] = {
     "locate": (

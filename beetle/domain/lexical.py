@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
 from unicodedata import ucd_3_2_0
+
+from beetle.named_tuple import NamedTuple
 
 INDEX_FORM = 1
 """Version of what `evidence_fields`, `skill_fields` and `fact_fields` return: a row is deleted with the form it was

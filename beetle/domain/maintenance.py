@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from beetle.contracts.codec import pack_json, replace
 from beetle.contracts.governance import Authority, FactKind
@@ -11,6 +11,7 @@ from beetle.contracts.maintain import ModelAnswer, ModelItem
 from beetle.domain.governance import ASSERTING_ROLES
 from beetle.domain.lexical import STOP_WORDS, all_words
 from beetle.domain.sensitive import is_secret
+from beetle.named_tuple import NamedTuple
 
 INSTRUCTIONS = f"""\
 You read messages of a conversation and note what is worth remembering after it: lasting facts about the people in it,

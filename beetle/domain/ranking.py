@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log
-from typing import NamedTuple
 from unicodedata import category
 
 from beetle.contracts.names import SignalName
 from beetle.domain.lexical import FIRST_PERSON, MONTHS, WEEKDAYS, DatePart, ParsedQuery, name_words, utc_time
+from beetle.named_tuple import NamedTuple
 
 POOL = 112
 """Index hits to fetch. 100 and 300 measure the same within half a point; each hit costs about 20 µs.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from beetle.named_tuple import NamedTuple
 
 HOUR_US = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

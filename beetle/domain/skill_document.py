@@ -9,11 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from beetle.contracts.codec import decode_json
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.skill_registry import SCHEMA_VERSION, SkillJson
+from beetle.named_tuple import NamedTuple
 
 PATH = "$.args.content"
 NAME_CHARS = 256

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.domain.lexical import MONTHS, STOP_WORDS, WEEKDAYS, utc_time
+from beetle.named_tuple import NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUMBERS = {

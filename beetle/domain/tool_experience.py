@@ -8,9 +8,9 @@ successes, and each failure, refusal or break-off lowers it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from beetle.domain.lexical import utc_time
+from beetle.named_tuple import NamedTuple
 
 MINUTE_US = 60_000_000
 SITTINGS = 2

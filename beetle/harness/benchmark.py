@@ -6,12 +6,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.codec import to_us
 from beetle.contracts.harness import Benchmark, BenchmarkFloors, BenchmarkResult
 from beetle.contracts.names import BackendName
 from beetle.harness.fixture_store import FixtureStore, temporary_store
+from beetle.named_tuple import NamedTuple
 from beetle.store.baseline_index import BaselineIndex
 
 CONVERSATION = {"channel_id": "benchmark", "conversation_id": "lines"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 from beetle.contracts.codec import UNSET
 from beetle.contracts.harness import (
@@ -19,6 +19,7 @@ from beetle.contracts.harness import (
     ToolHintCheck,
     ValueCheck,
 )
+from beetle.named_tuple import NamedTuple
 
 Report = dict[str, Any]
 SHOWN = 300

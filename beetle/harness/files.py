@@ -8,13 +8,14 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import convert_request, unique_keys
 from beetle.contracts.errors import BeetleError, InvalidRequest, NotFound
 from beetle.contracts.harness import Benchmark, Fixture, FixtureStep
 from beetle.contracts.operations import BY_NAME, Operation
 from beetle.harness.checks import at
+from beetle.named_tuple import NamedTuple
 
 OWN_FOLDER = Path(__file__).parents[2] / "tests" / "data" / "fixtures"
 """Those of a source checkout."""

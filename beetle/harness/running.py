@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import from_plain, to_us, to_wire
 from beetle.contracts.errors import BeetleError
@@ -11,6 +11,7 @@ from beetle.contracts.names import BackendName
 from beetle.harness.checks import MISSING, at, check, shown
 from beetle.harness.files import KEPT
 from beetle.harness.fixture_store import FixtureStore, temporary_store
+from beetle.named_tuple import NamedTuple
 
 REFUSED = "refused"
 """The one field of what stands for a report where a step was refused: the error's key."""

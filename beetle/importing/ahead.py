@@ -6,7 +6,9 @@ import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from beetle.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

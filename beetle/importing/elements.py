@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 from beetle.importing.items import Problem, Source, SourceLocation
+from beetle.named_tuple import NamedTuple
 
 ITEM_BYTES = 64 * 2**20
 """Largest item that is read: a conversation of years has some megabytes."""

@@ -7,12 +7,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.importing import mentisdb_folder
 from beetle.importing.formats import LINE_ENDINGS, MARKDOWN, head_of
 from beetle.importing.items import Format, Problem, Source
+from beetle.named_tuple import NamedTuple
 
 ENDINGS = {True: (".md", ".markdown"), False: (".json", *LINE_ENDINGS)}
 """Names of the files that are taken out of a folder, for Markdown formats and for the others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.importing import (
@@ -24,6 +24,7 @@ from beetle.importing import (
 )
 from beetle.importing.elements import TOKEN
 from beetle.importing.items import Format, Items, Source
+from beetle.named_tuple import NamedTuple
 
 READERS: Mapping[Format, Callable[[Source], Items]] = {
     "jsonl": own.read,

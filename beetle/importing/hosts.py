@@ -12,11 +12,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from beetle.importing.files import NoFile, Opened, SourceFile, opened
 from beetle.importing.formats import READERS
 from beetle.importing.items import HOSTS, Items, LeftOut, Problem, SourceLocation, Spoken, ToolCall, ToolResult, Turn
+from beetle.named_tuple import NamedTuple
 
 BRIEF_CHARS = 200
 BRIEFS = ("description", "command", "cmd", "file_path", "path", "query")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import BinaryIO, Literal, NamedTuple, get_args
+from typing import BinaryIO, Literal, get_args
+
+from beetle.named_tuple import NamedTuple
 
 Role = Literal["user", "assistant", "system", "tool"]
 Format = Literal[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from beetle.importing.items import Problem, Source, SourceLocation
+from beetle.named_tuple import NamedTuple
 
 PAGE_BYTES = 4 * 2**20
 """Largest page that is read; notes have some kilobytes."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from beetle.importing.lines import UNREADABLE
 from beetle.importing.mentisdb import AGENTS_ENDING, CHAIN_ENDINGS, SKILLS_NAME
+from beetle.named_tuple import NamedTuple
 
 REGISTRY_NAME: Final = "mentisdb-registry.json"
 FINGERPRINT: Final = 16

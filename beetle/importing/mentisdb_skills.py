@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.importing.bincode import Decoder, Malformed
 from beetle.importing.items import Item, Items, Problem, SkillStanding, SkillVersion, Source, SourceLocation
 from beetle.importing.patches import BadPatch, patched
+from beetle.named_tuple import NamedTuple
 
 REGISTRY_VERSION: Final = 2
 FORMATS: Final = ("markdown", "json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import field
 
@@ -16,6 +16,7 @@ from beetle.contracts.governance import Authority
 from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.turns import CanonicalTurnDelta
 from beetle.importing.items import Committed, Fact, Role, SourceLocation, Spoken, ToolCall, ToolResult, Turn, Visible
+from beetle.named_tuple import NamedTuple
 
 ID_CHARS = 256
 CLAIMED: dict[Authority, Role] = {

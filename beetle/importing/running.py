@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.asking import Ask, Asking, run
 from beetle.contracts.common import Report
@@ -18,6 +18,7 @@ from beetle.importing.prepare import Options, Prepared, Preparer
 from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
 from beetle.importing.sending import Sender, new_sender
 from beetle.importing.sending_chains import ChainSender
+from beetle.named_tuple import NamedTuple
 
 READING = "reading"
 PROGRESS_ITEMS = 200

@@ -7,7 +7,7 @@ erased; a tag has its id, time and hash, and goes with the content. What is ther
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from beetle.asking import Asked, Asking
 from beetle.contracts.chain_agents import ChainAgent, ChainAgentRegistryReport, ChainUpsertAgentRequest
@@ -27,6 +27,7 @@ from beetle.importing.items import Agent, ChainItem, SkillVersion, SourceLocatio
 from beetle.importing.report import FileReport
 from beetle.importing.sending import Told
 from beetle.importing.sending_skills import SkillSender
+from beetle.named_tuple import NamedTuple
 
 ORIGIN: Final = re.compile(r"mentisdb:([0-9A-Za-z-]{1,64})#(\d{1,16})")
 REFUSED: Final = (InvalidRequest, PayloadTooLarge, PrivacyDenied, Forbidden, Conflict, NotFound)

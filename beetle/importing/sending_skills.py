@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from beetle.asking import Asked, Asking
 from beetle.contracts.codec import convert_request
@@ -12,6 +12,7 @@ from beetle.contracts.skill_registry import (
     SkillRegistryVersionsReport,
 )
 from beetle.importing.items import SkillStanding, SkillVersion
+from beetle.named_tuple import NamedTuple
 
 STANDINGS: Final = {"deprecated": "skill_registry.deprecate", "revoked": "skill_registry.revoke"}
 

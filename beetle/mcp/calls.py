@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from beetle.contracts.errors import BeetleError, DaemonUnavailable, DeadlineExceeded, StoreLocked
 from beetle.contracts.progress import OnProgress
 from beetle.mcp.running import Cancelled, Running
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.client import Client

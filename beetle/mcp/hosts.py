@@ -6,10 +6,11 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from beetle.contracts.errors import InvalidRequest, StoreReadOnly
 from beetle.mcp.jsonc import NotEditable, remove_entry, set_entry
+from beetle.named_tuple import NamedTuple
 
 ENTRY = "beetle"
 LARGEST = 64 * 1024 * 1024

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from beetle.named_tuple import NamedTuple
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]+")
 _LINE_COMMENT = re.compile(r"//[^\r\n]*")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NamedTuple
+from typing import Any
+
+from beetle.named_tuple import NamedTuple
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.codec import to_plain
 from beetle.contracts.common import Report
@@ -11,6 +11,7 @@ from beetle.mcp.guide import guide
 from beetle.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from beetle.mcp.texts import text_of_report, transcript_text
 from beetle.mcp.tools import MODEL_VIEW
+from beetle.named_tuple import NamedTuple
 
 Ask = Callable[[str, dict[str, Any]], Report]
 """Runs an operation by its name for the request that is worked at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec import NODEFAULT
 from msgspec.structs import fields
@@ -15,6 +15,7 @@ from beetle.contracts.operations import OPERATIONS, Operation
 from beetle.contracts.schema import inlined, report_schema, request_schema
 from beetle.mcp.messages import INVALID_PARAMS, RpcError
 from beetle.mcp.revisions import Revision
+from beetle.named_tuple import NamedTuple
 
 Toolset = Literal["memory", "chain", "time", "all"]
 TAG = "kind"

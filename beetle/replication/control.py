@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import time
-from typing import Any, NamedTuple
+from typing import Any
+
+from beetle.named_tuple import NamedTuple
 
 MOST_BYTES = 64 * 1024
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from beetle.named_tuple import NamedTuple
 
 
 class Log(Protocol):

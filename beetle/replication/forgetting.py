@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded
+from beetle.named_tuple import NamedTuple
 from beetle.replication.program import Litestream, LtxFile, ReplicaFailed
 from beetle.replication.staging import drop_staged
 

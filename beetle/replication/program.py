@@ -17,9 +17,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import ServicesUnavailable
+from beetle.named_tuple import NamedTuple
 from beetle.replication.pin import PROGRAM_SHA256, VERSION
 from beetle.replication.secrets import Secrets, read_secrets
 from beetle.replication.target import ReplicaSettings

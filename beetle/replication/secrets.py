@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 from beetle.replication.target import ReplicaSettings
 from beetle.runtime.host.trusted_file import distrust
 

@@ -14,9 +14,10 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import ServicesUnavailable
+from beetle.named_tuple import NamedTuple
 from beetle.replication.control import Control
 from beetle.replication.program import Litestream, configuration, configured
 

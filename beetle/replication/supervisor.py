@@ -15,11 +15,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import BeetleError, InvalidRequest, ServicesUnavailable
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
+from beetle.named_tuple import NamedTuple
 from beetle.replication.control import Refused, Silent
 from beetle.replication.followed import Followed
 from beetle.replication.forgetting import HURRY, Forgetting, Result

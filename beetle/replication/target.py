@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from beetle.contracts.errors import InvalidRequest, nearest
+from beetle.named_tuple import NamedTuple
 
 TargetKind = Literal["file", "sftp", "s3", "nats"]
 SHAPES: dict[str, str] = {

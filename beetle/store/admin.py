@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 
 TABLE_BYTES_SQL = """

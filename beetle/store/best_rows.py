@@ -8,7 +8,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from math import fsum
 from operator import itemgetter
-from typing import NamedTuple
+
+from beetle.named_tuple import NamedTuple
 
 Rows = Sequence[int]
 """Numbers of rows in ascending order."""

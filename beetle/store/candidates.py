@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 from beetle.contracts.refs import EvidenceRef, evidence_named
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction

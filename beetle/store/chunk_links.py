@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.chunks import LinkRow
 from beetle.store.engine.transaction import Reading, Writing
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import mapping, texts
 from beetle.store.engine.transaction import Reading, Row
 from beetle.store.long_term import FACT_FIELDS, FactRow

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from beetle.contracts.continuity_records import FactRecord, RegistryRecord, SkillRecord
+from beetle.named_tuple import NamedTuple
 from beetle.store import long_term, skill_registry, skills, toc_outbox, tool_registries
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 

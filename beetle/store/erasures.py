@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
 NEW_SQL = "INSERT INTO erasure (space, operation, principal, terms, begun_at) VALUES (?, ?, ?, ?, ?)"

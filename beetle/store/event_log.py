@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.codec import pack_json
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.event_places import Level, Matter, Places, add_place, is_visible, places_between

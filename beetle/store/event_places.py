@@ -6,8 +6,9 @@ among those that are not sealed, and among those that everybody of the space may
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
 Matter = Literal["shared", "private", "sealed"]

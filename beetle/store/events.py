@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
 MS_OF_MESSAGE = "(m.at - (m.at % 1000 + 1000) % 1000) / 1000"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import apsw
 
 from beetle.contracts.errors import Conflict
+from beetle.named_tuple import NamedTuple
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import MARKED, NEWEST

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from beetle.contracts.governance import Reason
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Level, last_places, places_between

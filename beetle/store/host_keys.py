@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
 COLUMNS = "SELECT host_key, public_key, fingerprint, label, host_kind, added_at, revoked_at FROM host_key"

@@ -11,8 +11,8 @@ empty levels behind it. So that it moves them to the last level, they are set ap
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.recall_index import ADD_SQL, EMPTY_SQL, FLUSH_SQL, REMOVE_SQL, varint
 

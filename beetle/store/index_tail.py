@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from beetle.contracts.codec import unpack_json
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.indexed import ADD_SQL, IS_INDEXED, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 

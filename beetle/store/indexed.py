@@ -4,9 +4,9 @@ statements made of that."""
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from beetle.contracts.names import INDEX_CODES
+from beetle.named_tuple import NamedTuple
 
 PLANE_BITS = 4
 ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"

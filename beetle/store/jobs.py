@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.maintain import JobState
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading, Row, Writing
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.seal_checks import WITHOUT_IDENTITY, problem_of
 from beetle.store.seals import SEAL_SQL, Sealer, Shape, shapes

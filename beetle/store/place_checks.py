@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store import restores
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Row

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store import chains, restores
 from beetle.store.chain_agents import drop_aliases
 from beetle.store.chains import Segment

@@ -16,9 +16,10 @@ import threading
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import unpack_json
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import INDEXED_TO, IndexTail
 

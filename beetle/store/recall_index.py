@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from math import fsum, log
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import apsw
 
 from beetle.contracts.names import INDEX_CODES
+from beetle.named_tuple import NamedTuple
 from beetle.store import postings
 from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading, Row, Writing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_tail import INDEXED_TO

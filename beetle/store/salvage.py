@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from beetle.contracts.errors import StorageFull, StoreCorrupt
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine import exchange, migrate
 from beetle.store.engine.connection import (
     StoreSettings,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store import turn_seals
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading, Writing

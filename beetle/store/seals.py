@@ -16,9 +16,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from beetle.contracts.codec import pack
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import apsw

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import Timed
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.skills import SkillSort
+from beetle.named_tuple import NamedTuple
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from beetle.contracts.errors import DeadlineExceeded
+from beetle.named_tuple import NamedTuple
 from beetle.store import seal_checks
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import (

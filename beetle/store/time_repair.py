@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from beetle.named_tuple import NamedTuple
 from beetle.store import events
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.events import MS_OF_MESSAGE

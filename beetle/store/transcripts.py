@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import starmap
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import UNSET, fields_of, format_us
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
@@ -22,6 +22,7 @@ from beetle.contracts.transcript import (
     TranscriptTurn,
 )
 from beetle.contracts.turns import EVENT_NUMBERS, EVENT_TYPES
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row
 from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 

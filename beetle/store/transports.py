@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
 ALL_TRANSPORTS_SQL = "SELECT name, enabled, endpoint, updated_at FROM transport ORDER BY transport"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import apsw
 
 from beetle.contracts.names import CheckName
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading

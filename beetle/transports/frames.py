@@ -13,11 +13,12 @@ from array import array
 from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from beetle.contracts.errors import InvalidFrame, PayloadTooLarge
+from beetle.named_tuple import NamedTuple
 
 _PLAIN, _NUMBER, _STR, _EXTENSION, _REFUSED, _ARRAY, _MAP = range(7)
 _JUDGED: Final = (_NUMBER, _EXTENSION)

@@ -12,9 +12,9 @@ import stat
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple
 
 from beetle.contracts.errors import StoreLocked, StoreReadOnly
+from beetle.named_tuple import NamedTuple
 
 log = logging.getLogger("beetle.socket")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError
 from beetle.deploy.selftest import contents, serving, stores
 from beetle.deploy.selftest.workspace import CheckFailed, Workspace, temporary_workspace
+from beetle.named_tuple import NamedTuple
 
 __all__ = [
     "CHECKS",

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, StorageFull, StoreReadOnly
+from beetle.named_tuple import NamedTuple
 
 
 class Workspace(NamedTuple):

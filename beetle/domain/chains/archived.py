@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from beetle.contracts.continuity_records import ChainAgentRecord, ChainRecord, ThoughtRecord
 from beetle.domain.chains import kinds, ledger, normal
 from beetle.domain.chains.ledger import Body, Relation, Thought
+from beetle.named_tuple import NamedTuple
 
 Verify = Callable[[bytes, bytes, bytes], bool]
 """Whether a signature (second) of some bytes holds by a key (third)."""

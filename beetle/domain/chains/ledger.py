@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import rfc8785
+
+from beetle.named_tuple import NamedTuple
 
 SCHEMA_VERSION = 1
 SALT_BYTES = 16

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.domain.chains.ledger import Body, Thought
+from beetle.named_tuple import NamedTuple
 
 MOST_SCREENED: Final = 256
 """Characters of a text that a screen has: rows with so much of it are few, and one row is compared at one go, whatever

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from beetle.domain.chains.kinds import SECTIONS
 from beetle.domain.chains.ledger import Body, Thought
 from beetle.domain.chains.matching import Agent
+from beetle.named_tuple import NamedTuple
 
 HEAD = "=== RECENT CONTEXT ==="
 FOOT = "=== END RECENT CONTEXT ==="

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.contracts.chunks import ChunkType
+from beetle.named_tuple import NamedTuple
 
 ORDER: Final[tuple[ChunkType, ...]] = ("decision", "pattern", "preference", "fact")
 """In the order in which they win; a text without a cue is a note."""

@@ -9,9 +9,10 @@ conversation costs no more for each new chunk than a short one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.contracts.chunks import LinkKind
+from beetle.named_tuple import NamedTuple
 
 FOLLOWS_MS: Final = 5 * 60 * 1000
 """How long before a chunk another of its conversation was created that it follows; both ends included."""

@@ -9,7 +9,9 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from beetle.named_tuple import NamedTuple
 
 Analysis = Literal["synthesis", "comparison", "pattern", "gap"]
 Look = Callable[[], None]

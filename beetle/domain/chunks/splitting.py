@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from beetle.contracts.chunks import ChunkType
 from beetle.domain.chunks.graphemes import boundary_before
 from beetle.domain.chunks.kinds import Cue, cues, winner
 from beetle.domain.chunks.tokens import TokenRuler, count_tokens
+from beetle.named_tuple import NamedTuple
 
 MIN_TOKENS: Final = 100
 MAX_TOKENS: Final = 800

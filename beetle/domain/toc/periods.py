@@ -6,9 +6,9 @@ A week is ISO 8601's; it belongs to the month, and the year, of its Thursday.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
 
 from beetle.contracts.toc import TocLevel
+from beetle.named_tuple import NamedTuple
 
 DAY_MS = 86_400_000
 EPOCH = date(1970, 1, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from beetle.domain.toc.periods import ulid
+from beetle.named_tuple import NamedTuple
 
 GAP_US = 30 * 60 * 1_000_000
 """A longer pause ends a segment."""

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from math import log
-from typing import NamedTuple
 from unicodedata import category
 
 from beetle.domain.lexical import MONTHS, STOP_WORDS, WEEKDAYS
+from beetle.named_tuple import NamedTuple
 
 READ_CHARS = 20_000
 """Of one event so many characters are read."""

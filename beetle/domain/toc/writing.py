@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 from unicodedata import category
 
 from beetle.contracts.codec import pack_json
@@ -29,6 +28,7 @@ from beetle.domain.toc.summary import (
     shorten,
     words_of,
 )
+from beetle.named_tuple import NamedTuple
 
 TURN_CHARS = 4000
 QUESTION_CHARS = 24_000

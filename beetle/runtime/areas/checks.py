@@ -5,9 +5,8 @@ What repair or recover can find, one of these finds too. docs/store.md has this 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.contracts.names import CheckName
+from beetle.named_tuple import NamedTuple
 
 NOTHING = "nothing: restore a snapshot from before"
 REPAIR = "transcript.repair_safe, memory.recover"

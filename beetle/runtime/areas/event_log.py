@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import format_us, pack, to_us
 from beetle.contracts.errors import Forbidden, InvalidRequest
@@ -17,6 +17,7 @@ from beetle.contracts.memory import EventLogState
 from beetle.domain.chain import chain_hash
 from beetle.domain.digest import encode, keyed
 from beetle.domain.governance import SEALED
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.cursor import make_cursor, read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation

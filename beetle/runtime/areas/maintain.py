@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Conversation, ConversationRef, DerivedMemoryRef
@@ -24,6 +23,7 @@ from beetle.contracts.refs import format_ref
 from beetle.contracts.transcript import MemoryTranscriptCommitReport, MemoryTranscriptCommitRequest
 from beetle.domain.governance import evidence_trouble, extraction_privacy
 from beetle.domain.maintenance import Noted, Shown, Sifted, prompt_of, sift
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.evidence import transcript
 from beetle.runtime.areas.evidence.alias import current_conversation, remember
 from beetle.runtime.areas.governance import judging as governance

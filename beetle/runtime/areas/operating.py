@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from beetle.contracts.admin import (
     AdminHealthReport,
@@ -29,6 +28,7 @@ from beetle.contracts.errors import (
     StoreReadOnly,
 )
 from beetle.contracts.replication import REPLICA_STATES, ReplicationStatusReport
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.machine import disk_bytes, process_rss_bytes
 from beetle.runtime.host.modes import RESTING_MODES
 from beetle.runtime.host.supervisor import STUCK_S

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us, pack, replace
 from beetle.contracts.common import Lifecycle
@@ -18,6 +17,7 @@ from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation
 from beetle.contracts.refs import format_ref
 from beetle.contracts.repairing import IdentityRenewReport, IdentityRenewRequest
 from beetle.domain.digest import keyed
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import verification
 from beetle.runtime.host import log_head, signed_text
 from beetle.runtime.host.identity import GIVEN_UP, Keys, State, Successor, fingerprint_of

@@ -9,12 +9,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us, to_us
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, NotFound
 from beetle.contracts.replication import ReplicationRestoreReport, ReplicationRestoreRequest
 from beetle.contracts.snapshots import SnapshotFault, SnapshotRestoreReport, SnapshotRestoreRequest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import verification
 from beetle.runtime.areas.snapshots import putting_back, snapshots, store_snapshots
 from beetle.runtime.areas.snapshots.putting_back import Unpacked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.common import RegistryRef
@@ -29,6 +28,7 @@ from beetle.contracts.tool_registries import (
 )
 from beetle.domain.sensitive import FINDING_WORDS, Finding, finding, is_secret
 from beetle.domain.tool_experience import RECENT, Experience, Use, weigh
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.evidence.alias import Current, current_conversation
 from beetle.runtime.pipeline.cursor import read_cursor
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.contracts.common import DEFAULT_AGENT, DEFAULT_CHANNEL, DEFAULT_CHAT, DEFAULT_OWNER, WireScope
 from beetle.contracts.errors import Forbidden
 from beetle.contracts.names import ViewName
+from beetle.named_tuple import NamedTuple
 
 CallerKind = Literal["operator", "principal", "device", "embedded", "unknown"]
 

@@ -15,10 +15,11 @@ import re
 import stat
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import BeetleError, StoreReadOnly
 from beetle.domain.chains import ledger
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.host.thought_values import body_of, thought_of
 from beetle.store import chains, evidence, thoughts

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.machine import read_text
 from beetle.runtime.host.profile import COMPACT, DESKTOP, GATEWAY, STANDALONE
 

@@ -9,9 +9,10 @@ loses the counts since then, and nothing else.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Writing
 

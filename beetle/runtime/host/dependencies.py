@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.config import Model, Snapshots
 from beetle.runtime.host.replica import Source
 

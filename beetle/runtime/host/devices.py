@@ -12,12 +12,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from beetle.contracts.capabilities import CAPABILITIES
 from beetle.contracts.envelope import DeviceAuth
 from beetle.contracts.errors import Unauthorized
 from beetle.domain.digest import encode
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.transports import Connection, Connections, Proof

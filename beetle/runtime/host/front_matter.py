@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from beetle.named_tuple import NamedTuple
 
 FRONT_MATTER_BYTES = 8192
 """The front matter must end within so many bytes of its file."""

@@ -11,9 +11,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from beetle.contracts.operations import BY_NAME
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.machine import disk_bytes, process_rss_bytes
 from beetle.store.engine.store import Store
 

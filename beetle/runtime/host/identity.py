@@ -17,8 +17,9 @@ import logging
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.exchange import sync_folder
 from beetle.store.engine.store import Store
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from beetle.contracts.codec import convert_request
 from beetle.contracts.common import Conversation, ConversationRef, WireScope
 from beetle.contracts.errors import BeetleError, InvalidRequest, NotFound, PrivacyDenied
 from beetle.contracts.maintain import MemoryMaintainReport, MemoryMaintainRequest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.model_failure import ModelFailed
 from beetle.runtime.pipeline.invocation import Invocation

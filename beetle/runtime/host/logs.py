@@ -15,9 +15,11 @@ import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
+
+from beetle.named_tuple import NamedTuple
 
 LEVELS: Final = {
     "trace": logging.DEBUG,

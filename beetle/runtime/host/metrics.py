@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from beetle.contracts.operations import BY_NAME
+from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.contracts.memory import ProjectionAudit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.capabilities import CAPABILITIES
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import OPERATOR_VIEWS, Caller
 from beetle.runtime.host.config import Principal
 from beetle.runtime.host.devices import NAME, Devices

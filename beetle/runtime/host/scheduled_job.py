@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.contracts.scheduler import SchedulerJob
 from beetle.domain.cron import Schedule
 from beetle.domain.retention import Policy
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.zone import zone_of
 from beetle.store.scheduled_jobs import ScheduledJobRow
 

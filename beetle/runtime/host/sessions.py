@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from beetle.contracts.envelope import Auth, DeviceAuth, PrincipalAuth
 from beetle.contracts.errors import Forbidden, Unauthorized
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.devices import Devices
 from beetle.runtime.host.modes import RESTORED

@@ -7,7 +7,7 @@ Receipts have this form too; docs/store.md tells the fields.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from beetle.contracts.codec import check_values, from_plain, pack_json
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.digest import decode, encode
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import Identity, Keys, fingerprint_of, is_signed
 from beetle.store import private
 from beetle.store.engine.transaction import Reading

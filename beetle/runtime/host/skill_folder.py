@@ -13,8 +13,9 @@ import stat
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.front_matter import FRONT_MATTER_BYTES, FrontMatter, read_front_matter
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.profile import Budgets
 from beetle.runtime.host.skill_folder import Finding, Mark, Measured, Mount, SkillFolder, mark, measure, scan
 

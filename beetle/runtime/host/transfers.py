@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import Conflict, NotFound, Overloaded, PayloadTooLarge
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Budgets
 from beetle.runtime.host.transports import Connection

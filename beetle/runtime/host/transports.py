@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.built_transports import built_transports
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller

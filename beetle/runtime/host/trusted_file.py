@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from beetle.named_tuple import NamedTuple
 
 MOST_LINKS = 40
 """As many symbolic links as the kernel follows in one path."""

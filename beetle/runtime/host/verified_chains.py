@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import NamedTuple
+
+from beetle.named_tuple import NamedTuple
 
 CHAINS_KEPT = 1024
 """Chains of which that is remembered, the last used ones: some hundred bytes each."""

@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts import codec
 from beetle.contracts.control import BatchReport
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, PayloadTooLarge
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport

@@ -5,13 +5,14 @@ from __future__ import annotations
 import types
 import typing
 from functools import lru_cache
-from typing import Any, NamedTuple, Never, TypeVar, cast
+from typing import Any, Never, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
 from beetle.contracts.codec import UNSET, Raw, replace
 from beetle.contracts.errors import PayloadTooLarge
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.profile import Budgets
 
 S = TypeVar("S", bound=Struct)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from beetle.contracts.codec import convert_request, format_us, replace
 from beetle.contracts.common import Lifecycle, Report, WireScope
@@ -14,6 +14,7 @@ from beetle.contracts.errors import DeadlineExceeded, InvalidRequest
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import Operation
 from beetle.contracts.progress import OnProgress
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.host.chain_mirrors import ChainMirrors
 from beetle.runtime.host.chunk_accesses import ChunkAccesses

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from beetle.contracts.codec import pack
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.cursor import make_cursor
 from beetle.runtime.pipeline.invocation import Invocation
 

@@ -10,11 +10,11 @@ import logging
 import threading
 import time
 from itertools import islice
-from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError
 from beetle.contracts.operations import BY_NAME
 from beetle.domain.digest import keyed
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.store.engine.store import Store
 from beetle.store.engine.write_transaction import WriteTransaction

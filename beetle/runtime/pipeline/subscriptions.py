@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.control import TOPIC_CAPABILITIES as TOPIC_CAPABILITIES
 from beetle.contracts.progress import ProgressStep
+from beetle.named_tuple import NamedTuple
 from beetle.store.event_log import Event, Logged
 from beetle.store.event_places import Level
 

@@ -11,7 +11,7 @@ import re
 import typing
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -38,6 +38,7 @@ from beetle.contracts.transcript import (
     TranscriptReplayAudit,
     TranscriptTurn,
 )
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 
 S = TypeVar("S", bound=Struct)

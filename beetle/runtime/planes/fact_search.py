@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.domain.lexical import all_words_expression
+from beetle.named_tuple import NamedTuple
 from beetle.store import long_term, recall_index
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from beetle.contracts.forgetting import ForgetReason, MemoryForgetRequest
 from beetle.contracts.refs import evidence_named
 from beetle.domain.governance import STRENGTH, normalised
 from beetle.domain.lexical import all_words
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.store import forgetting, skills

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import replace
 from beetle.contracts.continuity_records import (
@@ -17,6 +17,7 @@ from beetle.contracts.continuity_records import (
     Source,
 )
 from beetle.contracts.refs import evidence_named, fact_named
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes.gathering import Gathering
 from beetle.store import continuity, long_term

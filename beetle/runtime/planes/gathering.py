@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from beetle.contracts.continuity_records import Here, OfFact, Source
 from beetle.contracts.refs import evidence_named, fact_named
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.views import Viewer
 from beetle.store import evidence
 from beetle.store.candidates import Body, Waiting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import IntegrityViolation
@@ -15,6 +15,7 @@ from beetle.domain.governance import normalised
 from beetle.domain.lexical import IndexFields, ParsedQuery, fact_fields
 from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_derived, removed
 from beetle.runtime.planes.fact_search import Eyes, saying

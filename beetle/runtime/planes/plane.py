@@ -6,7 +6,7 @@ A plane fills the parts that it takes part in; whoever walks the planes passes o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.common import Conversation
 from beetle.contracts.memory import RecallHit
@@ -15,6 +15,7 @@ from beetle.contracts.transcript_repair import Problem
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item, Shares
 from beetle.domain.ranking import Candidate, Ranked
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer
 from beetle.runtime.planes.forgetting import Forgotten

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.continuity_records import Here, PrivateRecord
 from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
 from beetle.contracts.refs import format_ref
 from beetle.contracts.transcript_repair import Problem
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import Keys, unseal
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind

@@ -7,11 +7,11 @@ the store's file alone cannot try out what was erased; with the store's own key 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from beetle.contracts.codec import pack
 from beetle.domain.digest import keyed
 from beetle.domain.governance import STRENGTH, normalised
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import derived
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import removed_values

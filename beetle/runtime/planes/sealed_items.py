@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from beetle.contracts.errors import IntegrityViolation, PrivacyDenied
 from beetle.contracts.private import (
@@ -11,6 +10,7 @@ from beetle.contracts.private import (
     PrivatePrivacy,
 )
 from beetle.domain.digest import keyed
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import Keys, derived, seal, unseal
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import private

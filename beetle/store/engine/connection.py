@@ -10,12 +10,13 @@ import errno
 import logging
 import os
 import urllib.parse
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from beetle.contracts.errors import SchemaMismatch, StorageFull, StoreCorrupt, StoreReadOnly
 from beetle.contracts.names import BackendName
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine import log_sums
 from beetle.store.engine.scrub import scrubbing
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine import log_sums
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.log_sums import HEADER_BYTES as LOG_HEADER

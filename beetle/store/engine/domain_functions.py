@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.event_log import ChainHash
 from beetle.store.index_tail import MessageFields
 

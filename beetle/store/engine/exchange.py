@@ -20,9 +20,9 @@ import fcntl
 import os
 import re
 from collections.abc import Generator
-from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
+from beetle.named_tuple import NamedTuple
 
 UNPACKING, READY, BEFORE, TRANSFER, IMPORT = "unpacking", "restore", "before", "transfer", "import"
 COMPACTED = "c-"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.exchange import IMPORT, TRANSFER, beside, make_ready, named, unwritable
 

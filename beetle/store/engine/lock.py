@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import BeetleError, StorageFull, StoreLocked, StoreReadOnly
+from beetle.named_tuple import NamedTuple
 
 
 class Holder(NamedTuple):

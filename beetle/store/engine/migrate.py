@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 
 from beetle.contracts.errors import SchemaMismatch
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine import schema
 from beetle.store.engine.schema import Difference, SchemaRow
 from beetle.store.engine.transaction import transaction

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import apsw
 
 from beetle.contracts.errors import SchemaMismatch
+from beetle.named_tuple import NamedTuple
 
 DIGESTS = (
     "6c714bf66b992e8469aad15f90c66d9442e3848598ac64592b197fba685e364a",

@@ -7,9 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from beetle.contracts.errors import DeadlineExceeded, Overloaded
+from beetle.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

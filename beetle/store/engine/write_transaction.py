@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
+from beetle.named_tuple import NamedTuple
 from beetle.store import index_tail
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append

@@ -7,11 +7,11 @@ import os
 import re
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple
 
 import grpc
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.config import SOCKET_PATH_BYTES, Grpc
 from beetle.runtime.pipeline.capabilities import OWNERS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import InvalidRequest
+from beetle.named_tuple import NamedTuple
 
 Plain = Mapping[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

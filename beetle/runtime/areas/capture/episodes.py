@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from beetle.contracts.agents import (
     CHANNEL,
@@ -36,6 +35,7 @@ from beetle.contracts.turns import (
 )
 from beetle.domain.lexical import parse_query
 from beetle.domain.ranking import Candidate, rank, stem_of
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.capture.events import EPOCH
 from beetle.runtime.areas.evidence.transcript import committing
 from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from beetle.contracts.codec import to_us
 from beetle.contracts.errors import Conflict, PayloadTooLarge
 from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 from beetle.domain.digest import turn_digest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence as evidence_plane
 from beetle.store import evidence, tool_observations

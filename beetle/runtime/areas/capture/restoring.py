@@ -5,11 +5,10 @@ A taken key tells another delivery from a first one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.contracts.capture import AttestLevel, CaptureAttr
 from beetle.contracts.codec import decode_json
 from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.areas.capture.turns import ATTR
 from beetle.store import captures, evidence

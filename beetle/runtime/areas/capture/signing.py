@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import NamedTuple
 
 from beetle.contracts.capture import KEY_BYTES, SIGNATURE_BYTES, MemoryCaptureTurnRequest
 from beetle.contracts.errors import HostPubkeyNotEnrolled, InvalidRequest, SignatureInvalid
 from beetle.domain.ed25519 import is_sound_point
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import fingerprint_of, is_signed
 from beetle.store import host_keys
 from beetle.store.engine.transaction import Reading

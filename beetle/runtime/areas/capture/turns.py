@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.capture import (
     NO_HOST,
@@ -21,6 +21,7 @@ from beetle.contracts.errors import Conflict, InvalidRequest
 from beetle.contracts.refs import format_ref
 from beetle.contracts.tool_parts import refuse_binary
 from beetle.contracts.turns import ActorAttribution, MessageDelta, ToolCall
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.areas.capture.keeping import Where, keep, one_message
 from beetle.runtime.areas.capture.signing import Signed

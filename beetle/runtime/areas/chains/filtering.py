@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from beetle.contracts.chains import ThoughtFilter
 from beetle.contracts.codec import to_us
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.domain.chains import kinds, matching
 from beetle.domain.chains.matching import Filter
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chains.places import OpenChain
 from beetle.runtime.host.thought_values import thought_of
 from beetle.store.thoughts import Prefilter, ThoughtRow

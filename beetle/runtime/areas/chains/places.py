@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.chains import DEFAULT_CHAIN, ChainSummary, Thought, ThoughtRelation
 from beetle.contracts.codec import format_us
@@ -13,6 +13,7 @@ from beetle.domain.chains import ledger
 from beetle.domain.chains.ledger import Body
 from beetle.domain.chains.matching import Agent
 from beetle.domain.chains.rendering import Said
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.chain_mirrors import JSONL
 from beetle.runtime.host.thought_values import body_of, thought_of
 from beetle.runtime.pipeline.invocation import Invocation

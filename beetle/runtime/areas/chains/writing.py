@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from beetle.contracts.chain_writes import (
@@ -22,6 +22,7 @@ from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
 from beetle.contracts.refs import evidence_named, parse_ref
 from beetle.domain.chains import kinds, ledger, normal
 from beetle.domain.chains.ledger import Body, Relation, Thought
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import registering
 from beetle.runtime.areas.chains.filtering import read_role, read_type, read_word

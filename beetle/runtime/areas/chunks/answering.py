@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import takewhile
-from typing import NamedTuple
 
 from beetle.contracts.chunk_reasoning import (
     ChunkContradiction,
@@ -19,6 +18,7 @@ from beetle.contracts.refs import parse_ref
 from beetle.domain.chunks.answering import respelt, tag_factor
 from beetle.domain.chunks.reasoning import MOST_CONTRADICTIONS, Evidence, reason
 from beetle.domain.ranking import POOL
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.recall.search import find
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation

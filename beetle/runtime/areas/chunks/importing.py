@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
 from beetle.chunk_tree.document import MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
@@ -19,6 +19,7 @@ from beetle.contracts.codec import pack, replace, unpack_any
 from beetle.contracts.errors import BeetleError, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.domain.sensitive import FINDING_WORDS, is_secret
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chunks.tree_rows import put, relinked, state_of
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.chunks import LINK_KINDS
 from beetle.contracts.codec import from_us
@@ -16,6 +16,7 @@ from beetle.domain.chunks.linking import (
     Linkable,
     links_on_create,
 )
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import (
     check,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from beetle.chunk_tree.document import ChunkDocument
 from beetle.contracts.chunks import LINK_KINDS
 from beetle.domain.chunks.linking import given_strength
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.contracts.refs import evidence_named
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.chunks import taking_in as chunks_in
 from beetle.runtime.areas.erasure import slices

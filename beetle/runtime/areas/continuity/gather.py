@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.continuity_records import AliasRecord, CandidateRecord, PolicyRecord, Records
 from beetle.contracts.governance import Privacy
 from beetle.domain.continuity import counts_of
 from beetle.domain.fingerprint import fingerprint_of
 from beetle.domain.governance import SEALED, VISIBILITY
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.planes import table
 from beetle.runtime.planes.gather_derived import fact_text
 from beetle.runtime.planes.gathering import Chat, Gathering, Open, Where

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from beetle.contracts.continuity import ImportMode
 from beetle.contracts.continuity_records import CandidateRecord, FactRecord, FactTextRecord, Here, OfFact, Source
@@ -11,6 +10,7 @@ from beetle.contracts.errors import Conflict, IntegrityViolation, PrivacyDenied,
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.domain.continuity import FETCH_AGAIN, counts_of
 from beetle.domain.digest import keyed
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.capture.restoring import restore
 from beetle.runtime.areas.chains import taking_in as chains_in

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from beetle.contracts.continuity_records import Body, Envelope, Records, TurnRecord
 from beetle.contracts.errors import Forbidden, IntegrityViolation, InvalidRequest, PrivacyDenied
@@ -11,6 +10,7 @@ from beetle.contracts.turns import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
 from beetle.domain.digest import message_part, parts_digest
 from beetle.domain.sensitive import FINDING_WORDS, finding
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.chunks import taking_in as chunks_in

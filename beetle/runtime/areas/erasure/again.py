@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from beetle.contracts.refs import format_ref
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.erasure import kinds, slices, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.erasure import kinds, states, turns
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals

@@ -6,11 +6,10 @@ that chat id. Two that claim it make it worthless: nothing is shown instead of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.contracts.common import Conversation, ConversationRef
 from beetle.contracts.errors import NotFound
 from beetle.contracts.memory import CurrentBy
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, transcripts

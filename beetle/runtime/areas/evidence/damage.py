@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice, product
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.tool_parts import is_tail
 from beetle.contracts.transcript_repair import IssueKind, Mended, Problem, TranscriptRepairIssue
 from beetle.domain.digest import content_digest, message_part, parts_digest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from beetle.contracts.codec import pack
 from beetle.contracts.common import Conversation
@@ -20,6 +20,7 @@ from beetle.contracts.transcript_repair import (
 )
 from beetle.domain.digest import keyed
 from beetle.domain.lexical import evidence_fields
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.evidence.alias import existing_conversation
 from beetle.runtime.areas.evidence.damage import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from beetle.contracts.codec import convert_request
 from beetle.contracts.errors import BeetleError, NotFound
@@ -21,6 +21,7 @@ from beetle.contracts.skills import (
     RuntimeSkillSetEnabledRequest,
     RuntimeSkillWrite,
 )
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.facts import mutate
 from beetle.runtime.areas.facts.long_term import Eyes, existing
 from beetle.runtime.areas.governance import judging

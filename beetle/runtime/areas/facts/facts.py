@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.refs import evidence_named
 from beetle.domain.governance import STRENGTH
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import removed

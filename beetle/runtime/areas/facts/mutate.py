@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from beetle.contracts.codec import pack
 from beetle.contracts.common import DerivedMemoryRef
@@ -14,6 +13,7 @@ from beetle.contracts.long_term import FactOutcome, LongTermMutateReport, LongTe
 from beetle.domain.digest import keyed
 from beetle.domain.governance import FITTING, SEALED, STRENGTH, VISIBILITY, normalised
 from beetle.domain.lexical import all_words
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.areas.evolve import proposals as evolve

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.errors import BeetleError, Conflict, Forbidden, NotFound, PrivacyDenied, WeakerAuthority
 from beetle.contracts.waiting import DecisionOutcome, GovernanceDecideReport, GovernanceDecideRequest
 from beetle.domain.digest import keyed
 from beetle.domain.governance import SEALED, STRENGTH
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.areas.facts.mutate import authority_of, check_room

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.governance import ExtractedItem, Privacy
@@ -11,6 +11,7 @@ from beetle.contracts.private import PrivatePlane, PrivatePrivacy
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.skills import SKILL_PREFIX, RuntimeSkillWrite
 from beetle.domain.governance import SEALED, STRENGTH, VISIBILITY, Standing, first_line, fits, normalised, skill_name
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.facts import facts
 from beetle.runtime.areas.facts.facts import Change, Draft
 from beetle.runtime.areas.skills import procedural

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.domain.lexical import ParsedQuery, search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.evidence.alias import current_conversation
 from beetle.runtime.areas.recall import timing
 from beetle.runtime.areas.recall.timing import Timed

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from beetle.domain.lexical import ParsedQuery, parse_query, search_terms
 from beetle.domain.time_words import Anchor, Window, anchor_of, asks_for_all, window_at, window_of, without
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes.evidence import TABLES
 from beetle.runtime.planes.plane import Search

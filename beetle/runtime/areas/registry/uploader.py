@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.errors import Forbidden, SignatureInvalid
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chains.places import key_of
 from beetle.runtime.areas.chains.registering import speaks_for
 from beetle.runtime.host.identity import is_signed

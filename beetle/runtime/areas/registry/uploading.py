@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from beetle.contracts.errors import Conflict, InvalidRequest, SignatureInvalid
 from beetle.contracts.skill_registry import (
@@ -15,6 +14,7 @@ from beetle.contracts.skill_registry import (
 )
 from beetle.domain import skill_document
 from beetle.domain.skill_document import ID_CHARS, Document
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.registry import uploader
 from beetle.runtime.areas.registry.showing import existing, shown

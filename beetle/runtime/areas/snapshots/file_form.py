@@ -11,13 +11,14 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import Meta, Struct
 
 from beetle.contracts.codec import pack_json
 from beetle.contracts.snapshots import SnapshotFault
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.host import signed_text
 
 MAGIC = b"beetle-snapshot 2\n"

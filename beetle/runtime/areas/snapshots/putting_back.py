@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from beetle.contracts.common import Lifecycle
 from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.contracts.snapshots import SnapshotFault, SnapshotRestoreReport, SnapshotRestoreRequest
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.devices import forget_holder
 from beetle.runtime.areas.erasure import again
 from beetle.runtime.areas.snapshots import kept, store_snapshots

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from beetle.contracts.codec import format_us, pack_json, replace
 from beetle.contracts.errors import (
@@ -22,6 +22,7 @@ from beetle.contracts.errors import (
 )
 from beetle.contracts.snapshots import SnapshotFault, SnapshotInfo
 from beetle.domain.chain import chain_hash
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.snapshots.file_form import (
     MAGIC,
     MOST,

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from beetle.domain.toc import summary
 from beetle.domain.toc.periods import day_of, periods_of_day, ulid
 from beetle.domain.toc.segments import OVERLAP_US, Member, Segment, cut
 from beetle.domain.toc.summary import Sentence, Span, Summary, Text, Word
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import toc, toc_written

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from beetle.contracts.codec import replace
 from beetle.contracts.memory import RecallHit
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, toc
 from beetle.store.engine.transaction import Reading

@@ -10,12 +10,12 @@ import hashlib
 import json
 import logging
 import time
-from typing import NamedTuple
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.toc.periods import ulid
 from beetle.domain.toc.segments import Segment
 from beetle.domain.toc.writing import Bullet, Question, Written, question_of, written_of
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.toc.building import WORD_FIELDS, Counted, DayCuts, is_named, segment_texts, stale_parent
 from beetle.runtime.host.held_back import HeldBack
 from beetle.runtime.host.model import ModelClient
