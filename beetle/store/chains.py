@@ -5,6 +5,9 @@ from __future__ import annotations
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
+JSONL = "jsonl"
+"""The storage adapter of a chain that is kept in a readable file too."""
+
 
 class ChainRow(NamedTuple):
     """A chain as it stands. Times in microseconds; `head` has 32 bytes, none while it is empty."""

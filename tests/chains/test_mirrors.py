@@ -12,7 +12,7 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
-from beetle.runtime.host import chain_mirrors
+from beetle.runtime.host import mirrored_lines
 from tests.chains.test_kept import edit
 from tests.store.conftest import assert_clean, bytes_of, open_runtime
 
@@ -76,7 +76,7 @@ def test_a_mirror_follows_its_chain_and_no_other_has_one(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "other", "link", "longer", "nothing"])
 def test_a_mirror_that_does_not_fit_is_made_anew(tmp_path: Path, harm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_mirrors, "AT_ONCE", 2)
+    monkeypatch.setattr(mirrored_lines, "AT_ONCE", 2)
     path = tmp_path / "b.db"
     with open_runtime(path) as memory:
         begin(memory)

@@ -23,7 +23,7 @@ from beetle.domain.skill_matching import K1, NAME_WEIGHT, B, SkillWords
 from beetle.domain.tool_experience import MINUTE_US, RECENT, SITTINGS
 from beetle.open import SKILL_DIRS_VARIABLE, configured_dependencies
 from beetle.runtime.areas.tools import MOST_HINTS
-from beetle.runtime.host import skill_mounts
+from beetle.runtime.host import skill_folder
 from beetle.runtime.host.config import AgentSkills as AgentSkillsSection
 from beetle.runtime.host.config import Config
 from beetle.runtime.host.front_matter import DESCRIPTION_CHARS, FRONT_MATTER_BYTES, NAME_CHARS
@@ -320,14 +320,14 @@ def test_who_comes_while_another_looks_takes_what_there_is(mount: Path, monkeypa
     skills = AgentSkills((str(mount),), BUDGETS, ticks)
     first = skills.present()
     looking, go_on = threading.Event(), threading.Event()
-    look = skill_mounts.mark
+    look = skill_folder.mark
 
     def slow(place: Mount) -> object:
         looking.set()
         assert go_on.wait(30)
         return look(place)
 
-    monkeypatch.setattr(skill_mounts, "mark", slow)
+    monkeypatch.setattr(skill_folder, "mark", slow)
     write_skill(mount / "new", "new")
     ticks.now += RENEW_SECONDS
     with ThreadPoolExecutor(1) as pool:

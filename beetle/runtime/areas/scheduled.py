@@ -24,7 +24,7 @@ from beetle.runtime.host.scheduled_job import Job, Run
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
-from beetle.store import recover, toc_outbox
+from beetle.store import toc_outbox
 from beetle.store.engine.write_transaction import WriteTransaction
 
 LOOK_S = 1.0
@@ -86,6 +86,7 @@ def retain(invocation: Invocation) -> int:
     """Drop what has waited for too long in any space, and what no caller can ask for any more."""
     from beetle.runtime.areas import recovery
     from beetle.runtime.areas.governance import queue
+    from beetle.store import recover
 
     dropped, space = 0, 0
     while True:

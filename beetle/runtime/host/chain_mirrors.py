@@ -8,38 +8,27 @@ no more written. Then it is written anew. So a crash at any moment leaves none t
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
-import stat
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError, StoreReadOnly
-from beetle.domain.chains import ledger
-from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.modes import RESTORED
-from beetle.runtime.host.thought_values import body_of, thought_of
-from beetle.store import chains, evidence, thoughts
-from beetle.store.chains import ChainRow, Segment
+from beetle.store import chains
+from beetle.store.chains import JSONL
 from beetle.store.engine.store import Store
 from beetle.store.event_log import Logged
-from beetle.store.thoughts import ThoughtRow
+
+if TYPE_CHECKING:
+    from beetle.runtime.host.mirrored_lines import Written
 
 log = logging.getLogger("beetle.chains")
 
-JSONL = "jsonl"
-AT_ONCE = 500
-"""Thoughts that are read and written in one go."""
 NAME_CHARS = 64
-BLOCK_BYTES = 2**20
-TAIL_BYTES = 4 * 2**20
-"""The last line of a mirror is looked for in so many bytes; a longer one is written anew with all others."""
 GROWING = frozenset({"appended", "branched", "imported"})
-FIRST = ("index", "timestamp", "thought_type", "role", "agent_id", "content", "tags", "concepts")
-"""What stands first in a line, for who reads it."""
 CLOSE_S = 2.0
 OWN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How a mirror is opened: what somebody put in its place is neither followed nor waited for."""
@@ -47,13 +36,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 Name = tuple[str, str]
 """memory_space_id and chain_key."""
-
-
-class Written(NamedTuple):
-    """A mirror as it was left: its bytes, and how many thoughts it has."""
-
-    size: int
-    length: int
 
 
 def file_name(name: Name) -> str:
@@ -64,16 +46,6 @@ def file_name(name: Name) -> str:
 def digest_of(name: Name) -> str:
     """16 hex digits: the last part of the file's name, by which a mirror is found."""
     return hashlib.sha256("\x00".join(name).encode()).hexdigest()[:16]
-
-
-def line_of(row: ThoughtRow) -> bytes:
-    """A thought as it is exported, without what the registry of now says of its writer."""
-    fields = ledger.hashed_fields(thought_of(row))
-    body = None if row.mark == "masked" else body_of(row)
-    said: dict[str, Any] = dict.fromkeys(ledger.BODY_FIELDS) if body is None else ledger.body_fields(body)
-    whole: dict[str, Any] = {**fields, **said, "hash": row.hash.hex(), "state": row.mark or "live"}
-    whole = {**{name: whole[name] for name in FIRST}, **whole}
-    return json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class ChainMirrors:
@@ -251,31 +223,26 @@ class ChainMirrors:
 
     def _go_on(self, name: Name) -> bool:
         """Write the next thoughts of a chain; whether there are more."""
+        from beetle.runtime.host import mirrored_lines
+
         with self._guard:
             if self._closed:
                 return False
             change, written = self._changes.get(name, 0), self._written.get(name)
         with self._store.read() as tx:
-            row = chains.find(tx, evidence.find_space(tx, name[0]), name[1])
-            if row is None or row.adapter != JSONL:
-                return False
-            line = chains.segments(tx, row.chain)
-            if written is None:
-                end = _end_of(self.path(name))
-                last = None if end is None else thoughts.at(tx, line, end[0].length - 1)
-                fits = end is not None and last is not None and last.hash.hex() == end[1]
-                written = end[0] if end is not None and fits else Written(0, 0)
-            elif written.size != _size(self.path(name)) or written.length > row.length:
-                written = Written(0, 0)
-            data, count = _lines(tx, line, row, written.length)
+            found = mirrored_lines.next_lines(tx, name, self.path(name), written)
+        if found is None:
+            return False
+        written, data = found.written, found.data
         with self._guard:
             if self._changes.get(name, 0) != change:
                 # What was read may have been hidden since.
                 return True
             if data or not written.length:
                 self._append(name, data, whole=not written.length)
-            self._written[name] = Written(written.size + len(data), written.length + count)
-        return written.length + count < row.length
+            length = written.length + found.added
+            self._written[name] = mirrored_lines.Written(written.size + len(data), length)
+        return length < found.length
 
     def _append(self, name: Name, data: bytes, *, whole: bool) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
@@ -291,46 +258,6 @@ class ChainMirrors:
             raise
         finally:
             os.close(file)
-
-
-def _lines(tx: Any, line: Iterable[Segment], row: ChainRow, first: int) -> tuple[bytes, int]:
-    """The next thoughts from a place on, and how many they are."""
-    until, made = min(row.length, first + AT_ONCE), list[bytes]()
-    for each in line:
-        part = Segment(each.chain, max(first, each.first), min(until, each.until))
-        if part.first < part.until:
-            made += map(line_of, thoughts.between(tx, part, backwards=False))
-    return b"".join(made), len(made)
-
-
-def _end_of(path: str) -> tuple[Written, str] | None:
-    """How long a mirror is and the hash of its last thought; None where a line of it is missing."""
-    try:
-        file = os.open(path, os.O_RDONLY | OWN)
-    except OSError:
-        return None
-    with open(file, "rb") as stream:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        counted, tail = 0, b""
-        while block := stream.read(BLOCK_BYTES):
-            counted += block.count(b"\n")
-            tail = (tail + block)[-TAIL_BYTES:]
-    if not tail.endswith(b"\n"):
-        return None
-    try:
-        last = json.loads(tail[tail.rfind(b"\n", 0, -1) + 1 :])
-        return (Written(found.st_size, counted), str(last["hash"])) if last["index"] == counted - 1 else None
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _size(path: str) -> int | None:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return None
 
 
 def _unlink(path: str) -> None:

@@ -1,4 +1,7 @@
-"""The mounted folders of Agent Skills of one runtime, and their last scan, kept fresh."""
+"""The mounted folders of Agent Skills of one runtime, and their last scan, kept fresh.
+
+What reads folders is loaded with the first look at them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.profile import Budgets
-from beetle.runtime.host.skill_folder import Finding, Mark, Measured, Mount, SkillFolder, mark, measure, scan
 
 if TYPE_CHECKING:
     from beetle.domain.skill_matching import SkillWords
+    from beetle.runtime.host.skill_folder import Finding, Mark, Measured, Mount, SkillFolder
 
 RENEW_SECONDS = 2.0
 """How long a scan is taken as it is; then the folders are looked at, and read again only when something changed."""
@@ -51,7 +54,7 @@ class AgentSkills:
             assert known is not None
             return known
         try:
-            marks = tuple(mark(each) for each in self.mounts)
+            marks = self._marks()
             if self._scan is None or self._scan.marks != marks:
                 self._scan = self._anew(marks)
             self._looked = self._ticks()
@@ -62,15 +65,22 @@ class AgentSkills:
     def anew(self) -> Scan:
         """A new scan, whatever the last one says."""
         with self._lock:
-            self._scan = self._anew(tuple(mark(each) for each in self.mounts))
+            self._scan = self._anew(self._marks())
             self._looked = self._ticks()
             return self._scan
+
+    def _marks(self) -> tuple[Mark, ...]:
+        from beetle.runtime.host.skill_folder import mark
+
+        return tuple(mark(each) for each in self.mounts)
 
     def measured(self, skills: tuple[SkillFolder, ...], among: Scan) -> list[tuple[Measured, bool | None]]:
         """The files of some skills of a scan, and whether each changed since it was measured last.
 
         All of them together are read up to the profile's bytes.
         """
+        from beetle.runtime.host.skill_folder import measure
+
         room = self._budgets.agent_skill_bytes
         found: list[tuple[Measured, bool | None]] = []
         mounts = {each.mount: each for each in self.mounts}
@@ -90,6 +100,9 @@ class AgentSkills:
         return None if before is None else before != fingerprint
 
     def _anew(self, marks: tuple[Mark, ...]) -> Scan:
+        from beetle.domain.skill_matching import SkillWords
+        from beetle.runtime.host.skill_folder import scan
+
         # The marks were taken before: what changes while the folders are read is seen the next time.
         skills: list[SkillFolder] = []
         findings: list[Finding] = []
@@ -100,8 +113,6 @@ class AgentSkills:
             findings.extend(one.findings)
             clipped |= one.clipped
         skills.sort(key=lambda each: (each.mount, each.name))
-        from beetle.domain.skill_matching import SkillWords
-
         words = SkillWords((each.name, each.description) for each in skills)
         known = {(each.mount, each.name) for each in skills}
         self._fingerprints = {key: value for key, value in self._fingerprints.items() if key in known}
@@ -110,6 +121,10 @@ class AgentSkills:
 
 def _named(dirs: tuple[str, ...]) -> tuple[Mount, ...]:
     """Each folder once, under its last name; a number tells those of one name apart."""
+    if not dirs:
+        return ()
+    from beetle.runtime.host.skill_folder import Mount
+
     mounts: dict[str, Mount] = {}
     for path in dict.fromkeys(each.rstrip("/") or "/" for each in dirs):
         base = path.rpartition("/")[2] or "root"

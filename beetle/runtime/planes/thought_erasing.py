@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.domain.chains import ledger
-from beetle.runtime.host.chain_mirrors import JSONL
 from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.thought_rows import index_row, ref_of
 from beetle.store import chains, recall_index, thoughts
+from beetle.store.chains import JSONL
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.thoughts import ThoughtRow
 

@@ -14,13 +14,12 @@ from beetle.domain.chains.ledger import Body
 from beetle.domain.chains.matching import Agent
 from beetle.domain.chains.rendering import Said
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.host.chain_mirrors import JSONL
 from beetle.runtime.host.thought_values import body_of, thought_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.thought_rows import ref_of
 from beetle.store import chain_agents, chains, evidence, thoughts
 from beetle.store.chain_agents import AgentRow
-from beetle.store.chains import ChainRow, Segment
+from beetle.store.chains import JSONL, ChainRow, Segment
 from beetle.store.engine.transaction import Reading
 from beetle.store.thoughts import EVERYTHING, Prefilter, ThoughtRow
 
