@@ -29,7 +29,9 @@ from beetle.transports.turned_away import TurnedAway
 log = logging.getLogger("beetle.socket")
 
 TRANSPORT = "unix_socket"
-CHUNK = 65_536
+CHUNK, FIRST_CHUNK = 65_536, 4_096
+"""Bytes that are read at once within a frame, and of a new one. Each read takes as many from the heap and gives most
+back: where small blocks that stay take a bit of each, the next needs another place, and a heap of large ones grows."""
 SEND_SECONDS = 30
 """A reader that takes nothing for this long is given up."""
 STACK_BYTES = 512 * 1024
@@ -347,7 +349,7 @@ class _Connection:
             set_timeout(self._socket, socket.SO_RCVTIMEO, left)
             self._timed = bool(ends)
         try:
-            return self._socket.recv(CHUNK)
+            return self._socket.recv(CHUNK if self._reader.begun else FIRST_CHUNK)
         except BlockingIOError:
             return b""
 
