@@ -320,9 +320,12 @@ def grow_conversation(tx: Writing, grown: ConversationRow, times: Sequence[int])
 
 
 def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:
-    """Note (visibility, speaker) pairs of a conversation."""
-    for visibility, speaker in speakers:
-        tx.run(NEW_SPEAKER_SQL, conversation, visibility, speaker)
+    """Note (visibility, speaker) pairs of a conversation, mostly of those that have spoken before."""
+    for each in speakers:
+        known = (NEW_SPEAKER_SQL, conversation, *each)
+        if known not in tx.known:
+            tx.run_known(NEW_SPEAKER_SQL, conversation, *each)
+            tx.known[known] = True
 
 
 def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:

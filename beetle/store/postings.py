@@ -22,6 +22,7 @@ from beetle.contracts.codec import unpack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import INDEXED_TO, IndexTail
+from beetle.store.known_speakers import KnownSpeakers
 
 CHANGES = 64
 """Changed rows that are looked up one by one; with more, a list is read anew."""
@@ -70,6 +71,7 @@ class PostingCache:
     def __init__(self, most_bytes: int, tail: IndexTail) -> None:
         """`tail` finds what the index has not taken in."""
         self.tail = tail
+        self.speakers = KnownSpeakers()
         self._most = most_bytes
         self._lock = threading.Lock()
         self._lists: OrderedDict[tuple[str, int], _List] = OrderedDict()

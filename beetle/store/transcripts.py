@@ -224,13 +224,15 @@ def conversation_summary(tx: Reading, row: Row, visible: Sequence[str]) -> Conve
     )
 
 
-def speakers(tx: Reading, space: int, conversation: int | None, visible: Sequence[str]) -> list[str]:
+def speakers(tx: Reading, space: int, conversation: int | None, visible: Sequence[str]) -> tuple[str, ...]:
     """Who spoke, in a conversation or in the whole space, in messages that the caller may see."""
     if conversation is not None:
-        rows = tx.rows(SPEAKERS_SQL, conversation, json.dumps(visible), SPEAKERS_KNOWN)
-    else:
-        rows = tx.rows(SPACE_SPEAKERS_SQL, space, json.dumps(visible), SPEAKERS_KNOWN)
-    return [row[0] for row in rows]
+        return tuple(row[0] for row in tx.rows(SPEAKERS_SQL, conversation, json.dumps(visible), SPEAKERS_KNOWN))
+
+    def read() -> tuple[str, ...]:
+        return tuple(row[0] for row in tx.rows(SPACE_SPEAKERS_SQL, space, json.dumps(visible), SPEAKERS_KNOWN))
+
+    return read() if tx.postings is None else tx.postings.speakers.of(tx, (space, tuple(visible)), read)
 
 
 class EvidenceRow(NamedTuple):

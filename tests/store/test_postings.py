@@ -20,15 +20,17 @@ from beetle import MemoryRuntime
 from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
-from beetle.store import index_tail, postings, recall_index, recover
+from beetle.store import index_tail, postings, recall_index, recover, transcripts
 from beetle.store.best_rows import best_rows
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
 from beetle.store.postings import CHANGES, PostingCache
 from beetle.store.recall_index import SearchScope
-from tests.store.conftest import commit, open_runtime, store_of, turn
+from tests.store.conftest import commit, lifecycle, open_runtime, store_of, turn
 
 WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
+SPEAKERS = ("Ann", "Bo Lee", "Cy", "Di", "Ed")
+VISIBLE = (("shared",), ("shared", "private"), ("soul",))
 TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
 TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
 HOUR = 3_600_000_000
@@ -76,8 +78,11 @@ def fresh(tx: Reading) -> Reading:
 
 
 def assert_true(tx: Reading) -> None:
-    """It answers as a search that remembers nothing does, as one that SQLite does by itself, and by every message."""
+    """It answers as a search that remembers nothing does, as one that SQLite does by itself, and by every message; and
+    knows who spoke."""
     (space,) = next(tx.rows("SELECT min(space) FROM space"))
+    for kinds in VISIBLE:
+        assert transcripts.speakers(tx, space, None, kinds) == transcripts.speakers(fresh(tx), space, None, kinds)
     now, past = postings.snapshot(tx), recall_index.INDEX_CODES[recall_index.PAST]
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
@@ -119,7 +124,7 @@ class Acts:
         self.number += 1
         visibility = self.rolls.choice(("shared", "shared", "private", "soul"))
         said = turn(f"t{self.number}", self.text())
-        said["messages"][0]["visibility"] = visibility
+        said["messages"][0] |= {"visibility": visibility, "actor": {"speaker": self.rolls.choice(SPEAKERS)}}
         said["at"] = f"2026-01-02T{self.rolls.randrange(6):02}:30:00Z"
         commit(self.memory, said)
         self.live.append(f"t{self.number}")
@@ -267,3 +272,35 @@ def test_a_long_expression_counts_with_all_its_bytes(path: Path) -> None:
             held, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
     assert held < 2 * most
+
+
+def test_who_spoke_is_read_again_where_that_was_changed_and_not_else(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        read = transcripts.SPACE_SPEAKERS_SQL
+
+        def names() -> set[str]:
+            with store.read() as tx:
+                return set(transcripts.speakers(tx, 1, None, ("shared", "private", "soul")))
+
+        def say(number: int, speaker: str) -> None:
+            said = turn(f"t{number}", "anchor")
+            said["messages"][0]["actor"] = {"speaker": speaker}
+            commit(memory, said)
+
+        say(1, "Ann")
+        assert names() == {"Ann"}
+        monkeypatch.setattr(transcripts, "SPACE_SPEAKERS_SQL", "SELECT nothing")
+        say(2, "Ann")
+        assert names() == {"Ann"}
+        monkeypatch.setattr(transcripts, "SPACE_SPEAKERS_SQL", read)
+        say(3, "Bo Lee")
+        assert names() == {"Ann", "Bo Lee"}
+        lifecycle(memory, "delete_raw", "t3")
+        assert names() == {"Ann"}
+        lifecycle(memory, "mask", "t1", "t2")
+        assert names() == set()
+        lifecycle(memory, "unmask", "t1", "t2")
+        assert names() == {"Ann"}

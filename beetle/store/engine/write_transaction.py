@@ -24,7 +24,9 @@ INDEX = "recall_index"
 """What every statement names that reads or writes the recall index."""
 INDEXED_AT_ONCE = 256
 """Rows of the recall index that are held back at most."""
-KNOWN_TABLES = frozenset({"space", "conversation", "message", "event_place", "remembered_conversation"})
+SPEAKERS = "conversation_speaker"
+"""What every statement names that reads or writes who spoke in a conversation."""
+KNOWN_TABLES = frozenset({"space", "conversation", SPEAKERS, "message", "event_place", "remembered_conversation"})
 """Of whose rows something is known from commit to commit."""
 MOST_KNOWN = 1024
 OF_SEAL = re.compile(r"\bseal\b")
@@ -112,6 +114,7 @@ class WriteTransaction(Writing):
         "index_changes",
         "logged",
         "now",
+        "speakers_change",
     )
 
     def __init__(
@@ -136,6 +139,7 @@ class WriteTransaction(Writing):
         self.index_changes: list[int] | None = []
         self.now = 0
         self.erasure_clock: Callable[[], int] | None = None
+        self.speakers_change = False
         self._recorded = False
         self._known = known
 
@@ -187,6 +191,8 @@ class WriteTransaction(Writing):
         """A statement is about to run: what it looks at is written before."""
         if INDEX in sql:
             self.write_index()
+        if SPEAKERS in sql:
+            self.speakers_change = True
         if reads_seals(sql) and self._changes:
             self.settle()
 

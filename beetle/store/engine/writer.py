@@ -425,6 +425,8 @@ class Writer:
                 tx.end_index()
                 if self.postings is not None and tx.index_changes != []:
                     self.postings.note_changes(tx.index_changes, self._head.seq)
+                if self.postings is not None and tx.speakers_change:
+                    self.postings.speakers.note_change(self._head.seq)
                 self._connection.execute("COMMIT")
                 self._known.committed(self._connection, tx.tail)
                 # Nothing is acknowledged that went into a file of another name, or of none.
