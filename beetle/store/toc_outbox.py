@@ -53,7 +53,10 @@ def has_stale_nodes(tx: Reading) -> bool:
 def note(tx: Writing, conversation: int, times: Iterable[int]) -> None:
     """Shared events came to these times (µs) of a conversation."""
     for day in {at // DAY_US for at in times}:
-        tx.run(NOTE_SQL, conversation, day)
+        known = (NOTE_SQL, conversation, day)
+        if known not in tx.known:
+            tx.run_known(NOTE_SQL, conversation, day)
+            tx.known[known] = True
 
 
 def note_messages(tx: Writing, messages: Sequence[int]) -> None:

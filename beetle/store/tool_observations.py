@@ -104,7 +104,10 @@ def tie(
         conversation: where the turns were committed.
         places: the conversation by its names; of a chat id with the principal whose feedback may mean it by that.
     """
+    if (UNTIED_SQL, space) in tx.known:
+        return
     if tx.value(UNTIED_SQL, space) is None:
+        tx.known[UNTIED_SQL, space] = True
         return
     for turn_id in turn_ids:
         turn = find_turn(tx, conversation, turn_id)

@@ -26,7 +26,10 @@ INDEXED_AT_ONCE = 256
 """Rows of the recall index that are held back at most."""
 SPEAKERS = "conversation_speaker"
 """What every statement names that reads or writes who spoke in a conversation."""
-KNOWN_TABLES = frozenset({"space", "conversation", SPEAKERS, "message", "event_place", "remembered_conversation"})
+KNOWN_TABLES = frozenset({
+    "space", "conversation", SPEAKERS, "message", "event_place", "remembered_conversation", "toc_outbox",
+    "tool_observation",
+})  # fmt: skip
 """Of whose rows something is known from commit to commit."""
 MOST_KNOWN = 1024
 OF_SEAL = re.compile(r"\bseal\b")
