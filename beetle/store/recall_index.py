@@ -94,6 +94,11 @@ SELECT json_group_array(json(found)) FROM (
   FROM json_each(?1) j
 )
 """
+HELD_CODES_SQL = """
+SELECT value FROM json_each(?) j WHERE EXISTS (
+  SELECT 1 FROM recall_index WHERE recall_index MATCH '{scope} : "p' || j.value || '"'
+)
+"""
 MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY rowid"
 SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
 
@@ -452,8 +457,8 @@ def _within(tx: Reading, scope: SearchScope) -> str:
         wanted.append(f'"s{scope.space}"')
     if scope.conversation is not None:
         # What belongs to no conversation stays in view.
-        apart = " OR ".join(f'"p{code}"' for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS)
-        wanted.append(f'("c{scope.conversation}" OR {apart})')
+        kinds = " OR ".join([f'"c{scope.conversation}"', *(f'"p{code}"' for code in _held_apart(tx))])
+        wanted.append(f"({kinds})")
     if scope.label is not None:
         wanted.append(f'"l{scope.label}"')
     if not scope.private:
@@ -463,6 +468,13 @@ def _within(tx: Reading, scope: SearchScope) -> str:
         codes = sorted(INDEX_CODES[name] for name in names)
         wanted.append("(" + " OR ".join(f'"p{code}"' for code in codes) + ")")
     return "{scope} : (" + " AND ".join(wanted) + ")" if wanted else ""
+
+
+def _held_apart(tx: Reading) -> list[int]:
+    """The codes of planes without conversations of which the index holds rows. To look for one that it has no row of
+    takes FTS5 as long as to look for a word, with each word of a query."""
+    codes = [code for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS]
+    return [row[0] for row in tx.rows(HELD_CODES_SQL, json.dumps(codes))]
 
 
 def _both(expression: str, within: str) -> str:
