@@ -15,7 +15,7 @@ import sys
 import threading
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import unpack_json
@@ -101,15 +101,26 @@ class PostingCache:
             while len(self._changed) > CHANGES:
                 self._broken = max(self._broken, self._changed.popleft()[0])
 
-    def rows(self, tx: Reading, now: Snapshot, expression: str, left_out: int) -> Numbers:
-        """The rows that match an expression, as the transaction sees them."""
+    def rows(
+        self,
+        tx: Reading,
+        now: Snapshot,
+        expression: str,
+        left_out: int,
+        read: Callable[[], Numbers] | None = None,
+    ) -> Numbers:
+        """The rows that match an expression, as the transaction sees them.
+
+        Args:
+            read: reads all of them where they are not remembered; None reads them by the expression.
+        """
         key = expression, left_out
         with self._lock:
             held = self._lists.get(key)
             changed, broken = list(self._changed), self._broken
         # Told before the commit: whatever this transaction sees, its writer has told.
         if held is None or min(held.seen.seq, now.seq) <= broken:
-            rows = read_rows(tx, expression, left_out)
+            rows = read_rows(tx, expression, left_out) if read is None else read()
         else:
             since = min(held.seen.seq, now.seq)
             rows = _up_to_date(tx, held, now, expression, left_out, {row for seq, row in changed if seq >= since})

@@ -8,7 +8,8 @@ every row that matches the words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from math import fsum, log
@@ -44,6 +45,8 @@ MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
 FEW = 16_384
 """Rows of a scope whose lists are read anew at each search; those of a larger one are remembered."""
+BESIDE = 16
+"""A list is read with the rows beside its scope where these are at most such a part of all."""
 PHRASE_ROWS = 2_048
 """Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
 whoever reads the texts of the best rows looks for the phrase there."""
@@ -362,14 +365,14 @@ _Looked = dict[Term, tuple[str, Sequence[int], Sequence[int]]]
 def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[int, _Looked]:
     """How many rows the scope has whatever the time; of each term that is looked for, its expression there, its rows,
     and those that the index has not taken in."""
-    within, left_out = _within(tx, scope), _left_out(scope)
-    expressions = [_both(each.expression, within) for each in terms]
-    waits, *waiting = _waiting(tx, scope, [within, *expressions])
-    if scope.is_part and (size := tx.value(SIZE_SQL, within, left_out)) <= FEW:
+    parts, left_out = _parts(tx, scope), _left_out(scope)
+    expressions = [_both(each.expression, parts.within) for each in terms]
+    waits, *waiting = _waiting(tx, scope, [parts.within, *expressions])
+    if scope.is_part and (size := tx.value(SIZE_SQL, parts.within, left_out)) <= FEW:
         lists = json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
         return size + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
     now = postings.snapshot(tx)
-    size = len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
+    size, rows_of = _lists(tx, now, parts, left_out)
     looked: _Looked = {}
     counts: dict[str, int] = {}
     # Words stand before the phrases that are made of them.
@@ -377,9 +380,44 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
         of = [counts.get(word) for word in term.of]
         if term.phrase and None not in of and sum(count or 0 for count in of) > PHRASE_ROWS:
             continue
-        rows = _rows(tx, now, expression, left_out)
+        rows = rows_of(term.expression)
         looked[term], counts[term.expression] = (expression, rows, behind), len(rows) + len(behind)
     return size + len(waits), looked
+
+
+def _lists(
+    tx: Reading, now: postings.Snapshot, parts: _Parts, left_out: int
+) -> tuple[int, Callable[[str], postings.Numbers]]:
+    """How many rows a scope has, and what gives those of an expression in it.
+
+    Where nearly all rows are within, those beside are left out of a list that is read: FTS5 would go through the rows
+    that are within for each word, which takes several times as long as the word's own.
+    """
+    if tx.postings is not None and parts.beside:
+        remembered, beside = tx.postings, _rows(tx, now, parts.beside, left_out)
+        around = _size(tx, now, parts.around, left_out)
+        if len(beside) * BESIDE <= around:
+
+            def rows_of(expression: str) -> postings.Numbers:
+                def read() -> postings.Numbers:
+                    return _without(postings.read_rows(tx, _both(expression, parts.around), left_out), beside)
+
+                return remembered.rows(tx, now, _both(expression, parts.within), left_out, read)
+
+            return around - len(beside), rows_of
+    size = _size(tx, now, parts.within, left_out)
+    return size, lambda expression: _rows(tx, now, _both(expression, parts.within), left_out)
+
+
+def _size(tx: Reading, now: postings.Snapshot, within: str, left_out: int) -> int:
+    return len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
+
+
+def _without(rows: postings.Numbers, beside: postings.Numbers) -> postings.Numbers:
+    if not beside:
+        return rows
+    dropped = set(beside)
+    return array(rows.typecode, [row for row in rows if row not in dropped])
 
 
 def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> list[list[int]]:
@@ -439,34 +477,50 @@ def _match(row: int, score: float) -> IndexMatch:
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
     """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
-    within = _both(expression, _within(tx, scope))
+    within = _both(expression, _parts(tx, scope).within)
     for (rowid,) in tx.rows(MATCHING_SQL, within, _left_out(scope)):
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
     for rowid in _waiting(tx, scope, [within])[0]:
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
 
 
-def _within(tx: Reading, scope: SearchScope) -> str:
-    """The FTS5 expression of the rows in a scope; empty for all of them.
+class _Parts(NamedTuple):
+    """A scope as FTS5 expressions, each empty for all rows: of the rows `within`; of those `around`, of any plane and
+    whoever may see them; and of those around that are not within, empty where there are none."""
 
-    A token that every row carries is left out, since its postings cost time. What was current once is left out by its
-    row number: NOT would cost FTS5 the scores of the words behind it (measured: a third of the right hits lost).
+    within: str
+    around: str
+    beside: str
+
+
+def _parts(tx: Reading, scope: SearchScope) -> _Parts:
+    """A token that every row carries is left out, since its postings cost time. What was current once is left out by
+    its row number: NOT would cost FTS5 the scores of the words behind it (measured: a third of the right hits lost).
     """
-    wanted: list[str] = []
+    around: list[str] = []
     if tx.value(SPACES_SQL) > 1:
-        wanted.append(f'"s{scope.space}"')
+        around.append(f'"s{scope.space}"')
     if scope.conversation is not None:
         # What belongs to no conversation stays in view.
-        kinds = " OR ".join([f'"c{scope.conversation}"', *(f'"p{code}"' for code in _held_apart(tx))])
-        wanted.append(f"({kinds})")
+        around.append(_any_of([f"c{scope.conversation}", *(f"p{code}" for code in _held_apart(tx))]))
     if scope.label is not None:
-        wanted.append(f'"l{scope.label}"')
+        around.append(f'"l{scope.label}"')
+    within, beside = [*around], list[str]()
     if not scope.private:
-        wanted.append('"vshared"')
+        within.append('"vshared"')
+        beside.append("vprivate")
     names = {each.name for each in scope.tables}
-    if set(INDEX_CODES) - names - {PAST}:
-        codes = sorted(INDEX_CODES[name] for name in names)
-        wanted.append("(" + " OR ".join(f'"p{code}"' for code in codes) + ")")
+    if others := set(INDEX_CODES) - names - {PAST}:
+        within.append(_any_of(f"p{code}" for code in sorted(INDEX_CODES[name] for name in names)))
+        beside += [f"p{code}" for code in sorted(INDEX_CODES[name] for name in others)]
+    return _Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]) if beside else "")
+
+
+def _any_of(tokens: Iterable[str]) -> str:
+    return "(" + " OR ".join(f'"{each}"' for each in tokens) + ")"
+
+
+def _in_scope(wanted: list[str]) -> str:
     return "{scope} : (" + " AND ".join(wanted) + ")" if wanted else ""
 
 

@@ -30,6 +30,7 @@ from tests.store.conftest import commit, lifecycle, open_runtime, store_of, turn
 
 WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
 SPEAKERS = ("Ann", "Bo Lee", "Cy", "Di", "Ed")
+EVERY = 10**9
 VISIBLE = (("shared",), ("shared", "private"), ("soul",))
 TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
 TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
@@ -41,11 +42,13 @@ ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
 WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
 
 
-@pytest.fixture(params=[1, 3, 64], ids="{} wait".format)
+@pytest.fixture(params=[(1, 16), (3, 0), (64, 16), (64, 0)], ids=str)
 def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """So many messages wait for the index."""
-    monkeypatch.setattr(index_tail, "ROWS", request.param)
-    return request.param
+    """So many messages wait for the index. With 0, lists are read with the rows beside their scope, however many."""
+    wait, beside = request.param
+    monkeypatch.setattr(index_tail, "ROWS", wait)
+    monkeypatch.setattr(recall_index, "BESIDE", beside)
+    return wait
 
 
 @settings(max_examples=200, deadline=None)
@@ -90,6 +93,7 @@ def assert_true(tx: Reading) -> None:
     waiting = len(fresh_tail(tx).lists(tx, [""])[0])
     assert waiting + tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") == tx.value(LIVE_SQL)
     for private in (False, True):
+        assert_within(tx, space or 1, private)
         told = found(tx, private)
         assert told == found(fresh(tx), private)
         scope = SearchScope(space or 1, TABLES, private=private)
@@ -97,6 +101,16 @@ def assert_true(tx: Reading) -> None:
         for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
             timed = scope._replace(since=since, until=until)
             assert_same(recall_index.search(tx, TERMS, timed, 20).matches, by_sqlite(tx, timed))
+
+
+def assert_within(tx: Reading, space: int, private: bool) -> None:
+    """Scores are the same where FTS5 narrows each list to its scope, and where what is beside that is left out."""
+    for planes in ({"evidence"}, {"thoughts", "procedural"}, {each.name for each in TABLES}):
+        scope = SearchScope(space, tuple(each for each in TABLES if each.name in planes), private=private)
+        told = recall_index.search(tx, TERMS, scope, 20)
+        for narrowed in (EVERY, 0):
+            with patch.object(recall_index, "BESIDE", narrowed):
+                assert recall_index.search(fresh(tx), TERMS, scope, 20) == told
 
 
 def by_sqlite(tx: Reading, scope: SearchScope) -> list[recall_index.IndexMatch]:
