@@ -28,16 +28,13 @@ from beetle.store.indexed import (
     PLANE_BITS,
     Entry,
     Fields,
-    Tables,
     rowid_of,
     rows_between,
     scope_of,
     search_between,
 )
+from beetle.store.search_scope import Parts, SearchScope, both, left_out_of, parts_of
 
-PAST = "long_term_past"
-OF_CONVERSATIONS = ("evidence",)
-"""Whose rows name their conversation in `scope`."""
 NAMED: dict[int, str] = {code: name for name, code in INDEX_CODES.items()}
 LONG_WORD = 64
 """Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
@@ -97,13 +94,7 @@ SELECT json_group_array(json(found)) FROM (
   FROM json_each(?1) j
 )
 """
-HELD_CODES_SQL = """
-SELECT value FROM json_each(?) j WHERE EXISTS (
-  SELECT 1 FROM recall_index WHERE recall_index MATCH '{scope} : "p' || j.value || '"'
-)
-"""
 MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? ORDER BY rowid"
-SPACES_SQL = "SELECT count(*) FROM (SELECT 1 FROM space LIMIT 2)"
 
 HASH_BYTES = {True: 128 * 1024, False: 1024 * 1024}
 """Memory for terms that a transaction has not flushed yet: little for the lean index, FTS5's own default otherwise."""
@@ -145,28 +136,6 @@ class Found(NamedTuple):
 
     matches: list[IndexMatch]
     phrases: dict[str, float]
-
-
-class SearchScope(NamedTuple):
-    """Where to look: in the rows of `tables`. `private` says whether private rows count.
-
-    Times are microseconds, both ends included. With `as_of` counts what was current then, as each table says of itself.
-    `label`: only rows that were added with this one.
-    """
-
-    space: int
-    tables: Tables
-    conversation: int | None = None
-    private: bool = False
-    since: int | None = None
-    until: int | None = None
-    as_of: int | None = None
-    label: int | None = None
-
-    @property
-    def is_part(self) -> bool:
-        """Whether it is one conversation's, or narrowed by a label."""
-        return self.conversation is not None or self.label is not None
 
 
 def append(tx: Writing, entry: Entry, fields: Fields | None) -> None:
@@ -365,8 +334,8 @@ _Looked = dict[Term, tuple[str, Sequence[int], Sequence[int]]]
 def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[int, _Looked]:
     """How many rows the scope has whatever the time; of each term that is looked for, its expression there, its rows,
     and those that the index has not taken in."""
-    parts, left_out = _parts(tx, scope), _left_out(scope)
-    expressions = [_both(each.expression, parts.within) for each in terms]
+    parts, left_out = parts_of(tx, scope), left_out_of(scope)
+    expressions = [both(each.expression, parts.within) for each in terms]
     waits, *waiting = _waiting(tx, scope, [parts.within, *expressions])
     if scope.is_part and (size := tx.value(SIZE_SQL, parts.within, left_out)) <= FEW:
         lists = json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
@@ -386,7 +355,7 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
 
 
 def _lists(
-    tx: Reading, now: postings.Snapshot, parts: _Parts, left_out: int
+    tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int
 ) -> tuple[int, Callable[[str], postings.Numbers]]:
     """How many rows a scope has, and what gives those of an expression in it.
 
@@ -400,13 +369,13 @@ def _lists(
 
             def rows_of(expression: str) -> postings.Numbers:
                 def read() -> postings.Numbers:
-                    return _without(postings.read_rows(tx, _both(expression, parts.around), left_out), beside)
+                    return _without(postings.read_rows(tx, both(expression, parts.around), left_out), beside)
 
-                return remembered.rows(tx, now, _both(expression, parts.within), left_out, read)
+                return remembered.rows(tx, now, both(expression, parts.within), left_out, read)
 
             return around - len(beside), rows_of
     size = _size(tx, now, parts.within, left_out)
-    return size, lambda expression: _rows(tx, now, _both(expression, parts.within), left_out)
+    return size, lambda expression: _rows(tx, now, both(expression, parts.within), left_out)
 
 
 def _size(tx: Reading, now: postings.Snapshot, within: str, left_out: int) -> int:
@@ -477,64 +446,8 @@ def _match(row: int, score: float) -> IndexMatch:
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
     """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
-    within = _both(expression, _parts(tx, scope).within)
-    for (rowid,) in tx.rows(MATCHING_SQL, within, _left_out(scope)):
+    within = both(expression, parts_of(tx, scope).within)
+    for (rowid,) in tx.rows(MATCHING_SQL, within, left_out_of(scope)):
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
     for rowid in _waiting(tx, scope, [within])[0]:
         yield NAMED[rowid & 15], rowid >> PLANE_BITS
-
-
-class _Parts(NamedTuple):
-    """A scope as FTS5 expressions, each empty for all rows: of the rows `within`; of those `around`, of any plane and
-    whoever may see them; and of those around that are not within, empty where there are none."""
-
-    within: str
-    around: str
-    beside: str
-
-
-def _parts(tx: Reading, scope: SearchScope) -> _Parts:
-    """A token that every row carries is left out, since its postings cost time. What was current once is left out by
-    its row number: NOT would cost FTS5 the scores of the words behind it (measured: a third of the right hits lost).
-    """
-    around: list[str] = []
-    if tx.value(SPACES_SQL) > 1:
-        around.append(f'"s{scope.space}"')
-    if scope.conversation is not None:
-        # What belongs to no conversation stays in view.
-        around.append(_any_of([f"c{scope.conversation}", *(f"p{code}" for code in _held_apart(tx))]))
-    if scope.label is not None:
-        around.append(f'"l{scope.label}"')
-    within, beside = [*around], list[str]()
-    if not scope.private:
-        within.append('"vshared"')
-        beside.append("vprivate")
-    names = {each.name for each in scope.tables}
-    if others := set(INDEX_CODES) - names - {PAST}:
-        within.append(_any_of(f"p{code}" for code in sorted(INDEX_CODES[name] for name in names)))
-        beside += [f"p{code}" for code in sorted(INDEX_CODES[name] for name in others)]
-    return _Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]) if beside else "")
-
-
-def _any_of(tokens: Iterable[str]) -> str:
-    return "(" + " OR ".join(f'"{each}"' for each in tokens) + ")"
-
-
-def _in_scope(wanted: list[str]) -> str:
-    return "{scope} : (" + " AND ".join(wanted) + ")" if wanted else ""
-
-
-def _held_apart(tx: Reading) -> list[int]:
-    """The codes of planes without conversations of which the index holds rows. To look for one that it has no row of
-    takes FTS5 as long as to look for a word, with each word of a query."""
-    codes = [code for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS]
-    return [row[0] for row in tx.rows(HELD_CODES_SQL, json.dumps(codes))]
-
-
-def _both(expression: str, within: str) -> str:
-    return f"({expression}) AND {within}" if within else expression
-
-
-def _left_out(scope: SearchScope) -> int:
-    """The code whose rows do not count, or one that no row has: what was current once is looked for by name alone."""
-    return -1 if any(each.name == PAST for each in scope.tables) else INDEX_CODES[PAST]

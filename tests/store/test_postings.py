@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
+from beetle.contracts.names import INDEX_CODES
 from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
@@ -25,12 +26,12 @@ from beetle.store.best_rows import best_rows
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
 from beetle.store.postings import CHANGES, PostingCache
-from beetle.store.recall_index import SearchScope
+from beetle.store.search_scope import PAST, SearchScope
 from tests.store.conftest import commit, lifecycle, open_runtime, store_of, turn
 
 WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
 SPEAKERS = ("Ann", "Bo Lee", "Cy", "Di", "Ed")
-EVERY = 10**9
+NEVER = float("inf")
 VISIBLE = (("shared",), ("shared", "private"), ("soul",))
 TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
 TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
@@ -42,7 +43,7 @@ ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
 WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
 
 
-@pytest.fixture(params=[(1, 16), (3, 0), (64, 16), (64, 0)], ids=str)
+@pytest.fixture(params=[(1, 16), (3, 0), (64, 16), (64, 0)], ids="{0[0]} wait, {0[1]} beside".format)
 def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """So many messages wait for the index. With 0, lists are read with the rows beside their scope, however many."""
     wait, beside = request.param
@@ -86,7 +87,7 @@ def assert_true(tx: Reading) -> None:
     (space,) = next(tx.rows("SELECT min(space) FROM space"))
     for kinds in VISIBLE:
         assert transcripts.speakers(tx, space, None, kinds) == transcripts.speakers(fresh(tx), space, None, kinds)
-    now, past = postings.snapshot(tx), recall_index.INDEX_CODES[recall_index.PAST]
+    now, past = postings.snapshot(tx), INDEX_CODES[PAST]
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
         assert recall_index.rows_of_index(tx, now, left_out) == every
@@ -108,8 +109,8 @@ def assert_within(tx: Reading, space: int, private: bool) -> None:
     for planes in ({"evidence"}, {"thoughts", "procedural"}, {each.name for each in TABLES}):
         scope = SearchScope(space, tuple(each for each in TABLES if each.name in planes), private=private)
         told = recall_index.search(tx, TERMS, scope, 20)
-        for narrowed in (EVERY, 0):
-            with patch.object(recall_index, "BESIDE", narrowed):
+        for most in (NEVER, 0):
+            with patch.object(recall_index, "BESIDE", most):
                 assert recall_index.search(fresh(tx), TERMS, scope, 20) == told
 
 

@@ -11,7 +11,7 @@ from beetle.runtime.pipeline.views import Viewer, withheld
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Sight
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
 from beetle.store.forgetting import AttrText, SelectedTurn
-from beetle.store.recall_index import SearchScope
+from beetle.store.search_scope import SearchScope
 
 
 def _select(asked: Forgetting) -> None:

@@ -8,7 +8,7 @@ from beetle.store import long_term, recall_index
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow
 from beetle.store.plane_long_term import FACTS, PAST_TEXTS
-from beetle.store.recall_index import SearchScope
+from beetle.store.search_scope import SearchScope
 
 
 class Eyes(NamedTuple):

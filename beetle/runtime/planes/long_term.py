@@ -40,7 +40,8 @@ from beetle.store.event_places import Matter
 from beetle.store.indexed import IndexedText
 from beetle.store.long_term import BodyRow, FactRow, RevisionRow, Shown
 from beetle.store.plane_long_term import FACTS, PAST_TEXTS
-from beetle.store.recall_index import PAST, Entry
+from beetle.store.recall_index import Entry
+from beetle.store.search_scope import PAST
 from beetle.store.sight import Sight
 from beetle.store.verify import Finding
 

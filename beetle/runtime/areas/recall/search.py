@@ -22,7 +22,7 @@ from beetle.runtime.planes.plane import Asked, Recall, Search
 from beetle.store import evidence, recall_index, transcripts
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import Tables
-from beetle.store.recall_index import SearchScope
+from beetle.store.search_scope import SearchScope
 
 OPEN_END = 2**62
 """An end of a time that is not there, in microseconds."""

@@ -10,7 +10,7 @@ from beetle.runtime.planes.evidence import TABLES
 from beetle.runtime.planes.plane import Search
 from beetle.store import evidence, recall_index, toc
 from beetle.store.engine.transaction import Reading
-from beetle.store.recall_index import SearchScope
+from beetle.store.search_scope import SearchScope
 
 ANCHORED = 0.25
 """What a time counts that was itself found by recall."""
