@@ -156,7 +156,7 @@ def read_rows(tx: Reading, expression: str, left_out: int, after: int = -1) -> N
         found: list[int] = unpack_json(tx.value(ROWS_SQL, expression, after, left_out, READ_AT_ONCE))
         if found and found[-1] >= SHORT and rows.typecode == "I":
             rows = array("Q", rows)
-        rows.extend(found)
+        rows.extend(array(rows.typecode, found))
         if len(found) < READ_AT_ONCE:
             return rows
         after = found[-1]
