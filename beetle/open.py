@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from beetle import __version__
@@ -197,7 +196,7 @@ def pick_profile(name: str, store: str) -> tuple[Profile, tuple[str, ...]]:
     # A daemon whose profile is configured needs none of it.
     from beetle.runtime.host.choosing import choose_profile, read_machine
 
-    choice = choose_profile(read_machine(Path(os.path.dirname(os.path.abspath(store)))))
+    choice = choose_profile(read_machine(os.path.dirname(os.path.abspath(store))))
     return load_profile(choice.name), choice.reasons
 
 

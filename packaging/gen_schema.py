@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import apsw
 
 from beetle.store.engine import migrate
 
-SCRIPT = migrate.FOLDER / migrate.NEW_STORE
+SCRIPT = Path(migrate.FOLDER) / migrate.NEW_STORE
 HEAD = "-- Written by packaging/gen_reference.py from the migrations. Add a migration, then run it again.\n"
 OBJECTS_SQL = """
 SELECT type, name, sql FROM sqlite_schema

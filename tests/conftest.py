@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import resource
 import signal
 import time
@@ -153,7 +154,7 @@ def migrations_read_once() -> Generator[None]:
     """A process opens one store and reads the migrations for it. This one opens thousands."""
     read, known = migrate.available, migrate.available()
 
-    def available(folder: Path = migrate.FOLDER) -> list[migrate.Migration]:
+    def available(folder: str | os.PathLike[str] = migrate.FOLDER) -> list[migrate.Migration]:
         return [*known] if folder == migrate.FOLDER else read(folder)
 
     with pytest.MonkeyPatch.context() as patch:

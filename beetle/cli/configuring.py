@@ -290,7 +290,7 @@ def _with(text: str, key: tuple[str, ...], values: list[Any], place: Path) -> st
     for value in values:
         try:
             done = changed(text, key, value)
-            _check_further(config_of(tomllib.loads(done), place))
+            _check_further(config_of(tomllib.loads(done), str(place)))
         except InvalidRequest as error:
             first = first or error
             continue

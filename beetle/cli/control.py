@@ -90,11 +90,10 @@ def _chosen_profile(wanted: Plan) -> tuple[str, tuple[str, ...]]:
 
     if wanted.profile != "auto":
         return load_profile(wanted.profile).name, ("it was asked for",)
-    from pathlib import Path
 
     from beetle.runtime.host.choosing import choose_profile, read_machine
 
-    return choose_profile(read_machine(Path(wanted.store).parent))
+    return choose_profile(read_machine(os.path.dirname(wanted.store)))
 
 
 def _running_already(wanted: Plan, typed: Namespace) -> int | None:
@@ -159,9 +158,8 @@ def program() -> list[str]:
 
 def environment() -> dict[str, str]:
     """This environment, with the allocator's settings and this package on the path."""
-    from pathlib import Path
 
-    home = str(Path(__file__).parents[2])
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", ""))))
     kept = {name: value for name, value in os.environ.items() if name not in ("WATCHDOG_USEC", "WATCHDOG_PID")}
     return {**ALLOCATOR, **kept, "PYTHONPATH": path}

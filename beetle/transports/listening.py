@@ -11,7 +11,6 @@ import socket
 import stat
 import time
 from collections.abc import Generator
-from pathlib import Path
 
 from beetle.contracts.errors import StoreLocked, StoreReadOnly
 from beetle.named_tuple import NamedTuple
@@ -81,8 +80,9 @@ def remove_own(path: str, made: tuple[int, int] | None) -> None:
 def _alone(path: str, group: int | None) -> Generator[None]:
     """Make the socket's folder, and hold it: of two daemons that start, one must not clear what the other just made."""
     try:
-        _make_folder(Path(path).parent, group)
-        folder = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        above = os.path.dirname(path) or "."
+        _make_folder(above, group)
+        folder = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _unmakeable(path, error) from error
     try:
@@ -107,16 +107,16 @@ def _locked(folder: int) -> bool:
     return True
 
 
-def _make_folder(folder: Path, group: int | None) -> None:
+def _make_folder(folder: str, group: int | None) -> None:
     """Folders that beetle makes are its own; one that was there is left as it is."""
-    if folder.exists():
+    if os.path.exists(folder):
         return
-    _make_folder(folder.parent, group)
+    _make_folder(os.path.dirname(folder) or ".", group)
     with contextlib.suppress(FileExistsError):  # another daemon made it just now
-        folder.mkdir(0o700)
+        os.mkdir(folder, 0o700)
         if group is not None:
             os.chown(folder, -1, group)
-            folder.chmod(0o750)
+            os.chmod(folder, 0o750)
 
 
 def _clear(path: str) -> None:

@@ -223,7 +223,7 @@ def test_the_example_has_every_key_at_a_value_that_is_taken(tmp_path: Path) -> N
 def test_the_example_as_it_is_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "beetle.toml"
     file.write_text(example_configuration())
-    assert read_config(file, {}, os.getuid()) == config.Config(file=file)
+    assert read_config(file, {}, os.getuid()) == config.Config(file=str(file))
 
 
 VALUES = st.recursive(

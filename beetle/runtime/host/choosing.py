@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -118,15 +117,15 @@ UNLIMITED = 1 << 60
 """From here on a v1 limit means none: the kernel writes the largest page-aligned number instead of `max`."""
 
 
-def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
+def read_machine(store_folder: str | os.PathLike[str], root: str | os.PathLike[str] = "/") -> Machine:
     """The figures of this machine and process, from /proc and /sys under `root`. Reads only, and never raises OSError.
 
     `store_folder` is taken as it is, not under `root`, and need not exist yet.
     """
-    tree = Path(root)
-    total = re.search(r"^MemTotal:\s+(\d+) kB", read_text(tree / "proc/meminfo"), re.MULTILINE)
+    tree, folder_of_store = os.fspath(root), os.fspath(store_folder)
+    total = re.search(r"^MemTotal:\s+(\d+) kB", read_text(tree, "proc/meminfo"), re.MULTILINE)
     texts = (
-        read_text(folder / name).strip()
+        read_text(folder, name).strip()
         for folder in _groups(tree, "memory")
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes")
     )
@@ -136,14 +135,14 @@ def read_machine(store_folder: Path, root: Path | str = "/") -> Machine:
         memory_limit_bytes=min((limit for limit in limits if limit < UNLIMITED), default=None),
         cores=_cores_allowed(tree),
         cpu_limit=_smallest(_cpu_quota(folder) for folder in _groups(tree, "cpu")),
-        disk_room_bytes=_disk_room(store_folder),
+        disk_room_bytes=_disk_room(folder_of_store),
     )
 
 
-def _cores_allowed(tree: Path) -> int | None:
+def _cores_allowed(tree: str) -> int | None:
     # The same figure as sched_getaffinity, which answers for this process on this machine whatever `root` is.
-    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read_text(tree / "proc/self/status"), re.MULTILINE)
-    online = _core_numbers(read_text(tree / "sys/devices/system/cpu/online").strip())
+    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", read_text(tree, "proc/self/status"), re.MULTILINE)
+    online = _core_numbers(read_text(tree, "sys/devices/system/cpu/online").strip())
     mine = _core_numbers(allowed[1]) if allowed else set[int]()
     both = mine & online if mine and online else mine or online
     return len(both) or None
@@ -158,10 +157,10 @@ def _core_numbers(ranges: str) -> set[int]:
     return found
 
 
-def _cpu_quota(folder: Path) -> float | None:
-    words = read_text(folder / "cpu.max").split()
+def _cpu_quota(folder: str) -> float | None:
+    words = read_text(folder, "cpu.max").split()
     if len(words) != 2:
-        words = [read_text(folder / f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
+        words = [read_text(folder, f"cpu.cfs_{part}_us").strip() for part in ("quota", "period")]
     if not all(re.fullmatch(r"[0-9]{1,18}", word) for word in words):
         return None
     quota, period = (int(word) for word in words)
@@ -175,33 +174,33 @@ UNIFIED = ""
 class _Mount(NamedTuple):
     controllers: tuple[str, ...]
     group: str
-    folder: Path
+    folder: str
 
 
-def _groups(tree: Path, controller: str) -> Iterator[Path]:
+def _groups(tree: str, controller: str) -> Iterator[str]:
     """Folders of the process's control groups that bound `controller`, v2 and v1, each from its own up to the mount."""
     mounts = tuple(_cgroup_mounts(tree))
-    for line in read_text(tree / "proc/self/cgroup").splitlines():
+    for line in read_text(tree, "proc/self/cgroup").splitlines():
         named, _, group = line.partition(":")[2].partition(":")
         controllers = tuple(named.split(",")) if named else ()
         if controllers and controller not in controllers:
             continue
         wanted = controller if controllers else UNIFIED
-        usual = tree / "sys/fs/cgroup" / wanted
+        usual = os.path.join(tree, "sys/fs/cgroup", wanted)
         for mount in [each for each in mounts if wanted in each.controllers] or [_Mount((wanted,), "/", usual)]:
             yield from _upwards(mount, group)
 
 
-def _cgroup_mounts(tree: Path) -> Iterator[_Mount]:
-    for line in read_text(tree / "proc/self/mountinfo").splitlines():
+def _cgroup_mounts(tree: str) -> Iterator[_Mount]:
+    for line in read_text(tree, "proc/self/mountinfo").splitlines():
         place, _, kind = line.partition(" - ")
         words, described = place.split(), kind.split()
         if len(words) > 4 and len(described) > 2 and described[0] in ("cgroup", "cgroup2"):
             controllers = tuple(described[2].split(",")) if described[0] == "cgroup" else (UNIFIED,)
-            yield _Mount(controllers, words[3], tree / words[4].lstrip("/"))
+            yield _Mount(controllers, words[3], os.path.join(tree, words[4].lstrip("/")))
 
 
-def _upwards(mount: _Mount, group: str) -> Iterator[Path]:
+def _upwards(mount: _Mount, group: str) -> Iterator[str]:
     # A container may be told a group that lies outside what is mounted there: then the mount itself is its group.
     above, mine = mount.group.strip("/"), group.strip("/")
     inside = not above or f"{mine}/".startswith(f"{above}/")
@@ -209,23 +208,23 @@ def _upwards(mount: _Mount, group: str) -> Iterator[Path]:
     if ".." in parts:
         parts = []
     for depth in range(len(parts), -1, -1):
-        yield mount.folder.joinpath(*parts[:depth])
+        yield os.path.join(mount.folder, *parts[:depth])
 
 
-def _disk_room(folder: Path) -> int | None:
-    there = folder.absolute()
+def _disk_room(folder: str) -> int | None:
+    there: str = os.path.abspath(folder)
     try:
-        while not there.exists() and there != there.parent:
-            there = there.parent
+        while not os.path.exists(there) and there != "/":
+            there = os.path.dirname(there)
         disk = os.statvfs(there)
         return disk.f_bavail * disk.f_frsize + _database_bytes(folder)
     except OSError:
         return None
 
 
-def _database_bytes(folder: Path) -> int:
+def _database_bytes(folder: str) -> int:
     # What the store takes counts as room, or a store that has grown would get a smaller profile at the next start.
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return 0
     with os.scandir(folder) as entries:
         databases = [each for each in entries if ".db" in each.name and each.is_file(follow_symlinks=False)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, cast, get_args
 
@@ -25,9 +24,11 @@ from beetle.runtime.host.toml_file import decode_table, read_toml
 if TYPE_CHECKING:
     from beetle.replication.target import ReplicaSettings
 
-SYSTEM_CONFIG = Path("/etc/beetle/beetle.toml")
-SYSTEM_SOCKET = Path("/run/beetle/beetle.sock")
-SYSTEM_STORE = Path("/var/lib/beetle/beetle.db")
+    StrPath = str | os.PathLike[str]
+
+SYSTEM_CONFIG = "/etc/beetle/beetle.toml"
+SYSTEM_SOCKET = "/run/beetle/beetle.sock"
+SYSTEM_STORE = "/var/lib/beetle/beetle.db"
 SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket: the kernel's field is 108 bytes with a closing NUL."""
 
@@ -240,7 +241,7 @@ class Config(Struct, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     snapshots: Snapshots = Snapshots()
     console: Console = Console()
-    file: Path | None = None
+    file: str | None = None
 
 
 SECTIONS: tuple[str, ...] = (
@@ -254,7 +255,7 @@ its own at each start."""
 AT_START = frozenset({("snapshots", "folder")})
 
 
-def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Config:
+def read_config(path: StrPath | None, env: Mapping[str, str], uid: int) -> Config:
     """The configuration of `--config` (`path`), else of $BEETLE_CONFIG, else of the user's usual place.
 
     No file at the usual place gives the defaults. Raises InvalidRequest, with `file` and `path` (`$.daemon.socket`):
@@ -265,20 +266,20 @@ def read_config(path: str | Path | None, env: Mapping[str, str], uid: int) -> Co
     return Config() if file is None else config_of(read_toml(file, trusting=uid), file)
 
 
-def config_file(path: str | Path | None, env: Mapping[str, str], uid: int, *, usual: bool = False) -> Path | None:
+def config_file(path: StrPath | None, env: Mapping[str, str], uid: int, *, usual: bool = False) -> str | None:
     """The file that `read_config` reads, None where there is none to be read; with `usual` it need not be there yet."""
     named = _given("--config", path) or env.get("BEETLE_CONFIG")
-    file = Path(named) if named else _usual_config(env, uid)
+    file = named or _usual_config(env, uid)
     return file if file is not None and (named or usual or _is_there(file)) else None
 
 
-def socket_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
+def socket_path(flag: StrPath | None, env: Mapping[str, str], config: Config, uid: int) -> str:
     """Where a daemon listens: flag, $BEETLE_SOCKET, the configuration, the user's (for root: the system's) usual place.
 
     Raises InvalidRequest for an empty flag and for a path that no Unix socket can have.
     """
     named = _given("--socket", flag) or env.get("BEETLE_SOCKET") or config.daemon.socket
-    path = Path(named) if named else _usual_socket(env, uid)
+    path = named or _usual_socket(env, uid)
     length = len(os.fsencode(path))
     if length > SOCKET_PATH_BYTES:
         reason = f"the socket's path has {length} bytes; the system allows {SOCKET_PATH_BYTES}"
@@ -286,26 +287,24 @@ def socket_path(flag: str | Path | None, env: Mapping[str, str], config: Config,
     return path
 
 
-def store_path(flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int) -> Path:
+def store_path(flag: StrPath | None, env: Mapping[str, str], config: Config, uid: int) -> str:
     """Where the store is: flag, $BEETLE_STORE, the configuration, the user's (for root: the system's) usual place.
 
     Raises InvalidRequest for an empty flag, and when neither $XDG_DATA_HOME nor $HOME says where the user's data are.
     """
     named = _given("--store", flag) or env.get("BEETLE_STORE") or config.daemon.store
     if named:
-        return Path(named)
+        return named
     if uid == 0:
         return SYSTEM_STORE
     folder = _home(env, "XDG_DATA_HOME", ".local/share")
     if folder is None:
         hint = "give --store PATH, or set HOME"
         raise InvalidRequest(reason="no $XDG_DATA_HOME and no $HOME to keep a store in", hint=hint)
-    return folder / "beetle/beetle.db"
+    return os.path.join(folder, "beetle/beetle.db")
 
 
-def default_sockets_to_probe(
-    flag: str | Path | None, env: Mapping[str, str], config: Config, uid: int
-) -> tuple[Path, ...]:
+def default_sockets_to_probe(flag: StrPath | None, env: Mapping[str, str], config: Config, uid: int) -> tuple[str, ...]:
     """Where a client looks for a daemon, in order: a socket that was named, alone; else the user's, then the system's.
 
     Not for a client that was given a store and no socket: it finds that store's daemon through the store's lock file.
@@ -315,17 +314,17 @@ def default_sockets_to_probe(
     return (mine,) if named or mine == SYSTEM_SOCKET else (mine, SYSTEM_SOCKET)
 
 
-def _given(flag: str, value: str | Path | None) -> str | None:
+def _given(flag: str, value: StrPath | None) -> str | None:
     # An empty flag is a shell variable that was not set; falling through would reach another daemon or store.
     if value == "":
         raise InvalidRequest(reason=f"{flag} is empty", hint=f"give a path after {flag}, or leave it out")
     return None if value is None else str(value)
 
 
-def _is_there(file: Path) -> bool:
+def _is_there(file: str) -> bool:
     # A file that is there and cannot be read must not pass for defaults, so only these two mean absence.
     try:
-        file.stat()
+        os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
@@ -333,35 +332,35 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _home(env: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+def _home(env: Mapping[str, str], variable: str, below_home: str) -> str | None:
     # The XDG specification has relative paths ignored, like empty ones.
     named, home = env.get(variable, ""), env.get("HOME", "")
     if named.startswith("/"):
-        return Path(named)
-    return Path(home) / below_home if home.startswith("/") else None
+        return named
+    return os.path.join(home, below_home) if home.startswith("/") else None
 
 
-def _usual_config(env: Mapping[str, str], uid: int) -> Path | None:
+def _usual_config(env: Mapping[str, str], uid: int) -> str | None:
     if uid == 0:
         return SYSTEM_CONFIG
     folder = _home(env, "XDG_CONFIG_HOME", ".config")
-    return folder / "beetle/beetle.toml" if folder else None
+    return os.path.join(folder, "beetle/beetle.toml") if folder else None
 
 
-def _usual_socket(env: Mapping[str, str], uid: int) -> Path:
+def _usual_socket(env: Mapping[str, str], uid: int) -> str:
     if uid == 0:
         return SYSTEM_SOCKET
     # Without the variable, as under cron or su, it is the folder that systemd would have named, never a shared /tmp.
     named = env.get("XDG_RUNTIME_DIR", "")
-    folder = Path(named) if named.startswith("/") else Path(f"/run/user/{uid}")
+    folder = named if named.startswith("/") else f"/run/user/{uid}"
     data = _home(env, "XDG_DATA_HOME", ".local/share")
     if data is not None and not named.startswith("/") and not _is_there(folder):
         # No systemd and no login: the store's own folder is this user's alone too.
-        return data / "beetle/beetle.sock"
-    return folder / "beetle/beetle.sock"
+        return os.path.join(data, "beetle/beetle.sock")
+    return os.path.join(folder, "beetle/beetle.sock")
 
 
-def config_of(tables: dict[str, Any], file: Path) -> Config:
+def config_of(tables: dict[str, Any], file: str) -> Config:
     """What the tables of a file say. Raises InvalidRequest as `read_config`."""
     for key in tables:
         if key not in SECTIONS:
@@ -388,11 +387,11 @@ def config_of(tables: dict[str, Any], file: Path) -> Config:
     )
 
 
-def _optional(tables: dict[str, Any], key: str, into: type[Section], file: Path) -> Section | None:
+def _optional(tables: dict[str, Any], key: str, into: type[Section], file: str) -> Section | None:
     return decode_table(tables[key], into, file, f"$.{key}") if key in tables else None
 
 
-def _replica(tables: dict[str, Any], file: Path) -> Replica | None:
+def _replica(tables: dict[str, Any], file: str) -> Replica | None:
     found = _optional(tables, "replica", Replica, file)
     if found is not None:
         try:
@@ -402,7 +401,7 @@ def _replica(tables: dict[str, Any], file: Path) -> Replica | None:
     return found
 
 
-def _grpc(table: object, file: Path) -> Grpc:
+def _grpc(table: object, file: str) -> Grpc:
     found = decode_table(table, Grpc, file, "$.grpc")
     if (found.certificate is None) is not (found.key is None):
         missing = "key" if found.key is None else "certificate"
@@ -412,7 +411,7 @@ def _grpc(table: object, file: Path) -> Grpc:
     return found
 
 
-def _metrics(table: object, file: Path) -> Metrics:
+def _metrics(table: object, file: str) -> Metrics:
     found = decode_table(table, Metrics, file, "$.metrics")
     if found.listen is None:
         return found
@@ -429,7 +428,7 @@ def _metrics(table: object, file: Path) -> Metrics:
     return found
 
 
-def _console(table: object, file: Path) -> Console:
+def _console(table: object, file: str) -> Console:
     theme = _theme_of(table)
     if isinstance(theme, str) and theme not in THEME_NAMES:
         path = "$.console.theme"
@@ -441,7 +440,7 @@ def _theme_of(table: object) -> object:
     return cast("dict[str, object]", table).get("theme") if isinstance(table, dict) else None
 
 
-def _principals(tables: object, file: Path) -> Mapping[str, Principal]:
+def _principals(tables: object, file: str) -> Mapping[str, Principal]:
     if not isinstance(tables, dict):
         _refuse(file, "$.principals", "$.principals: a table of tables is expected", "write [principals.NAME]")
     found: dict[str, Principal] = {}
@@ -458,7 +457,7 @@ def _principals(tables: object, file: Path) -> Mapping[str, Principal]:
     return MappingProxyType(found)
 
 
-def _refuse_unlisted(table: object, key: str, known: tuple[str, ...], file: Path, at: str) -> None:
+def _refuse_unlisted(table: object, key: str, known: tuple[str, ...], file: str, at: str) -> None:
     # Before decoding, whose message for a word outside its list does not say which words are in it.
     names = cast("dict[str, object]", table).get(key) if isinstance(table, dict) else None
     for index, name in enumerate(cast("list[object]", names) if isinstance(names, list) else ()):
@@ -467,7 +466,7 @@ def _refuse_unlisted(table: object, key: str, known: tuple[str, ...], file: Path
             _refuse(file, path, f"{path}: {name[:80]!r} is none of the {key}", nearest(name, known))
 
 
-def _refuse_shared_claims(principals: Mapping[str, Principal], file: Path) -> None:
+def _refuse_shared_claims(principals: Mapping[str, Principal], file: str) -> None:
     claimed: dict[tuple[str, int], str] = {}
     for name, principal in principals.items():
         for kind, number in (("uid", principal.uid), ("gid", principal.gid)):
@@ -479,5 +478,5 @@ def _refuse_shared_claims(principals: Mapping[str, Principal], file: Path) -> No
                 _refuse(file, f"$.principals.{name}.{kind}", reason, f"give each {kind} to one principal")
 
 
-def _refuse(file: Path, path: str, reason: str, hint: str) -> NoReturn:
+def _refuse(file: str, path: str, reason: str, hint: str) -> NoReturn:
     raise InvalidRequest(reason=f"{file}: {reason}", path=path, file=str(file), hint=hint)

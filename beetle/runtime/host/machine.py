@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import format_us
@@ -15,36 +14,35 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 200
 
 
-def read_system(store_folder: Path, now: int, root: Path | str = "/") -> SystemState:
+def read_system(store_folder: str | os.PathLike[str], now: int, root: str | os.PathLike[str] = "/") -> SystemState:
     """What there is at the time `now` (microseconds), from /proc, /sys and /etc under `root`. Reads only."""
     from beetle.runtime.host.choosing import read_machine
 
-    tree = Path(root)
     machine = read_machine(store_folder, root)
-    memory = read_text(tree / "proc/meminfo")
+    memory = read_text(root, "proc/meminfo")
     kernel = os.uname()
     from beetle.contracts.console import SystemState
 
     return SystemState(
-        os=_os_name(read_text(tree / "etc/os-release")) or kernel.sysname,
+        os=_os_name(read_text(root, "etc/os-release")) or kernel.sysname,
         kernel=f"{kernel.sysname} {kernel.release}",
         machine=kernel.machine,
-        cpu=_cpu_name(read_text(tree / "proc/cpuinfo")),
+        cpu=_cpu_name(read_text(root, "proc/cpuinfo")),
         cores=machine.cores,
         cpu_limit=machine.cpu_limit,
-        load=_load(read_text(tree / "proc/loadavg")),
+        load=_load(read_text(root, "proc/loadavg")),
         memory_total_bytes=machine.memory_total_bytes,
         memory_available_bytes=_kib(memory, "MemAvailable"),
         memory_limit_bytes=machine.memory_limit_bytes,
         process_rss_bytes=process_rss_bytes(root),
-        up_s=_up(read_text(tree / "proc/uptime")),
+        up_s=_up(read_text(root, "proc/uptime")),
         at=format_us(now),
     )
 
 
-def process_rss_bytes(root: Path | str = "/") -> int | None:
+def process_rss_bytes(root: str | os.PathLike[str] = "/") -> int | None:
     """What this process takes."""
-    return _kib(read_text(Path(root) / "proc/self/status"), "VmRSS")
+    return _kib(read_text(root, "proc/self/status"), "VmRSS")
 
 
 def disk_bytes(folder: str) -> tuple[int, int] | tuple[None, None]:
@@ -84,9 +82,10 @@ def _up(text: str) -> float | None:
     return float(found[0]) if found else None
 
 
-def read_text(file: Path) -> str:
-    """The file's text; empty when it cannot be read."""
+def read_text(folder: str | os.PathLike[str], name: str) -> str:
+    """The text of a file below a folder; empty when it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            return file.read()
     except OSError:
         return ""

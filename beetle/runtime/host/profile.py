@@ -5,9 +5,9 @@ The rest of the code receives the values of a profile, never its name.
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -15,6 +15,9 @@ from beetle.contracts.capabilities import CAPABILITY_NAMES
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.contracts.names import BackendName, TransportName
 from beetle.runtime.host.toml_file import decode_table, read_toml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Count = Annotated[int, Meta(ge=1, le=2**53)]
 CountOrNone = Annotated[int, Meta(ge=0, le=2**53)]
@@ -222,7 +225,8 @@ ALIASES: dict[str, str] = {
 
 def example_configuration() -> str:
     """The configuration with every key commented out, which the build carries."""
-    return (_shipped() / "beetle.toml.example").read_text(encoding="utf-8")
+    with open(os.path.join(_shipped(), "beetle.toml.example"), encoding="utf-8") as file:
+        return file.read()
 
 
 def profiles_folder(package: Path) -> Path:
@@ -237,9 +241,10 @@ def profile_names() -> tuple[str, ...]:
 
 
 @cache
-def _names_in(folder: Path) -> tuple[str, ...]:
+def _names_in(folder: str | os.PathLike[str]) -> tuple[str, ...]:
     """Listed once: a build's own files stay as they are."""
-    return tuple(sorted(file.stem for file in folder.glob("profile-*.toml")))
+    ends = (each.removesuffix(".toml") for each in os.listdir(folder) if each.endswith(".toml"))
+    return tuple(sorted(each for each in ends if each.startswith("profile-")))
 
 
 def load_profile(name: str) -> Profile:
@@ -248,17 +253,17 @@ def load_profile(name: str) -> Profile:
     Raises InvalidRequest: no such name (the nearest in the hint), an unreadable file, an unknown key, a wrong value.
     """
     if "/" in name:
-        return decode_table(read_toml(Path(name)), Profile, Path(name))
+        return decode_table(read_toml(name), Profile, name)
     check_profile_name(name)
-    return _shipped_profile(_shipped() / f"{ALIASES.get(name, name)}.toml")
+    return _shipped_profile(os.path.join(_shipped(), f"{ALIASES.get(name, name)}.toml"))
 
 
 @cache
-def _shipped_profile(file: Path) -> Profile:
+def _shipped_profile(file: str) -> Profile:
     """Read once: a build's own files stay as they are, and reading one takes a third of a small store's opening."""
     profile = decode_table(read_toml(file), Profile, file)
-    if profile.name != file.stem:
-        raise InvalidRequest(reason=f"{file}: the name inside is {profile.name!r}", path="$.name", file=str(file))
+    if f"{profile.name}.toml" != os.path.basename(file):
+        raise InvalidRequest(reason=f"{file}: the name inside is {profile.name!r}", path="$.name", file=file)
     return profile
 
 
@@ -269,5 +274,7 @@ def check_profile_name(name: str, *also: str) -> None:
         raise InvalidRequest(reason=f"no profile is named {name!r}", profile=name, hint=nearest(name, known))
 
 
-def _shipped() -> Path:
-    return profiles_folder(Path(__file__).parents[2])
+def _shipped() -> str | os.PathLike[str]:
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    inside = os.path.join(package, "profiles")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "profiles")

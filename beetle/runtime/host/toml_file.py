@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -12,12 +11,15 @@ from msgspec import Struct
 from beetle.contracts.codec import in_words
 from beetle.contracts.errors import InvalidRequest, nearest
 
+if TYPE_CHECKING:
+    StrPath = str | os.PathLike[str]
+
 TOML_LIMIT = 1024 * 1024
 """Bytes of the longest file that could be one of ours."""
 AnyStruct = TypeVar("AnyStruct", bound=Struct)
 
 
-def read_toml(file: Path, trusting: int | None = None) -> dict[str, Any]:
+def read_toml(file: StrPath, trusting: int | None = None) -> dict[str, Any]:
     """The file as plain values. Raises InvalidRequest with the file and, for a syntax error, its place.
 
     With `trusting`, the file is obeyed by that user: it is refused if another one may change or replace it.
@@ -45,14 +47,14 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _check_trust(descriptor: int, file: Path, uid: int) -> None:
+def _check_trust(descriptor: int, file: StrPath, uid: int) -> None:
     from beetle.runtime.host.trusted_file import distrust
 
     if (why := distrust(descriptor, file, uid)) is not None:
         raise InvalidRequest(reason=f"{file}: {why.reason}", file=str(file), hint=why.hint)
 
 
-def decode_table(table: object, into: type[AnyStruct], file: Path, at: str = "$") -> AnyStruct:
+def decode_table(table: object, into: type[AnyStruct], file: StrPath, at: str = "$") -> AnyStruct:
     """`table`, which stands at the path `at` of `file`, as a struct.
 
     Raises InvalidRequest with `file` and `path`; for an unknown key the hint holds the nearest known ones.
@@ -67,7 +69,7 @@ def decode_table(table: object, into: type[AnyStruct], file: Path, at: str = "$"
         raise InvalidRequest(reason=f"{file}: {path}: {in_words(text)}", path=path, file=str(file), hint=hint) from None
 
 
-def _refuse_unknown_keys(table: object, into: type[Struct], file: Path, at: str) -> None:
+def _refuse_unknown_keys(table: object, into: type[Struct], file: StrPath, at: str) -> None:
     if not isinstance(table, dict):
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(into)}

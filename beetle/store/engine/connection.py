@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import urllib.parse
 from typing import Any
 
 import apsw
@@ -219,7 +218,9 @@ def _connect(settings: StoreSettings, flags: int) -> apsw.Connection:
         # A path of its own per store, with a leading slash, is what lets several connections share one memory database.
         connection = apsw.Connection(f"file:/{settings.path}?vfs=memdb", flags=flags | apsw.SQLITE_OPEN_URI)
     elif settings.immutable:
-        name = urllib.parse.quote(os.path.abspath(settings.path))
+        from urllib.parse import quote
+
+        name = quote(os.path.abspath(settings.path))
         connection = apsw.Connection(f"file:{name}?immutable=1", flags=flags | apsw.SQLITE_OPEN_URI)
     elif settings.vfs is None:
         connection = apsw.Connection(settings.path, flags=flags)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
+import re
 
 import apsw
 
@@ -13,7 +14,7 @@ from beetle.store.engine import schema
 from beetle.store.engine.schema import Difference, SchemaRow
 from beetle.store.engine.transaction import transaction
 
-FOLDER = Path(__file__).parents[1] / "migrations"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "migrations")
 NEW_STORE = "schema.sql"
 """What all migrations make of a new store, in one script: written by packaging/gen_reference.py."""
 
@@ -39,13 +40,20 @@ class Migration(NamedTuple):
     sha256: str
 
 
-def available(folder: Path = FOLDER) -> list[Migration]:
+def available(folder: str | os.PathLike[str] = FOLDER) -> list[Migration]:
     """The migrations that this build holds, in order."""
     found: list[Migration] = []
-    for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql")):
-        data = file.read_bytes()
-        found.append(Migration(int(file.name[:4]), file.stem, data.decode(), hashlib.sha256(data).hexdigest()))
+    for name in sorted(os.listdir(folder)):
+        if re.fullmatch(r"[0-9]{4}_.*\.sql", name):
+            data = _read(folder, name)
+            stem = name.removesuffix(".sql")
+            found.append(Migration(int(name[:4]), stem, data.decode(), hashlib.sha256(data).hexdigest()))
     return found
+
+
+def _read(folder: str | os.PathLike[str], name: str) -> bytes:
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
 
 
 def pending(connection: apsw.Connection, path: str, known: list[Migration]) -> list[Migration]:
@@ -131,7 +139,7 @@ def migrate(
 def create(connection: apsw.Connection, known: list[Migration], now: int, version: str) -> list[str]:
     """Make the schema of a new store, as `apply` does with all migrations of this build, but in one transaction."""
     with transaction(connection):
-        for _ in connection.execute(LEDGER_SQL + ";" + (FOLDER / NEW_STORE).read_text()):
+        for _ in connection.execute(LEDGER_SQL + ";" + _read(FOLDER, NEW_STORE).decode()):
             pass
         connection.executemany(RECORD_SQL, [(m.number, m.name, m.sha256, now, version) for m in known])
     return [m.name for m in known]
