@@ -18,6 +18,8 @@ from beetle.runtime.host.profile import Budgets
 AT = "2026-01-02T03:04:05Z"
 PATIENCE_S = 120.0
 TELL_S = 0.5
+MASKED = 500
+"""Turns of each conversation that is masked."""
 HOARDED = 120
 """Connections that each attack by numbers holds at most; the profile allows fewer, or ten times as many."""
 
@@ -123,6 +125,20 @@ def commits(number: int, place: Target) -> Iterator[bytes]:
             for each in range(place.budgets.commit_turns)
         ]
         yield frame("transcript.commit", {"conversation": {"conversation_id": f"h{number}"}, "turns": turns})
+
+
+def masks(number: int, place: Target) -> Iterator[bytes]:
+    """A conversation of its own is masked and unmasked, as a whole, again and again."""
+    where = {"conversation": {"conversation_id": f"m{number}"}}
+    for first in range(0, MASKED, place.budgets.commit_turns):
+        each = range(first, first + place.budgets.commit_turns)
+        message = {"role": "user", "content": "barlan1 " * 30}
+        turns = [{"turn_id": f"m{n}", "at": AT, "messages": [{"message_id": f"m{n}", **message}]} for n in each]
+        yield frame("transcript.commit", {**where, "turns": turns})
+    while True:
+        for action in ("mask", "unmask"):
+            every = {**where, "action": action, "before": "2027-01-01T00:00:00Z", "reason": "again"}
+            yield frame("transcript.lifecycle", every)
 
 
 def decoded(number: int, place: Target) -> Iterator[bytes]:
@@ -247,6 +263,7 @@ ATTACKS: dict[str, Attack] = {
     "long_queries": Attack(many(4, long_queries)),
     "verifications": Attack(many(8, verifications)),
     "commits": Attack(many(2, commits)),
+    "masks": Attack(many(2, masks)),
     "decoded": Attack(many(2, decoded)),
     "replays": Attack(many(4, replays)),
     "churn": Attack(churn),
