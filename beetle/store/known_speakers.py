@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from beetle.store.engine.transaction import Reading
 
-LISTS, NAMES = 32, 64
-"""Lists that are remembered, and names of one: of a list with more names SQLite reads the first rows alone."""
+LISTS, CHARACTERS = 32, 2_048
+"""Lists that are remembered, and characters of one. A list of many names is read quickly, since it ends at a number."""
 SEEN_SQL = "SELECT coalesce(max(seq), 0) FROM event_log"
 
 Key = tuple[int, tuple[str, ...]]
@@ -43,7 +43,7 @@ class KnownSpeakers:
                 return held[1]
         names = read()
         with self._lock:
-            if now > self._changed and len(names) <= NAMES:
+            if now > self._changed and sum(map(len, names)) <= CHARACTERS:
                 self._lists[key] = now, names
                 while len(self._lists) > LISTS:
                     self._lists.popitem(last=False)
