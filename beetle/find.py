@@ -35,10 +35,10 @@ def find_target(socket: str | None, store: str | None, env: Mapping[str, str], c
         if sock is not None or path is not None:
             # Absolute before its length is judged; nothing stays nothing, which is refused.
             whole = os.path.abspath(sock) if sock else sock
-            sockets = () if whole is None else (str(socket_path(whole, env, config, uid)),)
+            sockets = () if whole is None else (socket_path(whole, env, config, uid),)
             found = None if path is None else os.path.abspath(store_path(path, env, config, uid))
             return Target(sockets, found, sock is not None)
-    probes = tuple(str(each) for each in default_sockets_to_probe(None, env, config, uid))
+    probes = default_sockets_to_probe(None, env, config, uid)
     return Target(probes, os.path.abspath(store_path(None, env, config, uid)), False)
 
 

@@ -382,7 +382,7 @@ def open_embedded(
     if store is None:
         uid = os.getuid()
         config = read_config(None, os.environ, uid)
-        store = str(store_path(None, os.environ, config, uid))
+        store = store_path(None, os.environ, config, uid)
         dependencies = dependencies or configured_dependencies(config, os.environ)
     dependencies = dependencies or SYSTEM_DEPENDENCIES
     if skill_dirs:

@@ -61,8 +61,7 @@ def _read(file: str | None, uid: int) -> tuple[Config, str | None]:
     """The configuration and its file, checked; an error names the line."""
     from beetle.runtime.host.config import config_file, read_config
 
-    found = config_file(file, os.environ, uid)
-    place = None if found is None else str(found)
+    place = config_file(file, os.environ, uid)
     try:
         config = read_config(file, os.environ, uid)
         _check_further(config)

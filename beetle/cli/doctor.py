@@ -133,7 +133,7 @@ def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Find
     except BeetleError as error:
         yield Finding("config", "problem", error.message, error.hint, error.key)
         return
-    yield Finding("config", "ok", str(config.file) if config.file else "no configuration file: the defaults hold")
+    yield Finding("config", "ok", config.file or "no configuration file: the defaults hold")
     yield Finding("profile", "ok", f"{profile.name}: {why}")
     yield from _guarded("limits", lambda: _check_limits(profile))
     if target.store is not None:

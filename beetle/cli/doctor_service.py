@@ -191,7 +191,7 @@ def check_unit(env: Mapping[str, str], uid: int) -> Iterator[Finding]:
         who = 0 if unit.file.parts[1] == "etc" else uid
         try:
             config = read_config(unit.config, {}, who)
-            store = str(store_path(None, env, config, who))
+            store = store_path(None, env, config, who)
             replicated = config.replica is not None
             name, _, limits = profile_limits(config.daemon.profile, Path("/"), store, replicated=replicated)
         except BeetleError as error:

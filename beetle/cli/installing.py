@@ -97,7 +97,7 @@ def _migrated_since(typed: Namespace, layout: Layout) -> tuple[str, str] | None:
     file = layout.disk(layout.config)
     try:
         config = read_config(file, {}, who) if file.exists() else Config()
-        store = layout.disk(str(store_path(typed_option(typed, "store"), place, config, who)))
+        store = layout.disk(store_path(typed_option(typed, "store"), place, config, who))
     except InvalidRequest:
         return None  # the way back must not depend on a configuration that may be what is wrong
     copies = sorted(store.parent.glob(f"{store.name}.before-m-*")) if store.parent.is_dir() else []
@@ -149,7 +149,7 @@ def layout_of(typed: Namespace, env: Mapping[str, str], uid: int) -> Layout:
         raise Forbidden(reason=reason, hint="run it with sudo, or install for this user alone: beetle install --user")
     prefix = _folder(typed, "prefix") or "/opt/beetle"
     link = f"{_folder(typed, 'bin') or '/usr/local/bin'}/beetle"
-    config = _folder(typed, "config") or str(SYSTEM_CONFIG)
+    config = _folder(typed, "config") or SYSTEM_CONFIG
     return Layout(Path(root or "/"), prefix, link, config, unit, False)
 
 
@@ -239,14 +239,14 @@ def install_options(
     if typed_profile is not None and "/" in typed_profile:
         typed_profile = os.path.abspath(typed_profile)
     config = read_config(file, {}, who) if configured else Config(daemon=Daemon(**given, profile=typed_profile))
-    store = str(store_path(None, place, config, who))
+    store = store_path(None, place, config, who)
     replica = None if config.replica is None else config.replica.settings
     profile, why, limits = _profile(config.daemon.profile, layout, store, replica is not None)
     folder = replica is not None and replica.target.kind == "file"
     secrets = [] if replica is None else [each for each in (replica.secret_file, replica.key_file) if each]
     settings = Settings(
         store,
-        str(socket_path(absolute(config.daemon.socket), place, config, who)),
+        socket_path(absolute(config.daemon.socket), place, config, who),
         None if config.daemon.log == "stderr" else config.daemon.log,
         config.daemon.group,
         config.model is not None or (replica is not None and not folder),
@@ -373,7 +373,7 @@ def _kept(typed: Namespace, layout: Layout) -> list[tuple[str, str]]:
     except BeetleError:
         # A file that cannot be understood is no reason to keep the program; it stays, and is named below.
         config = Config()
-    store = str(store_path(_folder(typed, "store"), place, config, who))
+    store = store_path(_folder(typed, "store"), place, config, who)
     found = [("store", store), ("config", layout.config)]
     return [(what, path) for what, path in found if os.path.lexists(layout.disk(path))]
 

@@ -21,8 +21,9 @@ class KnownSpeakers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lists: OrderedDict[Key, tuple[int, tuple[str, ...]]] = OrderedDict()
-        # Every list of a state with a higher number of the event log has what was changed up to here.
+        # Each holds for every state behind the last change.
+        self._lists: OrderedDict[Key, tuple[str, ...]] = OrderedDict()
+        # A state with a higher number of the event log has all that was changed.
         self._changed = -1
 
     def note_change(self, seq: int) -> None:
@@ -38,13 +39,13 @@ class KnownSpeakers:
         with self._lock:
             held = self._lists.get(key)
             # Told before the commit: whatever this transaction sees, its writer has told.
-            if held is not None and min(held[0], now) > self._changed:
+            if held is not None and now > self._changed:
                 self._lists.move_to_end(key)
-                return held[1]
+                return held
         names = read()
         with self._lock:
             if now > self._changed and sum(map(len, names)) <= CHARACTERS:
-                self._lists[key] = now, names
+                self._lists[key] = names
                 while len(self._lists) > LISTS:
                     self._lists.popitem(last=False)
         return names

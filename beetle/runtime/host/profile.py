@@ -231,8 +231,9 @@ def example_configuration() -> str:
 
 def profiles_folder(package: Path) -> Path:
     """The folder of TOML files of the package at `package`: inside it when installed, beside it in a checkout."""
-    inside = package / "profiles"
-    return inside if inside.is_dir() else package.parent / "profiles"
+    from pathlib import Path
+
+    return Path(_folder_of(str(package)))
 
 
 def profile_names() -> tuple[str, ...]:
@@ -275,6 +276,9 @@ def check_profile_name(name: str, *also: str) -> None:
 
 
 def _shipped() -> str | os.PathLike[str]:
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return _folder_of(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+def _folder_of(package: str) -> str:
     inside = os.path.join(package, "profiles")
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "profiles")
