@@ -30,8 +30,12 @@ READ_AT_ONCE = 32_768
 """Rows of a list that are read in one step: some milliseconds."""
 SHORT = 2**32
 """Rows below it take four bytes."""
-ENTRY_BYTES = 500
+ENTRY_BYTES = 600
 """What a list takes beside its rows and its expression: the objects, and places in tables."""
+FEW_ROWS = 128
+"""Fewer rows are read in hardly more time than it takes to ask for them."""
+FEW_PART = 16
+"""Lists of few rows get such a part of the memory: most words are rare, and would drive out all others."""
 EVIDENCE_BITS = 4
 
 SNAPSHOT_SQL = f"SELECT (SELECT coalesce(max(seq), 0) FROM event_log), {INDEXED_TO}"  # noqa: S608 - our own text
@@ -50,6 +54,10 @@ if TYPE_CHECKING:
     Numbers = array[int]
 
 
+_Key = tuple[str, int]
+"""An expression, and the code that is left out."""
+
+
 class Snapshot(NamedTuple):
     """Which state of the store a transaction sees: the last number of its event log, and the newest message that the
     index has taken in."""
@@ -65,17 +73,41 @@ class _List(NamedTuple):
     """All that it takes. The expression counts too: a word has as many characters as a query may have."""
 
 
+class _Kept:
+    """Lists of at most so many bytes together; those not used for longest go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._lists: OrderedDict[_Key, _List] = OrderedDict()
+        self.bytes = 0
+
+    def get(self, key: _Key) -> _List | None:
+        return self._lists.get(key)
+
+    def drop(self, key: _Key) -> None:
+        if (before := self._lists.pop(key, None)) is not None:
+            self.bytes -= before.bytes
+
+    def keep(self, key: _Key, made: _List) -> None:
+        if made.bytes > self._most:
+            return
+        self._lists[key] = made
+        self.bytes += made.bytes
+        while self.bytes > self._most:
+            _, gone = self._lists.popitem(last=False)
+            self.bytes -= gone.bytes
+
+
 class PostingCache:
-    """The lists of a store, at most so many bytes; those not used for longest go first."""
+    """The lists of a store, at most so many bytes."""
 
     def __init__(self, most_bytes: int, tail: IndexTail) -> None:
         """`tail` finds what the index has not taken in."""
         self.tail = tail
         self.speakers = KnownSpeakers()
-        self._most = most_bytes
         self._lock = threading.Lock()
-        self._lists: OrderedDict[tuple[str, int], _List] = OrderedDict()
-        self._bytes = 0
+        self._short = _Kept(most_bytes // FEW_PART)
+        self._long = _Kept(most_bytes - most_bytes // FEW_PART)
         self._changed: deque[tuple[int, int]] = deque()
         # Every list and snapshot with a higher number has what was changed up to here.
         self._broken = -1
@@ -83,7 +115,7 @@ class PostingCache:
     @property
     def bytes(self) -> int:
         """What the lists take."""
-        return self._bytes
+        return self._short.bytes + self._long.bytes
 
     def note_changes(self, changed: Iterable[int] | None, seq: int) -> None:
         """The writer is about to commit.
@@ -116,7 +148,7 @@ class PostingCache:
         """
         key = expression, left_out
         with self._lock:
-            held = self._lists.get(key)
+            held = self._long.get(key) or self._short.get(key)
             changed, broken = list(self._changed), self._broken
         # Told before the commit: whatever this transaction sees, its writer has told.
         if held is None or min(held.seen.seq, now.seq) <= broken:
@@ -129,17 +161,11 @@ class PostingCache:
             self._keep(key, _List(rows, now, taken))
         return rows
 
-    def _keep(self, key: tuple[str, int], made: _List) -> None:
-        if made.bytes > self._most:
-            return
+    def _keep(self, key: _Key, made: _List) -> None:
         with self._lock:
-            if (before := self._lists.pop(key, None)) is not None:
-                self._bytes -= before.bytes
-            self._lists[key] = made
-            self._bytes += made.bytes
-            while self._bytes > self._most:
-                _, gone = self._lists.popitem(last=False)
-                self._bytes -= gone.bytes
+            self._short.drop(key)
+            self._long.drop(key)
+            (self._short if len(made.rows) < FEW_ROWS else self._long).keep(key, made)
 
 
 def snapshot(tx: Reading) -> Snapshot:

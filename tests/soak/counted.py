@@ -42,8 +42,8 @@ def resident() -> dict[str, int]:
 
 
 def small_objects() -> dict[str, object]:
-    """What the interpreter's own allocator tells: bytes of its arenas that are in use and free, and the number of
-    blocks in use of each size (bytes)."""
+    """What the interpreter's own allocator tells: bytes of its arenas that are in use and free, and the numbers of
+    blocks of each size (bytes) in use and free."""
     with tempfile.TemporaryFile("w+") as told:
         kept = os.dup(2)
         os.dup2(told.fileno(), 2)
@@ -54,7 +54,8 @@ def small_objects() -> dict[str, object]:
             os.close(kept)
         told.seek(0)
         text = told.read()
-    sizes = {size: int(blocks) for size, blocks in re.findall(r"^ +\d+ +(\d+) +\d+ +(\d+) +\d+$", text, re.MULTILINE)}
+    lines = re.findall(r"^ +\d+ +(\d+) +\d+ +(\d+) +(\d+)$", text, re.MULTILINE)
+    sizes = {size: (int(used), int(free)) for size, used, free in lines}
     figures = {
         what: int(value.replace(",", ""))
         for what, value in re.findall(r"^(?:# )?([a-z][\w ]+?) += +([\d,]+)$", text, re.MULTILINE)
