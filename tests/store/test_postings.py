@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import tracemalloc
+from array import array
 from collections import defaultdict
 from contextlib import ExitStack
 from math import fsum
@@ -25,7 +26,7 @@ from beetle.store import index_tail, postings, recall_index, recover, transcript
 from beetle.store.best_rows import best_rows
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
-from beetle.store.postings import CHANGES, PostingCache
+from beetle.store.postings import CHANGES, ENTRY_BYTES, FEW_PART, FEW_ROWS, PostingCache
 from beetle.store.search_scope import PAST, SearchScope
 from tests.store.conftest import commit, lifecycle, open_runtime, store_of, turn
 
@@ -270,6 +271,26 @@ def test_what_is_not_used_goes_first_and_what_is_too_large_is_not_kept(path: Pat
             assert PostingCache(0, tx.postings.tail).rows(tx, now, expressions[0], -1) == cache.rows(
                 tx, now, expressions[0], -1
             )
+
+
+def test_rare_words_do_not_drive_out_a_list_of_many_rows(path: Path) -> None:
+    most = 64 * 1024
+    with open_runtime(path) as memory:
+        acts = Acts(memory, 7)
+        for _ in range(FEW_ROWS * 4):
+            acts.say()
+        with store_of(memory).read() as tx:
+            now, cache = postings.snapshot(tx), PostingCache(most, tx.postings.tail)
+            rows = cache.rows(tx, now, '"anchor"', -1)
+            assert len(rows) >= FEW_ROWS
+            for number in range(200):
+                cache.rows(tx, now, f'"rare{number}"', -1)
+            assert cache.bytes <= len(rows) * rows.itemsize + most // FEW_PART + ENTRY_BYTES * 2
+            again = cache.rows(tx, now, '"anchor"', -1, lambda: pytest.fail("it was read again"))
+            assert again == rows
+            read: list[str] = []
+            cache.rows(tx, now, '"rare0"', -1, lambda: read.append("rare0") or array("I"))
+            assert read == ["rare0"]
 
 
 def test_a_long_expression_counts_with_all_its_bytes(path: Path) -> None:
