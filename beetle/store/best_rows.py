@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence, Set
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush, merge
 from itertools import islice
 from math import fsum
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from beetle.named_tuple import NamedTuple
+from beetle.store.indexed import PLANE_BITS
+from beetle.store.row_sets import BITS, Dense, descending, rows_in, tiles_of
 
-Rows = Sequence[int]
-"""Numbers of rows in ascending order."""
-PROBES = 16
-"""A look for one row in a list costs as much as going over so many rows of it (measured)."""
+if TYPE_CHECKING:
+    from beetle.store.row_sets import Rows
+
+FEW = 32
+"""To give each row a number of its own costs as much as bitmaps over so many keys."""
 BREATH_GROUPS = 32
-"""Groups between two breaths where they are small."""
-LARGE = 4_096
-"""Rows of a group that take most of a millisecond."""
-
-
-NOTHING: Set[int] = frozenset()
+"""Groups between two breaths: at most a millisecond."""
 
 
 class _Group(NamedTuple):
     """Rows of which it is known which of the first `looked` lists hold them: the lists `held`.
 
-    `order` sorts groups: the most that a row of the group may have, with a minus sign, and a number of its own. The
-    rows are those of `rows` without `but`, taken apart when they are needed; `rows` is None for all that none of those
-    lists holds.
+    `order` sorts groups: the most that a row of the group may have, with a minus sign, and a number of its own. `rows`
+    is None for all that none of those lists holds.
     """
 
     order: tuple[float, int]
     looked: int
     held: tuple[int, ...]
-    rows: set[int] | None
-    but: Set[int]
+    rows: int | None
 
 
 def best_rows(
@@ -52,52 +48,86 @@ def ranked(
     """Every row of the lists with the sum of the weights of those that hold it: the highest sums first, of equal ones
     the higher rows.
 
-    Rows are divided by the lists that hold them, those first that may become the best: a best-first branch and bound.
-    What cannot be among the next is not looked at yet. Of a list most is read where its weight is high; such are short.
-
     Args:
         breathe: called again and again, and may wait.
     """
-    ordered = sorted((each for each in lists if each[0]), key=itemgetter(1), reverse=True)
+    held = [each for each in lists if len(each[0])]
+    if few := _few([rows for rows, _ in held]):
+        named = sorted(set().union(*few))
+        places = {row: place for place, row in enumerate(named)}
+        bitmaps = [(_of_places(rows, places), weight) for rows, (_, weight) in zip(few, held, strict=True)]
+        return ((named[place], score) for bits, score in _best(bitmaps, breathe) for place in descending(bits))
+    tiled = [(tiles_of(rows), weight) for rows, weight in held]
+    numbers = {tile for tiles, _ in tiled for tile in tiles}
+    each = [_of_tile(tile, [(tiles.get(tile, 0), weight) for tiles, weight in tiled], breathe) for tile in numbers]
+    return each[0] if len(each) == 1 else merge(*each, key=rank)
+
+
+def rank(row: tuple[int, float]) -> tuple[float, int]:
+    """What sorts rows with their scores: the highest scores first, of equal ones the higher rows."""
+    return -row[1], -row[0]
+
+
+def _few(lists: Sequence[Rows]) -> list[Sequence[int]]:
+    """The lists, where they are so few rows of so many keys that no bitmap over the keys is worth it; none else."""
+    few = [rows for rows in lists if not isinstance(rows, Dense)]
+    if len(few) < len(lists) or sum(map(len, few)) * FEW > max((rows[-1] for rows in few), default=0) >> PLANE_BITS:
+        return []
+    return few
+
+
+def _of_places(rows: Sequence[int], places: dict[int, int]) -> int:
+    bits = bytearray((len(places) >> 3) + 1)
+    for row in rows:
+        place = places[row]
+        bits[place >> 3] |= BITS[place & 7]
+    return int.from_bytes(bits, "little")
+
+
+def _of_tile(
+    tile: int, bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None
+) -> Iterator[tuple[int, float]]:
+    return ((row, score) for bits, score in _best(bitmaps, breathe) for row in rows_in(tile, bits))
+
+
+def _best(bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None) -> Iterator[tuple[int, float]]:
+    """The places of each score as a bitmap, the highest score first.
+
+    They are divided by the lists that hold them, those first that may become the best: a best-first branch and bound.
+    What cannot be among the next is not looked at yet.
+    """
+    ordered = sorted((each for each in bitmaps if each[0]), key=itemgetter(1), reverse=True)
     weights = [weight for _, weight in ordered]
-    groups = [_Group((-fsum(weights), 0), 0, (), None, NOTHING)]
-    seen: set[int] = set()
+    groups = [_Group((-fsum(weights), 0), 0, (), None)]
+    seen = 0
     # Those of one score, which may come in several groups.
-    found: list[int] = []
-    score = 0.0
+    found, score = 0, 0.0
     number = 0
     while groups:
-        group = heappop(groups)
-        bound, place = group.order[0], group.looked
+        (bound, _), place, held_by, rows = heappop(groups)
         if found and score > -bound:
-            yield from ((row, score) for row in sorted(found, reverse=True))
-            found = []
-        rows = group.rows.difference(group.but) if group.rows and group.but else group.rows
+            yield found, score
+            found = 0
         if place == len(ordered):
             score = -bound
-            found += rows or ()
-        elif rows is None or rows:
-            held = set(ordered[place][0]).difference(seen) if rows is None else _held(ordered[place][0], rows)
-            if rows is None:
-                seen |= held
-            with_it = -fsum([weights[each] for each in group.held] + weights[place:])
-            without = -fsum([weights[each] for each in group.held] + weights[place + 1 :])
-            number += 2
-            if held:
-                heappush(groups, _Group((with_it, number), place + 1, (*group.held, place), held, NOTHING))
-            heappush(groups, _Group((without, number + 1), place + 1, group.held, rows, held))
-            if breathe is not None and (len(held) > LARGE or not number % BREATH_GROUPS):
-                breathe()
-    yield from ((row, score) for row in sorted(found, reverse=True))
-
-
-def _held(rows: Rows, wanted: set[int]) -> set[int]:
-    """Those of `wanted` that a list holds."""
-    if len(wanted) * PROBES > len(rows):
-        return wanted.intersection(rows)
-    held: set[int] = set()
-    for row in wanted:
-        place = bisect_left(rows, row)
-        if place < len(rows) and rows[place] == row:
-            held.add(row)
-    return held
+            found |= rows or 0
+            continue
+        bits = ordered[place][0]
+        if rows is None:
+            held = bits ^ (bits & seen)
+            seen |= bits
+            left = None
+        else:
+            held = bits & rows
+            left = rows ^ held
+        number += 2
+        if held:
+            with_it = -fsum([weights[each] for each in held_by] + weights[place:])
+            heappush(groups, _Group((with_it, number), place + 1, (*held_by, place), held))
+        if left != 0:
+            without = -fsum([weights[each] for each in held_by] + weights[place + 1 :])
+            heappush(groups, _Group((without, number + 1), place + 1, held_by, left))
+        if breathe is not None and not number % BREATH_GROUPS:
+            breathe()
+    if found:
+        yield found, score

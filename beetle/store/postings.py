@@ -1,9 +1,9 @@
 """What the recall index holds of a word, remembered between searches.
 
-FTS5 reads the rows of a common word one by one at each search, and counts them too. Here they stand as an array of
-numbers, by the expression that finds them, and are brought up to date by what was written since: rows of new messages,
-which come behind all others, and a few rows that were changed. The answers are those of FTS5 at every moment of the
-store: a reader whose transaction began earlier sees what it would have seen.
+FTS5 reads the rows of a common word one by one at each search, and counts them too. Here they stand as a set, by the
+expression that finds them, and are brought up to date by what was written since: rows of new messages, which come
+behind all others, and a few rows that were changed. The answers are those of FTS5 at every moment of the store: a
+reader whose transaction began earlier sees what it would have seen.
 
 Nothing of it is on disk, and what it holds are numbers of rows by expressions that were searched for.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -22,28 +21,28 @@ from beetle.contracts.codec import unpack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import INDEXED_TO, IndexTail
+from beetle.store.indexed import PLANE_BITS
 from beetle.store.known_speakers import KnownSpeakers
+from beetle.store.row_sets import Dense, after, kept, numbers, with_rows, without_plane, without_rows
 
 CHANGES = 64
 """Changed rows that are looked up one by one; with more, a list is read anew."""
-READ_AT_ONCE = 32_768
-"""Rows of a list that are read in one step: some milliseconds."""
-SHORT = 2**32
-"""Rows below it take four bytes."""
+KEYS_AT_ONCE = 2**18
+"""Keys of a list that are looked through in one step: some milliseconds."""
 ENTRY_BYTES = 600
 """What a list takes beside its rows and its expression: the objects, and places in tables."""
 FEW_ROWS = 128
 """Fewer rows are read in hardly more time than it takes to ask for them."""
 FEW_PART = 16
 """Lists of few rows get such a part of the memory: most words are rare, and would drive out all others."""
-EVIDENCE_BITS = 4
+EVIDENCE = 0
+"""The plane of messages, as a number."""
 
 SNAPSHOT_SQL = f"SELECT (SELECT coalesce(max(seq), 0) FROM event_log), {INDEXED_TO}"  # noqa: S608 - our own text
+END_SQL = "SELECT coalesce(max(id), -1) FROM recall_index_docsize"
+# A bound by rowid costs nothing; a condition or a limit costs a third to a half of the reading.
 ROWS_SQL = """
-SELECT json_group_array(row) FROM (
-  SELECT rowid AS row FROM recall_index WHERE recall_index MATCH ?1 AND rowid > ?2 AND rowid & 15 <> ?3
-  ORDER BY rowid LIMIT ?4
-)
+SELECT json_group_array(rowid) FROM recall_index WHERE recall_index MATCH ? AND rowid > ? AND rowid <= ?
 """
 AMONG_SQL = """
 SELECT json_group_array(f.rowid) FROM json_each(?2) j CROSS JOIN recall_index f
@@ -51,7 +50,7 @@ WHERE f.recall_index MATCH ?1 AND f.rowid = j.value AND f.rowid & 15 <> ?3
 """
 
 if TYPE_CHECKING:
-    Numbers = array[int]
+    from beetle.store.row_sets import Numbers
 
 
 _Key = tuple[str, int]
@@ -67,7 +66,7 @@ class Snapshot(NamedTuple):
 
 
 class _List(NamedTuple):
-    rows: Numbers
+    rows: Dense | Numbers
     seen: Snapshot
     bytes: int
     """All that it takes. The expression counts too: a word has as many characters as a query may have."""
@@ -140,7 +139,7 @@ class PostingCache:
         expression: str,
         left_out: int,
         read: Callable[[], Numbers] | None = None,
-    ) -> Numbers:
+    ) -> Dense | Numbers:
         """The rows that match an expression, as the transaction sees them.
 
         Args:
@@ -152,13 +151,13 @@ class PostingCache:
             changed, broken = list(self._changed), self._broken
         # Told before the commit: whatever this transaction sees, its writer has told.
         if held is None or min(held.seen.seq, now.seq) <= broken:
-            rows = read_rows(tx, expression, left_out) if read is None else read()
+            rows = kept(read_rows(tx, expression, left_out) if read is None else read(), tx.breathe)
         else:
             since = min(held.seen.seq, now.seq)
             rows = _up_to_date(tx, held, now, expression, left_out, {row for seq, row in changed if seq >= since})
         if now.seq > broken and (held is None or now.seq >= held.seen.seq):
-            taken = len(rows) * rows.itemsize + sys.getsizeof(expression) + ENTRY_BYTES
-            self._keep(key, _List(rows, now, taken))
+            size = rows.bytes if isinstance(rows, Dense) else len(rows) * rows.itemsize
+            self._keep(key, _List(rows, now, size + sys.getsizeof(expression) + ENTRY_BYTES))
         return rows
 
     def _keep(self, key: _Key, made: _List) -> None:
@@ -175,41 +174,52 @@ def snapshot(tx: Reading) -> Snapshot:
     return Snapshot(*found)
 
 
-def read_rows(tx: Reading, expression: str, left_out: int, after: int = -1) -> Numbers:
-    """The rows behind one that match an expression, from the index."""
-    rows = array("I")
-    while True:
-        found: list[int] = unpack_json(tx.value(ROWS_SQL, expression, after, left_out, READ_AT_ONCE))
-        if found and found[-1] >= SHORT and rows.typecode == "I":
-            rows = array("Q", rows)
-        rows.extend(array(rows.typecode, found))
-        if len(found) < READ_AT_ONCE:
-            return rows
-        after = found[-1]
-        if tx.breathe is not None:
+def read_rows(tx: Reading, expression: str, left_out: int, behind: int = -1) -> Numbers:
+    """The rows behind one that match an expression, but for those of a plane, from the index."""
+    end: int = tx.value(END_SQL)
+    rows = numbers((), end)
+    while behind < end:
+        until = min(end, behind + (KEYS_AT_ONCE << PLANE_BITS))
+        rows.extend(numbers(unpack_json(tx.value(ROWS_SQL, expression, behind, until)), end))
+        behind = until
+        if tx.breathe is not None and behind < end:
             tx.breathe()
+    return without_plane(rows, left_out)
 
 
-def _up_to_date(tx: Reading, held: _List, now: Snapshot, expression: str, left_out: int, changed: set[int]) -> Numbers:
+def _up_to_date(
+    tx: Reading, held: _List, now: Snapshot, expression: str, left_out: int, changed: set[int]
+) -> Dense | Numbers:
     rows, seen = held.rows, held.seen
     if seen == now and not changed:
         return rows
     fresh: set[int] = set()
     gone: set[int] = set()
     if now.newest > seen.newest:
-        fresh.update(read_rows(tx, expression, left_out, seen.newest << EVIDENCE_BITS | 15))
+        fresh.update(read_rows(tx, expression, left_out, seen.newest << PLANE_BITS | 15))
     elif now.newest < seen.newest:
-        gone.update(row for row in rows if not row & 15 and row >> EVIDENCE_BITS > now.newest)
+        gone.update(_messages_behind(rows, now.newest))
     if changed:
         present = unpack_json(tx.value(AMONG_SQL, expression, json.dumps(sorted(changed)), left_out))
         fresh.update(present)
         gone.update(changed.difference(present))
-    if not fresh and not gone:
-        return rows
+    return _changed_by(rows, fresh, gone) if fresh or gone else rows
+
+
+def _messages_behind(rows: Dense | Numbers, newest: int) -> Iterable[int]:
+    if isinstance(rows, Dense):
+        return after(rows, EVIDENCE, newest)
+    return [row for row in rows if not row & 15 and row >> PLANE_BITS > newest]
+
+
+def _changed_by(rows: Dense | Numbers, fresh: set[int], gone: set[int]) -> Dense | Numbers:
+    if isinstance(rows, Dense):
+        left = without_rows(rows, sorted(gone)) if gone else rows
+        return with_rows(left, sorted(fresh)) if fresh else left
     behind = sorted(fresh)
     if not gone and (not rows or behind[0] > rows[-1]):
-        made = array("Q" if behind[-1] >= SHORT else rows.typecode, rows)
-        made.extend(behind)
-        return made
+        made = numbers(rows, behind[-1])
+        made.extend(numbers(behind, behind[-1]))
+        return kept(made)
     merged = sorted(fresh.union(rows).difference(gone))
-    return array("Q" if merged and merged[-1] >= SHORT else "I", merged)
+    return kept(numbers(merged, merged[-1] if merged else 0))

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from math import fsum, log
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
 from beetle.store import postings
-from beetle.store.best_rows import ranked
+from beetle.store.best_rows import rank, ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import PLANE, TailRow
 from beetle.store.indexed import (
@@ -33,6 +33,7 @@ from beetle.store.indexed import (
     scope_of,
     search_between,
 )
+from beetle.store.row_sets import Dense, common
 from beetle.store.search_scope import Parts, SearchScope, both, left_out_of, parts_of
 
 NAMED: dict[int, str] = {code: name for name, code in INDEX_CODES.items()}
@@ -291,18 +292,18 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -
     bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
     """
     size, looked = _looked_up(tx, terms, scope)
-    held: list[tuple[Sequence[int], float]] = []
+    held: list[tuple[Rows, float]] = []
     weighted: list[tuple[str, float]] = []
     rarity: dict[str, float] = {}
     behind: dict[int, list[float]] = {}
     for term, (expression, rows, waiting) in looked.items():
         weight = rarity[term.expression] = _weight(term.weight, size, len(rows) + len(waiting))
-        if rows:
+        if len(rows):
             held.append((rows, weight))
             weighted.append((expression, weight))
         for row in waiting:
             behind.setdefault(row, []).append(weight)
-    apart = sorted(((row, fsum(weights)) for row, weights in behind.items()), key=_rank)
+    apart = sorted(((row, fsum(weights)) for row, weights in behind.items()), key=rank)
     phrases = {each.phrase: sum(rarity[word] for word in each.of) for each in terms if each not in looked}
     if scope.since is None and scope.until is None and scope.as_of is None:
         best = _merged(ranked(held, tx.breathe), apart)
@@ -319,16 +320,14 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -
     return Found([_match(*each) for each in found], phrases)
 
 
-def _rank(row: tuple[int, float]) -> tuple[float, int]:
-    """What sorts rows with their scores: the highest scores first, of equal ones the higher rows."""
-    return -row[1], -row[0]
-
-
 def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
-    return merge(rows, apart, key=_rank) if apart else rows
+    return merge(rows, apart, key=rank) if apart else rows
 
 
-_Looked = dict[Term, tuple[str, Sequence[int], Sequence[int]]]
+if TYPE_CHECKING:
+    from beetle.store.row_sets import Numbers, Rows
+
+    _Looked = dict[Term, tuple[str, Rows, Sequence[int]]]
 
 
 def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[int, _Looked]:
@@ -356,7 +355,7 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
 
 def _lists(
     tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int
-) -> tuple[int, Callable[[str], postings.Numbers]]:
+) -> tuple[int, Callable[[str], Dense | Numbers]]:
     """How many rows a scope has, and what gives those of an expression in it.
 
     Where nearly all rows are within, those beside are left out of a list that is read: FTS5 would go through the rows
@@ -367,8 +366,8 @@ def _lists(
         around = _size(tx, now, parts.around, left_out)
         if len(beside) * BESIDE <= around:
 
-            def rows_of(expression: str) -> postings.Numbers:
-                def read() -> postings.Numbers:
+            def rows_of(expression: str) -> Dense | Numbers:
+                def read() -> Numbers:
                     return _without(postings.read_rows(tx, both(expression, parts.around), left_out), beside)
 
                 return remembered.rows(tx, now, both(expression, parts.within), left_out, read)
@@ -382,11 +381,9 @@ def _size(tx: Reading, now: postings.Snapshot, within: str, left_out: int) -> in
     return len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
 
 
-def _without(rows: postings.Numbers, beside: postings.Numbers) -> postings.Numbers:
-    if not beside:
-        return rows
-    dropped = set(beside)
-    return array(rows.typecode, [row for row in rows if row not in dropped])
+def _without(rows: Numbers, beside: Dense | Numbers) -> Numbers:
+    dropped = common(rows, beside) if len(beside) else None
+    return array(rows.typecode, [row for row in rows if row not in dropped]) if dropped else rows
 
 
 def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> list[list[int]]:
@@ -429,7 +426,7 @@ def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None
     return set(json.loads(tx.value(sql, json.dumps(rows), *between)))
 
 
-def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> postings.Numbers:
+def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> Dense | Numbers:
     """The rows of an expression, remembered from search to search."""
     if tx.postings is None:
         return postings.read_rows(tx, expression, left_out)

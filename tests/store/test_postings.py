@@ -22,7 +22,7 @@ from beetle.contracts.names import INDEX_CODES
 from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
-from beetle.store import index_tail, postings, recall_index, recover, transcripts
+from beetle.store import index_tail, postings, recall_index, recover, row_sets, transcripts
 from beetle.store.best_rows import best_rows
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
@@ -44,10 +44,14 @@ ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
 WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
 
 
-@pytest.fixture(params=[(1, 16), (3, 0), (64, 16), (64, 0)], ids="{0[0]} wait, {0[1]} beside".format)
+@pytest.fixture(
+    params=[(1, 16, 128), (3, 0, 0), (64, 16, 0), (64, 0, 128)], ids="{0[0]} wait, {0[1]} beside, {0[2]} dense".format
+)
 def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """So many messages wait for the index. With 0, lists are read with the rows beside their scope, however many."""
-    wait, beside = request.param
+    """So many messages wait for the index. With 0 beside, lists are read with the rows beside their scope, however
+    many. With 0 dense, they are kept as arrays; else nearly all as bitmaps."""
+    wait, beside, dense = request.param
+    monkeypatch.setattr(row_sets, "DENSE", dense)
     monkeypatch.setattr(index_tail, "ROWS", wait)
     monkeypatch.setattr(recall_index, "BESIDE", beside)
     return wait
@@ -285,7 +289,7 @@ def test_rare_words_do_not_drive_out_a_list_of_many_rows(path: Path) -> None:
             assert len(rows) >= FEW_ROWS
             for number in range(200):
                 cache.rows(tx, now, f'"rare{number}"', -1)
-            assert cache.bytes <= len(rows) * rows.itemsize + most // FEW_PART + ENTRY_BYTES * 2
+            assert cache.bytes <= len(rows) * 4 + most // FEW_PART + ENTRY_BYTES * 2
             again = cache.rows(tx, now, '"anchor"', -1, lambda: pytest.fail("it was read again"))
             assert again == rows
             read: list[str] = []
