@@ -27,8 +27,10 @@ from beetle.store.row_sets import Dense, after, kept, numbers, with_rows, withou
 
 CHANGES = 64
 """Changed rows that are looked up one by one; with more, a list is read anew."""
-KEYS_AT_ONCE = 2**18
-"""Keys of a list that are looked through in one step: some milliseconds."""
+KEYS_AT_ONCE = 2**14
+"""Keys that are looked through in the first step of reading a list: so many rows at most."""
+ROWS_AT_ONCE = 8_192
+"""Rows of a list that one step should find: a millisecond or two, and a quarter of a MiB until they are an array."""
 ENTRY_BYTES = 600
 """What a list takes beside its rows and its expression: the objects, and places in tables."""
 FEW_ROWS = 128
@@ -178,10 +180,16 @@ def read_rows(tx: Reading, expression: str, left_out: int, behind: int = -1) -> 
     """The rows behind one that match an expression, but for those of a plane, from the index."""
     end: int = tx.value(END_SQL)
     rows = numbers((), end)
+    keys = KEYS_AT_ONCE
     while behind < end:
-        until = min(end, behind + (KEYS_AT_ONCE << PLANE_BITS))
-        rows.extend(numbers(unpack_json(tx.value(ROWS_SQL, expression, behind, until)), end))
+        until = min(end, behind + (keys << PLANE_BITS))
+        found: list[int] = unpack_json(tx.value(ROWS_SQL, expression, behind, until))
+        rows.extend(numbers(found, end))
         behind = until
+        if len(found) * 2 <= ROWS_AT_ONCE:
+            keys *= 2
+        elif len(found) > ROWS_AT_ONCE * 2:
+            keys = max(KEYS_AT_ONCE, keys // 2)
         if tx.breathe is not None and behind < end:
             tx.breathe()
     return without_plane(rows, left_out)

@@ -75,23 +75,66 @@ def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
 def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | None]:
     """What is broken in one table, and None for each row that was looked at.
 
-    Seals are held in memory table by table: 40 bytes a row.
+    Neither rows nor seals are held in memory while they fit: a table may have as many as there are idempotency keys.
     """
-    seals: dict[int | bytes, Any] = {row: seal for row, seal in tx.rows(SEALS_SQL, shape.name)}
-    count = len(seals)
-    total = sum_of(seals.values())
+    seals = _Seals()
+    for row, seal in tx.rows(SEALS_SQL, shape.name):
+        seals.add(row, seal)
+    count, total = seals.count, seals.total
     told = 0
     for values in all_rows(tx, shape):
         yield None
         row = shape.row(sealer, values)
-        problem = problem_of(sealer, shape, values, seals.pop(row, None))
+        seal = tx.value(SEAL_SQL, shape.name, row)
+        if seal is not None:
+            seals.take(row)
+        problem = problem_of(sealer, shape, values, seal)
         if problem is not None and told < MOST:
             told += 1
             yield Broken(shape.name, row, problem)
-    for row in seals:
-        yield Broken(shape.name, row, REMOVED)
+    if not seals.are_taken:
+        yield from _unmatched(tx, sealer, shape)
     if not sum_fits(tx, sealer, shape.name, count, total):
         yield Broken(shape.name, None, SUM_CHANGED)
+
+
+class _Seals:
+    """How many seals there are, of what sum, and of which rows: a sum of hashes that this process alone knows."""
+
+    def __init__(self) -> None:
+        self.count = self._left = self._names = 0
+        self.total: int | None = 0
+
+    def add(self, row: int | bytes, seal: Any) -> None:
+        self.count += 1
+        self._left += 1
+        self._names += hash(repr(row))
+        if self.total is not None:
+            self.total = self.total ^ int.from_bytes(seal, "big") if isinstance(seal, bytes) else None
+
+    def take(self, row: int | bytes) -> None:
+        """A row was found that has a seal."""
+        self._left -= 1
+        self._names -= hash(repr(row))
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether each row that has a seal was found, once."""
+        return self._left == 0 == self._names
+
+
+def _unmatched(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken]:
+    """Seals without a row, and rows that stand twice."""
+    left = {row for row, _ in tx.rows(SEALS_SQL, shape.name)}
+    sealed = frozenset(left)
+    for values in all_rows(tx, shape):
+        row = shape.row(sealer, values)
+        if row in left:
+            left.discard(row)
+        elif row in sealed:
+            yield Broken(shape.name, row, ADDED)
+    for row in left:
+        yield Broken(shape.name, row, REMOVED)
 
 
 def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any) -> str | None:
