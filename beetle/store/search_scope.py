@@ -45,7 +45,8 @@ class SearchScope(NamedTuple):
 
 class Parts(NamedTuple):
     """A scope as FTS5 expressions, each empty for all rows: of the rows `within`; of those `around`, of any plane and
-    whoever may see them; and of those around that are not within, empty where there are none."""
+    whoever may see them; and of those around that are not within, empty where there are none or where they are likely
+    to be most: all messages."""
 
     within: str
     around: str
@@ -74,7 +75,9 @@ def parts_of(tx: Reading, scope: SearchScope) -> Parts:
     if others := set(INDEX_CODES) - names - {PAST}:
         within.append(_any_of(f"p{code}" for code in sorted(INDEX_CODES[name] for name in names)))
         beside += [f"p{code}" for code in sorted(INDEX_CODES[name] for name in others)]
-    return Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]) if beside else "")
+    if not beside or names.isdisjoint(OF_CONVERSATIONS):
+        return Parts(_in_scope(within), _in_scope(around), "")
+    return Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]))
 
 
 def _any_of(tokens: Iterable[str]) -> str:
