@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.indexed import PLANE_BITS
-from beetle.store.row_sets import BITS, Dense, descending, rows_in, tiles_of
+from beetle.store.row_sets import Dense, bitmap, descending, rows_in, tiles_of
 
 if TYPE_CHECKING:
     from beetle.store.row_sets import Rows
@@ -54,8 +54,8 @@ def ranked(
     held = [each for each in lists if len(each[0])]
     if few := _few([rows for rows, _ in held]):
         named = sorted(set().union(*few))
-        places = {row: place for place, row in enumerate(named)}
-        bitmaps = [(_of_places(rows, places), weight) for rows, (_, weight) in zip(few, held, strict=True)]
+        places = {row: place << PLANE_BITS for place, row in enumerate(named)}
+        bitmaps = [(bitmap([places[row] for row in rows]), weight) for rows, (_, weight) in zip(few, held, strict=True)]
         return ((named[place], score) for bits, score in _best(bitmaps, breathe) for place in descending(bits))
     tiled = [(tiles_of(rows), weight) for rows, weight in held]
     numbers = {tile for tiles, _ in tiled for tile in tiles}
@@ -74,14 +74,6 @@ def _few(lists: Sequence[Rows]) -> list[Sequence[int]]:
     if len(few) < len(lists) or sum(map(len, few)) * FEW > max((rows[-1] for rows in few), default=0) >> PLANE_BITS:
         return []
     return few
-
-
-def _of_places(rows: Sequence[int], places: dict[int, int]) -> int:
-    bits = bytearray((len(places) >> 3) + 1)
-    for row in rows:
-        place = places[row]
-        bits[place >> 3] |= BITS[place & 7]
-    return int.from_bytes(bits, "little")
 
 
 def _of_tile(

@@ -23,7 +23,7 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import INDEXED_TO, IndexTail
 from beetle.store.indexed import PLANE_BITS
 from beetle.store.known_speakers import KnownSpeakers
-from beetle.store.row_sets import Dense, after, kept, numbers, with_rows, without_plane, without_rows
+from beetle.store.row_sets import PLANES, Dense, after, kept, numbers, with_rows, without_plane, without_rows
 
 CHANGES = 64
 """Changed rows that are looked up one by one; with more, a list is read anew."""
@@ -176,9 +176,9 @@ def snapshot(tx: Reading) -> Snapshot:
     return Snapshot(*found)
 
 
-def read_rows(tx: Reading, expression: str, left_out: int, behind: int = -1) -> Numbers:
-    """The rows behind one that match an expression, but for those of a plane, from the index."""
-    end: int = tx.value(END_SQL)
+def read_rows(tx: Reading, expression: str, left_out: int, behind: int = -1, last: int | None = None) -> Numbers:
+    """The rows behind one, up to the last of all or another, that match an expression, but for those of a plane."""
+    end: int = tx.value(END_SQL) if last is None else last
     rows = numbers((), end)
     keys = KEYS_AT_ONCE
     while behind < end:
@@ -204,9 +204,11 @@ def _up_to_date(
     fresh: set[int] = set()
     gone: set[int] = set()
     if now.newest > seen.newest:
-        fresh.update(read_rows(tx, expression, left_out, seen.newest << PLANE_BITS | 15))
+        # Of other planes what came is among the changed rows.
+        between = (_last_of(seen.newest), _last_of(now.newest))
+        fresh.update(read_rows(tx, expression, left_out, *between))
     elif now.newest < seen.newest:
-        gone.update(_messages_behind(rows, now.newest))
+        gone.update(after(rows, EVIDENCE, now.newest))
     if changed:
         present = unpack_json(tx.value(AMONG_SQL, expression, json.dumps(sorted(changed)), left_out))
         fresh.update(present)
@@ -214,10 +216,9 @@ def _up_to_date(
     return _changed_by(rows, fresh, gone) if fresh or gone else rows
 
 
-def _messages_behind(rows: Dense | Numbers, newest: int) -> Iterable[int]:
-    if isinstance(rows, Dense):
-        return after(rows, EVIDENCE, newest)
-    return [row for row in rows if not row & 15 and row >> PLANE_BITS > newest]
+def _last_of(key: int) -> int:
+    """The last row that a key may have."""
+    return key << PLANE_BITS | PLANES
 
 
 def _changed_by(rows: Dense | Numbers, fresh: set[int], gone: set[int]) -> Dense | Numbers:

@@ -30,7 +30,7 @@ TILE_BYTES = 128
 SINGLY = 8
 """Rows of a bitmap that are taken out one by one before all that are left are looked for."""
 
-BITS = bytes(1 << place for place in range(8))
+_BITS = bytes(1 << place for place in range(8))
 _PLANE = bytes(byte & PLANES for byte in range(256))
 _SET = re.compile(rb"[^\0]")
 _PLACES = tuple(tuple(place for place in range(7, -1, -1) if byte >> place & 1) for byte in range(256))
@@ -83,9 +83,9 @@ def _planes(rows: Numbers) -> bytes:
     return rows.tobytes()[lowest :: rows.itemsize].translate(_PLANE)
 
 
-def kept(rows: Dense | Numbers, breathe: Callable[[], None] | None = None) -> Dense | Numbers:
+def kept(rows: Numbers, breathe: Callable[[], None] | None = None) -> Dense | Numbers:
     """The rows in the form in which they are kept."""
-    if isinstance(rows, Dense) or not rows or len(rows) * DENSE < rows[-1] >> PLANE_BITS:
+    if not rows or len(rows) * DENSE < rows[-1] >> PLANE_BITS:
         return rows
     return Dense(tiles_of(rows, breathe), len(rows))
 
@@ -108,17 +108,18 @@ def tiles_of(rows: Rows, breathe: Callable[[], None] | None = None) -> Tiles:
         for plane in set(planes):
             whole = planes.count(plane) == len(part)
             same = part if whole else [row for row in part if row & PLANES == plane]
-            tiles[place << PLANE_BITS | plane] = _bitmap(same, place << TILE_BITS)
+            tiles[place << PLANE_BITS | plane] = bitmap(same, place << TILE_BITS)
         first = end
         if breathe is not None:
             breathe()
     return tiles
 
 
-def _bitmap(rows: Sequence[int], start: int) -> int:
+def bitmap(rows: Sequence[int], start: int = 0) -> int:
+    """Rows of one plane, in ascending order, as bits by their keys; `start` is the first row that has a bit."""
     bits = bytearray((rows[-1] - start >> PLANE_BITS + 3) + 1)
     for row in rows:
-        bits[row - start >> 7] |= BITS[row >> 4 & 7]
+        bits[row - start >> 7] |= _BITS[row >> 4 & 7]
     return int.from_bytes(bits, "little")
 
 
@@ -150,16 +151,17 @@ def common(rows: Numbers, others: Dense | Numbers) -> set[int]:
     return {row for tile, bits in both for row in rows_in(tile, bits)}
 
 
-def after(rows: Dense, plane: int, key: int) -> Numbers:
-    """The rows of a plane behind a key."""
-    found = [
+def after(rows: Dense | Numbers, plane: int, key: int) -> list[int]:
+    """The rows of a plane behind a key, in any order."""
+    if not isinstance(rows, Dense):
+        return [row for row in rows if row & PLANES == plane and row >> PLANE_BITS > key]
+    return [
         row
         for tile, bits in rows.tiles.items()
         if tile & PLANES == plane and tile >> PLANE_BITS >= key >> KEY_BITS
         for row in rows_in(tile, bits)
         if row >> PLANE_BITS > key
     ]
-    return numbers(sorted(found), max(found, default=0))
 
 
 def rows_in(tile: int, bits: int) -> Iterator[int]:

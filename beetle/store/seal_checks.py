@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 from beetle.named_tuple import NamedTuple
@@ -109,8 +110,7 @@ class _Seals:
         self.count += 1
         self._left += 1
         self._names += hash(repr(row))
-        if self.total is not None:
-            self.total = self.total ^ int.from_bytes(seal, "big") if isinstance(seal, bytes) else None
+        self.total = _added(self.total, seal)
 
     def take(self, row: int | bytes) -> None:
         """A row was found that has a seal."""
@@ -148,12 +148,11 @@ def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any)
 
 def sum_of(seals: Iterable[Any]) -> int | None:
     """The exclusive or of seals; None when one of them is none."""
-    total = 0
-    for seal in seals:
-        if not isinstance(seal, bytes):
-            return None
-        total ^= int.from_bytes(seal, "big")
-    return total
+    return reduce(_added, seals, 0)
+
+
+def _added(total: int | None, seal: Any) -> int | None:
+    return total ^ int.from_bytes(seal, "big") if total is not None and isinstance(seal, bytes) else None
 
 
 def sum_fits(tx: Reading, sealer: Sealer, table: str, count: int, total: int | None) -> bool:
