@@ -99,6 +99,7 @@ FURTHER = {
     "beetle.runtime.host.config": "replication.target",
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
+    "beetle.transports.socket_connection": "runtime",
     "beetle.transports.peer_socket": "runtime.host.principals",
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",

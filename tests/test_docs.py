@@ -43,7 +43,7 @@ from beetle.runtime.host.profile import Budgets
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES
 from beetle.runtime.pipeline.views import Viewer, withheld
 from beetle.store.engine import connection
-from beetle.transports import unix_socket
+from beetle.transports import socket_connection
 from tests.forked import Daemon
 
 ROOT = Path(__file__).parents[1]
@@ -423,8 +423,8 @@ def test_the_topics_of_the_socket_page_need_what_it_says() -> None:
 
 
 def test_the_numbers_in_sentences_are_those_of_the_code() -> None:
-    assert f"has at most {unix_socket.SUBSCRIPTIONS} subscriptions" in text_of("socket.md")
-    assert f"reads nothing for {unix_socket.SEND_SECONDS} seconds" in text_of("socket.md")
+    assert f"has at most {socket_connection.SUBSCRIPTIONS} subscriptions" in text_of("socket.md")
+    assert f"reads nothing for {socket_connection.SEND_SECONDS} seconds" in text_of("socket.md")
     assert lifecycle.ERASURE_WAIT_S == 3.0 and "for three seconds" in text_of("store.md")
     assert ranking.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than 30 minutes" in sentences_of("recall.md")
     assert f"The hits are the best {memory.PROJECTED_HITS} for" in text_of("recall.md")

@@ -331,10 +331,11 @@ def add_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, s
 def remember_conversation(tx: Writing, who: tuple[str, int, str, str, str], conversation: int) -> None:
     """Keep what (principal, space, agent, channel, chat) last committed to, which is mostly what it was before."""
     known = (REMEMBERED_SQL, *who)
-    if tx.known.get(known) == conversation:
-        return
-    if tx.value(REMEMBERED_SQL, *who) != conversation:
-        tx.run_known(REMEMBER_SQL, *who, conversation)
+    before = tx.known.get(known)
+    if before is None:
+        before = tx.value(REMEMBERED_SQL, *who)
+    if before != conversation:
+        tx.put_off(REMEMBER_SQL, *who, conversation)
     tx.known[known] = conversation
 
 

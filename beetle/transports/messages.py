@@ -7,10 +7,12 @@ import os
 
 from msgspec import Struct
 
-from beetle.contracts.codec import UNSET, decode_request
+from beetle.contracts.codec import UNSET, decode_request, pack
 from beetle.contracts.envelope import PROTOCOL, RequestId, WireAnswer, WireError, WireEvent, WireRequest
 from beetle.contracts.errors import BeetleError, Internal, InvalidRequest
 from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC
+from beetle.named_tuple import NamedTuple
+from beetle.runtime.pipeline.begun import BegunCall
 from beetle.runtime.pipeline.subscriptions import Delivery, followed_as
 from beetle.runtime.pipeline.views import RevealedReport
 from beetle.transports.frames import Frame
@@ -24,6 +26,21 @@ class _LenientId(Struct):
     """Reads the id of a request whose other fields are wrong."""
 
     id: RequestId | None = None
+
+
+class Begun(NamedTuple):
+    """A request that was begun, and the id that its answer bears."""
+
+    request_id: RequestId
+    call: BegunCall
+
+    def answer(self) -> bytes:
+        """The frame of its answer; waits for what comes of it."""
+        try:
+            report, repeated = self.call.complete()
+            return pack(answered(self.request_id, report, repeated))
+        except BeetleError as error:
+            return pack(refused(self.request_id, error))
 
 
 def event_frame(sub: str, delivery: Delivery) -> WireEvent:

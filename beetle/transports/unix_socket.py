@@ -1,50 +1,28 @@
-"""The Unix socket: a thread per connection cuts frames, dispatches them, and sends the answers (WIRE.md §2)."""
+"""The Unix socket: accepts connections, each with a thread of its own, and ends them (WIRE.md §2)."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import select
 import socket
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 
-from beetle.contracts.codec import pack
-from beetle.contracts.envelope import WireAnswer, WireRequest
-from beetle.contracts.errors import BeetleError, DeadlineExceeded, InvalidFrame, Overloaded, PayloadTooLarge
-from beetle.contracts.progress import PROGRESS_TOPIC, ProgressStep
+from beetle.contracts.errors import Overloaded
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.pipeline.dispatcher import Dispatcher
-from beetle.runtime.pipeline.invocation import Call
-from beetle.runtime.pipeline.subscriptions import NUDGE, Progressed, Subscription
-from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.listening import Listening, listen
-from beetle.transports.messages import answered, decoded, defect_of, event_frame, id_of, refused
-from beetle.transports.peer_socket import credentials, set_timeout
-from beetle.transports.room import FREE_BYTES, RETRY_MS, HeldBytes, Places, Share
+from beetle.transports.receiver import Receiver
+from beetle.transports.room import RETRY_MS, HeldBytes, Places
+from beetle.transports.socket_connection import TRANSPORT, SocketConnection
 from beetle.transports.turned_away import TurnedAway
 
 log = logging.getLogger("beetle.socket")
 
-TRANSPORT = "unix_socket"
-CHUNK, FIRST_CHUNK = 65_536, 4_096
-"""Bytes that are read at once within a frame, and of a new one. Each read takes as many from the heap and gives most
-back: where small blocks that stay take a bit of each, the next needs another place, and a heap of large ones grows."""
-SEND_SECONDS = 30
-"""A reader that takes nothing for this long is given up."""
 STACK_BYTES = 512 * 1024
-NOBODY_PAUSE_MS = 50
-"""Between two requests of somebody whom nobody knows: each is refused, and that is work too."""
-SUBSCRIPTIONS = 16
-"""Most of one connection: each costs a thread, and there are six topics."""
 STOP_SECONDS = 10.0
 ABORT_SECONDS = 2.0
 RETRY_SECONDS = 0.05
-LARGE_PART = 16
-"""A request over this part of the longest frame is large: what it decodes to may take many times its bytes, so that
-few are worked at together."""
 
 
 class SocketServer:
@@ -58,7 +36,8 @@ class SocketServer:
         self._budgets = dispatcher.shared.profile.budgets
         self._places = Places(self._budgets.connections)
         self._held = HeldBytes(self._budgets.held_bytes, self._budgets.connections)
-        self._open: dict[int, _Connection] = {}
+        self._receiver = Receiver(dispatcher)
+        self._open: dict[int, SocketConnection] = {}
         self._guard = threading.Lock()
         self._looking: threading.Timer | None = None
         self._stopping = threading.Event()
@@ -105,6 +84,7 @@ class SocketServer:
         for connection in waiting:
             connection.abort()
         _join(waiting, ABORT_SECONDS)
+        self._receiver.stop()
 
     @property
     def connections(self) -> int:
@@ -144,7 +124,9 @@ class SocketServer:
 
     def _admit(self, peer: socket.socket) -> None:
         try:
-            connection = _Connection(peer, self._dispatcher, self._principals, self._places, self._held, self._forget)
+            connection = SocketConnection(
+                peer, self._dispatcher, self._principals, self._places, self._held, self._receiver, self._forget
+            )
         except Overloaded as error:
             self._turned_away.add(peer, error)
             return
@@ -161,7 +143,7 @@ class SocketServer:
             full = Overloaded(what="too many threads run", maximum=len(self._open), retry_after_ms=RETRY_MS)
             self._turned_away.add(peer, full)
 
-    def _forget(self, connection: _Connection) -> None:
+    def _forget(self, connection: SocketConnection) -> None:
         with self._guard:
             self._open.pop(id(connection), None)
         connection.leave()
@@ -184,310 +166,7 @@ class SocketServer:
                 connection.finish()
 
 
-class _Connection:
-    """One peer. Requests are answered in the order they came."""
-
-    def __init__(
-        self,
-        peer: socket.socket,
-        dispatcher: Dispatcher,
-        principals: Principals,
-        places: Places,
-        held: HeldBytes,
-        forget: Callable[[_Connection], None],
-    ) -> None:
-        """Raises Overloaded when there is no place for it, OSError when the peer has gone."""
-        budgets = dispatcher.shared.profile.budgets
-        self._socket = peer
-        self._dispatcher = dispatcher
-        self._principals = principals
-        self._forget = forget
-        self._peer = credentials(peer)
-        caller = principals.identify(self._peer)
-        # As its requests count, so that nobody has two turns for one.
-        self._user = caller.name if caller.kind != "unknown" else f"uid:{self._peer.uid}"
-        self._proven = caller.kind != "unknown"
-        set_timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
-        self._places = places
-        places.take(self._peer.uid, operator=caller.is_operator, proven=self._proven)
-        self._held = held
-        self._share = Share(self._peer.uid, self._give_way)
-        self.state = dispatcher.sessions.connections.open(TRANSPORT)
-        self._hangup = select.poll()
-        self._hangup.register(peer, 0)
-        self._reader = FrameReader(FrameLimits(budgets.frame_bytes, budgets.nesting))
-        self._large_bytes = max(FREE_BYTES, budgets.frame_bytes // LARGE_PART)
-        self._begun_seconds = budgets.begun_frame_seconds
-        self._first: float | None = time.monotonic() + budgets.first_frame_seconds
-        self._begun: float | None = None
-        self._timed = False
-        self._answering = False
-        self._sending = threading.Lock()
-        self._subscriptions: dict[str, Subscription] = {}
-        self._pumps: list[threading.Thread] = []
-        self._thread = threading.Thread(target=self._run, name="beetle-connection", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Read nothing more; what was begun is answered."""
-        with contextlib.suppress(OSError):  # the peer may be gone already
-            self._socket.shutdown(socket.SHUT_RD)
-
-    def abort(self) -> None:
-        """End it although its peer has not read its answers."""
-        with contextlib.suppress(OSError):  # it has ended
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
-
-    def leave(self) -> None:
-        """Give back what it had of the server's room: first the bytes, then the right to them."""
-        self._reader.drop()
-        self._held.hold(self._share, 0)
-        self._places.free(self._peer.uid, proven=self._proven)
-        self._dispatcher.sessions.connections.close(self.state)
-        self._dispatcher.shared.transfers.leave(self.state)
-
-    def is_nobody(self) -> bool:
-        """Whether its user is no principal, and no device that was proved on it may be used now."""
-        try:
-            return self._dispatcher.sessions.is_nobody(self._principals.identify(self._peer), self.state)
-        except BeetleError:
-            return False  # the store cannot say it now; each request is judged all the same
-
-    def _run(self) -> None:
-        try:
-            while (data := self._respond()) is not None:
-                if data:
-                    self._send(data)
-                    self._answering = False
-                del data  # or it would be held while the next frame is waited for
-                self._held.hold(self._share, self._reader.buffered)
-                self._note_whose_it_is()
-        except (InvalidFrame, PayloadTooLarge, Overloaded) as error:
-            self._last_words(error)
-        except (OSError, DeadlineExceeded):
-            pass  # the peer is gone, or too slow
-        finally:
-            self._end()
-
-    def _note_whose_it_is(self) -> None:
-        """Until somebody's, it has no longer than a new connection has for its first frame."""
-        if self._first is None:
-            return
-        if self.is_nobody():
-            # Unless its peer goes first.
-            self._hangup.poll(NOBODY_PAUSE_MS)
-            return
-        self._first = None
-        if not self._proven:
-            self._proven = True
-            self._places.prove()
-
-    def _give_way(self) -> None:
-        """Its bytes are another's: what it reads is refused, and what it sends is not waited for."""
-        if self._answering:
-            self.abort()
-        else:
-            self.finish()
-
-    def _end(self) -> None:
-        for subscription in self._subscriptions.values():
-            self._dispatcher.hub.close(subscription)
-        self.abort()
-        # A pump may be polling the descriptor, whose number another connection gets once it is closed.
-        for pump in self._pumps:
-            pump.join()
-        self._socket.close()
-        self._forget(self)
-
-    def _next(self) -> Frame | None:
-        """The next frame; None when the peer has ended, or taken longer for a frame than it may.
-
-        Raises:
-            Overloaded: there is no room for what it sends.
-        """
-        while True:
-            if self._first is not None and time.monotonic() >= self._first:
-                return None
-            if (frame := self._scan()) is not None:
-                self._begun = None
-                self._held.hold(self._share, len(frame.data) + self._reader.buffered)
-                return frame
-            if self._reader.begun and self._begun is None:
-                self._begun = time.monotonic() + self._begun_seconds
-            data = self._receive()
-            if not data:
-                self._held.check(self._share)
-                return None
-            self._held.hold(self._share, self._reader.buffered + len(data))
-            self._reader.feed(data)
-
-    def _scan(self) -> Frame | None:
-        """What the reader finds in what it holds. Of large frames a chunk takes long where its values are small: so
-        users take turns at them, and many connections of one do not take the processor from another."""
-        if self._reader.buffered <= FREE_BYTES:
-            return self._reader.next_frame()
-        ends = self._begun or self._first or time.monotonic() + self._begun_seconds
-        scan = self._dispatcher.shared.scan_turns.held(self._user, ends, self._of_no_use)
-        with scan, self._dispatcher.crowd.asking(self._user) as work, work.going_on():
-            return self._reader.next_frame(work.breathe)
-
-    def _of_no_use(self) -> bool:
-        return self._share.gone or self._gone()
-
-    def _receive(self) -> bytes:
-        """What the peer sends next; nothing when it has ended, or its time has."""
-        ends = [each for each in (self._first, self._begun) if each is not None]
-        left = min(ends) - time.monotonic() if ends else 0.0
-        if ends and left <= 0:
-            return b""
-        if ends or self._timed:
-            set_timeout(self._socket, socket.SO_RCVTIMEO, left)
-            self._timed = bool(ends)
-        try:
-            return self._socket.recv(CHUNK if self._reader.begun else FIRST_CHUNK)
-        except BlockingIOError:
-            return b""
-
-    def _respond(self) -> bytes | None:
-        """What is to be sent for the next request, empty when it was sent; None at the end. The request is held no
-        longer: its peer may take its time over the answer."""
-        frame = self._next()
-        return None if frame is None else self._answer(frame)
-
-    def _answer(self, frame: Frame) -> bytes:
-        request: WireRequest | None = None
-        try:
-            request = decoded(frame)
-            if request.op == "subscribe":
-                self._subscribe(request)
-                return b""
-            with self._large_turn() if len(frame.data) > self._large_bytes else contextlib.nullcontext():
-                self._share.busy = True
-                try:
-                    data = pack(self._perform(request))
-                finally:
-                    self._share.busy = False
-            self._answering = True
-            self._held.hold(self._share, len(data) + self._reader.buffered)
-            return data
-        except BeetleError as error:
-            self._held.check(self._share)
-            return pack(refused(id_of(frame) if request is None else request.id, error))
-        except OSError:
-            raise  # of sending: the peer is gone
-        except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the connection
-            return pack(refused(id_of(frame), defect_of(defect)))
-
-    def _large_turn(self) -> contextlib.AbstractContextManager[None]:
-        """Few large requests are decoded and worked at together; users take turns.
-
-        Raises:
-            Overloaded: its turn did not come in time, or its room was given to another.
-            DeadlineExceeded: the peer has gone.
-        """
-        shared = self._dispatcher.shared
-        deadline = time.monotonic() + shared.profile.budgets.default_deadline_ms / 1000
-        return shared.large_turns.held(self._user, deadline, self._of_no_use)
-
-    def _perform(self, request: WireRequest) -> WireAnswer:
-        if request.op == "unsubscribe":
-            return answered(request.id, self._dispatcher.unsubscribe(self._call(request), self._subscriptions))
-        report, repeated = self._dispatcher.dispatch(self._call(request))
-        return answered(request.id, report, repeated)
-
-    def _subscribe(self, request: WireRequest) -> None:
-        self._pumps = [pump for pump in self._pumps if pump.is_alive()]
-        if len(self._pumps) >= SUBSCRIPTIONS:
-            what = "too many subscriptions are open on this connection"
-            raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
-        call = self._call(request)
-        report, opened = self._dispatcher.subscribe(call)
-        pump = threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True)
-        # The lock keeps the pump from sending: no event comes before the answer that names its subscription.
-        with self._sending:
-            try:
-                pump.start()
-            except RuntimeError:  # the system has no thread left
-                self._dispatcher.hub.close(opened)
-                raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
-            self._pumps.append(pump)
-            self._subscriptions[opened.sub] = opened
-            self._socket.sendall(pack(answered(request.id, report)))
-
-    def _call(self, request: WireRequest) -> Call:
-        return Call(
-            operation=request.op,
-            arguments=request.args,
-            caller=self._principals.identify(self._peer),
-            scope=request.scope,
-            idempotency_key=request.idempotency_key,
-            deadline_ms=request.deadline_ms,
-            auth=None if request.auth is None else request.auth.given,
-            scanned=True,
-            connection=self.state,
-            is_abandoned=self._gone,
-            on_progress=partial(self._send_progress, request) if self._subscriptions else None,
-        )
-
-    def _send_progress(self, request: WireRequest, step: ProgressStep) -> None:
-        """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
-        for subscription in self._subscriptions.values():
-            if PROGRESS_TOPIC in subscription.topics:
-                subscription.deliver(Progressed(request.op, request.id, step))
-
-    def _gone(self) -> bool:
-        """Whether the peer has closed, not just said its last word; for this connection's own thread."""
-        return bool(self._hangup.poll(0))
-
-    def _pump(self, subscription: Subscription) -> None:
-        try:
-            while (delivery := subscription.take()) is not None:
-                if not self._dispatcher.follows(subscription, self._principals.identify(self._peer)):
-                    # The peer has other rights now, or what it proved holds no more: it must ask again.
-                    self.finish()
-                    return
-                if delivery == NUDGE:
-                    continue
-                data = pack(event_frame(subscription.sub, delivery))
-                while not self._send_event(subscription, data):
-                    self._has_room(None)
-        except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
-            self.finish()
-
-    def _send_event(self, subscription: Subscription, data: bytes) -> bool:
-        """False when the peer must read first. So an event never holds up an answer, nor tears a frame by a timeout."""
-        with self._sending:
-            if subscription.closed:
-                return True
-            if not self._has_room(0):
-                return False
-            self._socket.sendall(data)
-            return True
-
-    def _has_room(self, milliseconds: int | None) -> bool:
-        """Whether most of the socket's buffer is free, or the peer gone; waits so long for that, None for ever."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLOUT)
-        return bool(poll.poll(milliseconds))
-
-    def _send(self, data: bytes) -> None:
-        with self._sending:
-            self._socket.sendall(data)
-
-    def _last_words(self, error: BeetleError) -> None:
-        try:
-            self._send(pack(refused(None, error)))
-            self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # it does not listen
-
-
-def _join(connections: list[_Connection], seconds: float) -> None:
+def _join(connections: list[SocketConnection], seconds: float) -> None:
     end = time.monotonic() + seconds
     for connection in connections:
         connection.join(max(0.0, end - time.monotonic()))

@@ -275,7 +275,7 @@ def test_a_server_stops_while_a_peer_has_not_read_its_answers(folder: Path, monk
 
 
 def test_a_peer_that_never_reads_a_big_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.05)
+    monkeypatch.setattr("beetle.transports.socket_connection.SEND_SECONDS", 0.05)
     with Served(folder) as served, served.peer() as deaf, served.peer() as other:
         for number in range(10):
             assert deaf.ask("transcript.commit", commit(number, text="x" * 60_000))["ok"]

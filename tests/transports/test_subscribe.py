@@ -17,7 +17,7 @@ from beetle.runtime.host.config import Principal
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
 from beetle.store.event_log import Event, Logged
 from beetle.store.event_places import Places
-from beetle.transports.unix_socket import SUBSCRIPTIONS
+from beetle.transports.socket_connection import SUBSCRIPTIONS
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import Served, needs_root, peer_as, until
 
@@ -314,7 +314,7 @@ def test_a_reader_that_has_stopped_may_read_its_answers_later(folder: Path) -> N
 def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beetle.transports.unix_socket.SEND_SECONDS", 0.02)
+    monkeypatch.setattr("beetle.transports.socket_connection.SEND_SECONDS", 0.02)
     with Served(folder, subscription_events=4) as served, served.peer() as slow:
         subscription = followed(served, follow(slow, "lifecycle"))
         _tell_until_one_is_lost(served, subscription)

@@ -27,6 +27,12 @@ class CachedRows(Generic[T]):
         with self._guard:
             self._changes += 1
 
+    @property
+    def are_read(self) -> bool:
+        """Whether `get` has them without a look at the store."""
+        with self._guard:
+            return self._read is not None and self._read[0] == (self._store.epoch, self._changes)
+
     def get(self) -> T:
         """The rows as the last commit left them, also when another file has taken the store's place.
 

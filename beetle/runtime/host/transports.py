@@ -89,6 +89,10 @@ class Transports:
         self._listening: dict[str, str] = {}
         self.changed = self._rows.changed
 
+    def knows(self, caller: Caller) -> bool:
+        """Whether `check` reads no store for a caller."""
+        return caller.is_operator or self._rows.are_read
+
     def check(self, caller: Caller) -> None:
         """Whether the way that a caller came is open to it.
 

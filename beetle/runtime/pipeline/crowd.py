@@ -92,6 +92,18 @@ class Work:
             self.crowd.pass_on(self)
 
 
+class BriefWork(Work):
+    """The computing of a request that is soon done: it waits for no turn, so that its thread may serve others too."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Nothing is waited for."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is given back."""
+
+
 class BackgroundWork(Work):
     """The computing of a job that nobody waits for.
 

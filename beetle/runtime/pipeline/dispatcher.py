@@ -62,8 +62,9 @@ from beetle.runtime.host.transfers import Transfers
 from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
+from beetle.runtime.pipeline.begun import BegunCall
 from beetle.runtime.pipeline.capabilities import Catalog
-from beetle.runtime.pipeline.crowd import BackgroundWork, Crowd, Work
+from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
@@ -71,6 +72,7 @@ from beetle.runtime.pipeline.refusals import Refusals
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Subscription
 from beetle.runtime.pipeline.views import RawReport, RevealedReport, reveal_error
 from beetle.store.engine.progress import Progress
+from beetle.store.engine.steps import Steps
 from beetle.store.engine.store import Store
 from beetle.store.engine.turns import Full, Turns
 from beetle.store.event_log import Logged
@@ -180,18 +182,51 @@ class Dispatcher:
         Raises:
             BeetleError: always one of ours; a defect becomes `internal` with a reference into the log.
         """
+        return self.shared.store.complete(self._steps(call))
+
+    def begin(self, call: Call) -> Outcome | BegunCall:
+        """Run one operation that `is_brief` up to its write, which it does not wait for. Raises as `dispatch`."""
+        steps = self._steps(call, brief=True)
+        try:
+            return BegunCall(self.shared.store, steps, next(steps))
+        except StopIteration as ended:
+            return ended.value
+
+    @property
+    def writes_have_company(self) -> bool:
+        """Whether several writes shared one of the last commits."""
+        return self.shared.store.writes_have_company
+
+    def is_brief(self, call: Call) -> bool:
+        """Whether a call waits for nothing but its write, and does little else: then `begin` may run on a thread that
+        serves others too. Not while several principals ask: each has its turn then, which is waited for."""
+        handler = self._handlers.get(call.operation)
+        if not isinstance(handler, Write) or not handler.brief or call.auth is not None:
+            return False
+        proven = call.connection is not None and call.connection.proof is not None
+        return (
+            not proven and self.sessions.transports.knows(call.caller) and not self.crowd.is_crowded(call.caller.name)
+        )
+
+    def _steps(self, call: Call, *, brief: bool = False) -> Steps[Outcome]:
+        """One operation. It stops at its write where it is handled by one; others do theirs by themselves.
+
+        Args:
+            brief: it waits for no turn.
+        """
         began = time.perf_counter()
         failed: str | None = None
         try:
             call = self._known(call)
-            with self._refusing(call), self.crowd.asking(call.caller.name) as work:
+            mine = BriefWork(self.crowd, call.caller.name) if brief else None
+            with self._refusing(call), self.crowd.asking(call.caller.name, mine) as work:
                 # In one piece: at each the turn is waited for.
                 with work.going_on():
                     row, invocation = self._authorize(call, work)
                     if row.effect == "stream":
                         raise InvalidRequest(reason=f"{row.name} needs a connection that stays open", path="$.op")
                     request, clipped = self._admit(row, invocation, call.arguments, call.scanned)
-                return self._run(call, row, invocation, request, clipped)
+                return (yield from self._run(call, row, invocation, request, clipped))
         except BeetleError as error:
             failed = error.key
             raise
@@ -363,7 +398,7 @@ class Dispatcher:
         if any(isinstance(each, Read) and each.refusals for each in handlers):
             self.refusals.flush(REFUSALS_S)
 
-    def _run(self, call: Call, row: Operation, invocation: Invocation, request: Any, clipped: bool) -> Outcome:
+    def _run(self, call: Call, row: Operation, invocation: Invocation, request: Any, clipped: bool) -> Steps[Outcome]:
         if row.effect == "read":
             invocation.check("the read was begun")
         # A read is kept for no key; a store that was closed can be asked for none.
@@ -381,11 +416,11 @@ class Dispatcher:
         else:
             self._write_refusals([row.name])
             with invocation.heavy_turn() if row.heavy else nullcontext():
-                return self._handle(key, invocation, request, clipped)
+                return (yield from self._handle(key, invocation, request, clipped))
         with invocation.going_on():
             return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
 
-    def _handle(self, key: str | None, invocation: Invocation, request: Any, clipped: bool) -> Outcome:
+    def _handle(self, key: str | None, invocation: Invocation, request: Any, clipped: bool) -> Steps[Outcome]:
         """Step 3: what the operation's handler makes, and whether its idempotency key was answered that before."""
 
         def shown(report: RawReport, repeated: bool = False) -> Outcome:
@@ -407,7 +442,7 @@ class Dispatcher:
                 with invocation.going_on():
                     apply = prepare(invocation, request)
                 write = KeyedWrite(key, invocation, request)
-                report = write.commit(apply)
+                report = yield from write.committing(apply)
                 return shown(report if settle is None else settle(invocation, report), write.repeated)
             case Plain(handle):
                 write = KeyedWrite(key, invocation, request)

@@ -30,11 +30,13 @@ class Read(NamedTuple):
 class Write(NamedTuple):
     """Does its pure work first, on the caller's thread, and returns what runs in the transaction.
 
-    `settle` runs after the commit, also for a repeated report.
+    `settle` runs after the commit, also for a repeated report. `brief`: its pure work is short, waits for nothing, and
+    reads no store.
     """
 
     prepare: Prepare
     settle: Callable[[Invocation, Any], RawReport] | None = None
+    brief: bool = False
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
         """What answers the request in a transaction of several operations."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport, without_secrets
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.engine.write_transaction import WriteTransaction
 
 R = TypeVar("R", bound=Report)
@@ -57,16 +58,22 @@ class KeyedWrite:
         return report
 
     def commit(self, apply: Callable[[WriteTransaction], R], *, begun: bool = False) -> R:
+        """As `committing`, which waits here for the write."""
+        return self._store.complete(self.committing(apply, begun=begun))
+
+    def committing(
+        self, apply: Callable[[WriteTransaction], R], *, begun: bool = False
+    ) -> Generator[PendingWrite, Any, R]:
         """The change, its event-log rows and the key's report in one transaction; answers when that is on disk.
 
         `begun` says that the call has done work before, so that its deadline counts no more.
         """
         if self._last is None:
             deadline = None if begun else self._invocation.deadline
-            write = partial(self._write, apply)
-            report, self.repeated = self._store.write(write, deadline=deadline, grows=self._grows, by=self._by)
+            report, self.repeated = yield PendingWrite(partial(self._write, apply), deadline, self._grows, self._by)
         else:
-            report = self._joined(self._store.write(partial(self._write_on, apply), grows=self._grows, by=self._by))
+            written = yield PendingWrite(partial(self._write_on, apply), None, self._grows, self._by)
+            report = self._joined(written)
         self._last = report
         return report
 

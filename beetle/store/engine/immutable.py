@@ -12,6 +12,7 @@ from beetle.contracts.errors import StoreReadOnly
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import StoreSettings, check_file, close_connection, open_reader
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.event_log import Head, Logged, read_head
 
 REASON = "it is on read-only media; reads still work"
@@ -40,6 +41,11 @@ class RefusingWriter:
         """
         del run, deadline, grows, by
         raise StoreReadOnly(path=self._path, reason=REASON)
+
+    def begin(self, write: PendingWrite, then: Callable[..., None]) -> NoReturn:
+        """Refuse, as `write` does."""
+        del then
+        return self.write(write.run)
 
     def share(self, others_ask: Callable[[str], bool]) -> None:
         """Nothing: nobody writes."""

@@ -30,10 +30,12 @@ from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.readers import Readers
+from beetle.store.engine.steps import Steps, complete
 from beetle.store.engine.store_files import StoreFiles, files_of
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.engine.turns import IsAbandoned
 from beetle.store.engine.turnstile import Turnstile
+from beetle.store.engine.write_queue import PendingWrite, QueuedWrite
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from beetle.store.engine.writer import Writer
 from beetle.store.event_log import Head, Logged
@@ -203,6 +205,46 @@ class Store:
             return self.writer.write(run, deadline=deadline, grows=grows, by=by)
         finally:
             self._turnstile.leave("write")
+
+    def complete(self, steps: Steps[T], stopped_at: PendingWrite | None = None) -> T:
+        """Run what stops at its writes, and wait for each; see `steps.complete`."""
+        return complete(steps, self.do, stopped_at)
+
+    def do(self, write: PendingWrite) -> Any:
+        """Run a write; see `write`."""
+        return self.write(write.run, deadline=write.deadline, grows=write.grows, by=write.by)
+
+    def begin_write(self, write: PendingWrite, then: Callable[[], None]) -> QueuedWrite | None:
+        """Have a write done; `then` is called on the thread that ends it, and must be quick. None where it would have
+        to wait before it may be queued, because the files of the store are being exchanged.
+
+        Raises:
+            BeetleError: as of `write`; it is not done.
+        """
+        if not self._turnstile.try_enter("write"):
+            return None
+
+        def ended(_: BaseException | None) -> None:
+            self._turnstile.leave("write")
+            then()
+
+        try:
+            return self.writer.begin(write, ended)
+        except BaseException:
+            self._turnstile.leave("write")
+            raise
+
+    @property
+    def writes_have_company(self) -> bool:
+        """Whether several writes shared one of the last commits."""
+        return isinstance(self.writer, Writer) and self.writer.has_company
+
+    def withdraw(self, job: QueuedWrite) -> bool:
+        """Take back what was begun; false where it runs, or has ended: then its outcome stands."""
+        if not (isinstance(self.writer, Writer) and self.writer.withdraw(job)):
+            return False
+        self._turnstile.leave("write")
+        return True
 
     def post(
         self,

@@ -135,6 +135,10 @@ class Writing(Reading):
         """As `run`, of a statement of which the caller brings `known` up to date itself."""
         self.run(sql, *values)
 
+    def put_off(self, sql: str, *values: Any) -> None:
+        """As `run_known`; it may be run later in the transaction, and need not where a later one takes its place."""
+        self.run_known(sql, *values)
+
     def mend(self, sql: str, *values: Any) -> None:
         """As `run`, of rows that are known to be damaged: what the statement makes of them counts from now on."""
         self.run(sql, *values)

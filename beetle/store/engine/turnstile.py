@@ -51,6 +51,14 @@ class Turnstile:
                     )  # fmt: skip
             self._inside[kind] += 1
 
+    def try_enter(self, kind: str) -> bool:
+        """As `enter`, but false where it is shut."""
+        with self._condition:
+            if kind in self._shut:
+                return False
+            self._inside[kind] += 1
+            return True
+
     def leave(self, kind: str) -> None:
         """Outside again."""
         with self._condition:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.turns import FairQueue
 
 SLICE_S = 0.02
@@ -43,6 +44,15 @@ class Done:
         return True
 
 
+class PendingWrite(NamedTuple):
+    """A write that a call waits for; the fields are the arguments of `Writer.write`."""
+
+    run: Callable[[Any], Any]
+    deadline: float | None = None
+    grows: bool = True
+    by: str = ""
+
+
 class QueuedWrite:
     """One queued write and, when it is done, its answer. `by` is the principal, empty for the daemon's own.
 
@@ -64,6 +74,12 @@ class QueuedWrite:
         self.result: Any = None
         self.error: BaseException | None = None
         self.then: Callable[[BaseException | None], None] | None = None
+
+    def answer(self) -> Any:
+        """What it returned, once it is done; raises its error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
 
     def finish(self) -> None:
         """It has its answer: whoever waits for it goes on."""

@@ -26,8 +26,10 @@ INDEXED_AT_ONCE = 256
 """Rows of the recall index that are held back at most."""
 SPEAKERS = "conversation_speaker"
 """What every statement names that reads or writes who spoke in a conversation."""
+REMEMBERED = "remembered_conversation"
+"""What every statement names that reads or writes what somebody last committed to."""
 KNOWN_TABLES = frozenset({
-    "space", "conversation", SPEAKERS, "message", "event_place", "remembered_conversation", "toc_outbox",
+    "space", "conversation", SPEAKERS, "message", "event_place", REMEMBERED, "toc_outbox",
     "tool_observation",
 })  # fmt: skip
 """Of whose rows something is known from commit to commit."""
@@ -109,6 +111,7 @@ class WriteTransaction(Writing):
         "_held_back",
         "_known",
         "_plain",
+        "_put_off",
         "_recorded",
         "_tail",
         "_taken",
@@ -135,6 +138,7 @@ class WriteTransaction(Writing):
         self._head = head
         self._chain_hash = chain_hash
         self._held_back: list[tuple[int, str, tuple[Any, ...]]] = []
+        self._put_off: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._tail = known.tail
         self._taken = 0
         self.logged: list[Logged] = []
@@ -196,8 +200,22 @@ class WriteTransaction(Writing):
             self.write_index()
         if SPEAKERS in sql:
             self.speakers_change = True
+        if self._put_off and REMEMBERED in sql:
+            self._write_put_off()
         if reads_seals(sql) and self._changes:
             self.settle()
+
+    def put_off(self, sql: str, *values: Any) -> None:
+        """A statement on what is remembered of conversations, whose caller brings `known` up to date. It runs when the
+        transaction ends or such a row is looked at, and not at all where another one follows that differs in its last
+        value alone: writes that share a commit are mostly of one caller, in many conversations.
+        """
+        self._put_off[sql, *values[:-1]] = (sql, *values)
+
+    def _write_put_off(self) -> None:
+        statements, self._put_off = self._put_off.values(), {}
+        for sql, *values in statements:
+            self.run_known(sql, *values)
 
     def index(self, sql: str, *values: Any) -> None:
         """One INSERT into the recall index, whose row is the first value. It is held back until the index is looked at,
@@ -279,7 +297,10 @@ class WriteTransaction(Writing):
             self.index_changes.extend(rows)
 
     def settle(self) -> None:
-        """Write the seals of what was changed: once for all writes of a transaction, unless one of them reads seals."""
+        """Write what was put off, and the seals of what was changed: once for all writes of a transaction, unless one
+        of them reads seals."""
+        if self._put_off:
+            self._write_put_off()
         changes = self._changes
         if changes:
             seal_again(self, changes.sealer, changes.settle(self))
@@ -316,6 +337,7 @@ class WriteTransaction(Writing):
         self._head, logged, self.erasures, self._tail, self._taken = mark
         del self.logged[logged:]
         self._held_back.clear()
+        self._put_off.clear()
         self._known.forget()
         if self._changes is not None:
             self._changes.forget()

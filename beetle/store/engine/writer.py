@@ -37,7 +37,7 @@ from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.room import Room
 from beetle.store.engine.store_files import StoreFiles, StoreMoved
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.engine.write_queue import QueuedWrite, WriteQueue, recorded, settle
+from beetle.store.engine.write_queue import PendingWrite, QueuedWrite, WriteQueue, recorded, settle
 from beetle.store.engine.write_transaction import Known, Sealing, WriteTransaction
 from beetle.store.event_log import Head, Logged, read_head
 from beetle.store.postings import PostingCache
@@ -155,8 +155,23 @@ class Writer:
                 self._wake.notify()
             return True
 
+    def begin(self, write: PendingWrite, then: Callable[[BaseException | None], None]) -> QueuedWrite:
+        """As `write`, but nobody waits: `then` is told of its end, as of `post`, and the answer stands in what this
+        returns. A write that has not begun by its deadline may be withdrawn; else it is refused when its turn comes."""
+        job = QueuedWrite(write.run, write.deadline, write.grows, by=write.by)
+        job.then = then
+        self._add(job)
+        return job
+
     def _hand_over(self, job: QueuedWrite) -> Any:
+        self._add(job)
         deadline = job.deadline
+        if deadline is not None and not job.done.wait(max(0.0, deadline - time.monotonic())) and self.withdraw(job):
+            raise DeadlineExceeded.before("the write began")
+        job.done.wait()
+        return job.answer()
+
+    def _add(self, job: QueuedWrite) -> None:
         with self._wake:
             if self._closing:
                 raise StoreClosed(path=self._settings.path, reason="is being closed")
@@ -167,19 +182,13 @@ class Writer:
                     what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50
                 )
             self._queue.add(job)
-            self._wake.notify()
-        if deadline is not None and not job.done.wait(max(0.0, deadline - time.monotonic())):
-            self._withdraw(job)
-        job.done.wait()
-        if job.error is not None:
-            raise job.error
-        return job.result
+            if len(self._queue) >= self._gathering:
+                self._wake.notify()
 
-    def _withdraw(self, job: QueuedWrite) -> None:
-        """Take back a write whose deadline has passed, unless it has begun: then its outcome is waited for."""
+    def withdraw(self, job: QueuedWrite) -> bool:
+        """Take a write back; false where it has begun, or ended: then its outcome stands."""
         with self._wake:
-            if self._queue.remove(job):
-                raise DeadlineExceeded.before("the write began")
+            return self._queue.remove(job)
 
     def share(self, others_ask: Callable[[str], bool]) -> None:
         """Have who writes much rest between two writes, while anybody but it asks."""
@@ -189,6 +198,11 @@ class Writer:
     def queued(self) -> int:
         """Writes that wait now."""
         return len(self._queue)
+
+    @property
+    def has_company(self) -> bool:
+        """Whether several writes shared one of the last two commits."""
+        return self._queue.company > 1
 
     @property
     def head(self) -> Head:

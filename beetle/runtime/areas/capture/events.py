@@ -165,4 +165,4 @@ def _record(row: Timed, turn: TranscriptTurn) -> EventRecord:
     )
 
 
-HANDLERS: Mapping[str, Handler] = {"event.ingest": Write(ingest), "event.range": Read(between)}
+HANDLERS: Mapping[str, Handler] = {"event.ingest": Write(ingest, brief=True), "event.range": Read(between)}

@@ -206,4 +206,4 @@ def _invalid(reason: str, path: str, hint: str | None = None) -> InvalidRequest:
     return InvalidRequest(reason=f"{reason} - at {path}", path=path, hint=hint, code="INVALID_INPUT")
 
 
-HANDLERS: Mapping[str, Handler] = {"turn.capture": Write(capture)}
+HANDLERS: Mapping[str, Handler] = {"turn.capture": Write(capture, brief=True)}

@@ -403,7 +403,7 @@ def search(invocation: Invocation, request: MemoryTranscriptSearchRequest, tx: R
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "transcript.commit": Write(commit),
+    "transcript.commit": Write(commit, brief=True),
     "transcript.replay": Read(replay),
     "transcript.export": Read(export),
     "transcript.conversations": Read(conversations),
