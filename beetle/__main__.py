@@ -8,9 +8,9 @@ from beetle import __version__
 
 GOING = 7
 """Exit code of services_unavailable, which `contracts/errors.py` knows; that is not loaded for this."""
-STARTING = 20_000
-"""Objects that a command makes before the first look for cyclic garbage. At CPython's 700, looking at what was just
-imported is an eighth of the time in which a command starts."""
+STARTING = 50_000
+"""Objects that a command makes before the first look for cyclic garbage, more than the start of a daemon has. At
+CPython's 700, looking at what was just imported is an eighth of the time in which a command starts."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -101,6 +101,8 @@ FURTHER = {
     "beetle.transports.unix_socket": "runtime",
     "beetle.transports.socket_connection": "runtime",
     "beetle.transports.peer_socket": "runtime.host.principals",
+    # A start writes one line of JSON, for which it loads no module.
+    "beetle.store.engine.lock": "lean_json",
     # Deferred work is asked for as any other call is.
     "beetle.runtime.host.jobs": "runtime.pipeline",
     # A job's function is handed an invocation.

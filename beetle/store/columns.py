@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -98,6 +97,8 @@ def mend_keywords(tx: Writing) -> int:
 
 
 def _decoded(text: str) -> Any:
+    import json  # a start has no such column to read
+
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

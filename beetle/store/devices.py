@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from beetle.contracts.codec import json_text
 from beetle.named_tuple import NamedTuple
 from beetle.store.columns import texts
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -93,13 +93,13 @@ def count_devices(tx: Reading) -> int:
 
 def add_device(tx: Writing, new: NewDevice, now: int) -> None:
     """Add an active device."""
-    names = json.dumps(new.capabilities)
+    names = json_text(new.capabilities)
     tx.run(ADD_SQL, new.device_id, new.label, new.owner_id, new.agent_id, names, *new.digest, now, now)
 
 
 def change_device(tx: Writing, row: DeviceRow, now: int) -> None:
     """Write down a device's label, state, capabilities and generation as they stand in `row`."""
-    tx.run(CHANGE_SQL, row.label, row.state, json.dumps(row.capabilities), row.generation, now, row.device)
+    tx.run(CHANGE_SQL, row.label, row.state, json_text(row.capabilities), row.generation, now, row.device)
 
 
 def replace_key(tx: Writing, device: int, digest: KeyDigest, now: int) -> None:
@@ -115,7 +115,7 @@ def remove_device(tx: Writing, device: int) -> None:
 def carry_device(tx: Writing, row: DeviceRow) -> None:
     """Have a device of another store hold here as it did there, whatever this one knew of it."""
     _, device_id, label, state, owner, agent, capabilities, digest, *rest = row
-    tx.run(CARRY_SQL, device_id, label, state, owner, agent, json.dumps(capabilities), *digest, *rest)
+    tx.run(CARRY_SQL, device_id, label, state, owner, agent, json_text(capabilities), *digest, *rest)
 
 
 def mark_seen(tx: Writing, row: DeviceRow, at: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from beetle.contracts.codec import json_text
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -132,5 +132,5 @@ def drop_space(tx: Writing, space: int) -> None:
 def keep_planes_of_all(tx: Writing, planes: Sequence[str]) -> None:
     """Strike off all that erasures have left but the parts of these planes."""
     first, second = KEEP_IN_ALL_SQLS
-    tx.run(first, json.dumps(planes))
+    tx.run(first, json_text(planes))
     tx.run(second)

@@ -10,14 +10,13 @@ Nothing behind that mark changes: whatever changes or erases messages has the in
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apsw
 
-from beetle.contracts.codec import unpack_json
+from beetle.contracts.codec import json_text, unpack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing, transaction
 from beetle.store.indexed import ADD_SQL, IS_INDEXED, PLANE_BITS, Entry, Fields, rowid_of, scope_of
@@ -156,7 +155,7 @@ class _Made:
     def lists(self, expressions: Sequence[str], last: int) -> list[list[int]]:
         """The rows of each expression, of all where it is empty, up to a message."""
         end = (last + 1) << PLANE_BITS
-        sought = json.dumps([each for each in expressions if each])
+        sought = json_text([each for each in expressions if each])
         found = iter(unpack_json(self._connection.execute(LISTS_SQL, (sought, end)).get))
         every = [] if all(expressions) else unpack_json(self._connection.execute(EVERY_SQL, (end,)).get)
         return [next(found) if each else every for each in expressions]

@@ -10,14 +10,13 @@ Nothing of it is on disk, and what it holds are numbers of rows by expressions t
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from beetle.contracts.codec import unpack_json
+from beetle.contracts.codec import json_text, unpack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import INDEXED_TO, IndexTail
@@ -210,7 +209,7 @@ def _up_to_date(
     elif now.newest < seen.newest:
         gone.update(after(rows, EVIDENCE, now.newest))
     if changed:
-        present = unpack_json(tx.value(AMONG_SQL, expression, json.dumps(sorted(changed)), left_out))
+        present = unpack_json(tx.value(AMONG_SQL, expression, json_text(sorted(changed)), left_out))
         fresh.update(present)
         gone.update(changed.difference(present))
     return _changed_by(rows, fresh, gone) if fresh or gone else rows

@@ -7,7 +7,6 @@ every row that matches the words.
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
+from beetle.contracts.codec import json_text, unpack_json
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
 from beetle.store import postings
@@ -245,7 +245,7 @@ def _marks(tx: Writing, words: set[bytes]) -> list[Row]:
     A mark is "0" and the term; what is shorter than a few letters tells nothing.
     """
     starts = {b"0" + word[:length] for word in words for length in range(MARK, min(len(word), LONG_WORD) + 1)}
-    found = list(tx.rows(MARKS_SQL, json.dumps([start.hex() for start in starts])))
+    found = list(tx.rows(MARKS_SQL, json_text([start.hex() for start in starts])))
     for word in words:
         if len(word) > LONG_WORD:
             # What lies between a word's beginning and the word begins so too.
@@ -313,9 +313,9 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -
     of_time = (rows_between(scope.tables), since, until, scope.as_of)
     found = _best_between(tx, _merged(ranked(held, tx.breathe), apart), of_time, limit)
     if found is None:
-        every = tx.value(search_between(scope.tables), json.dumps(weighted), since, until, scope.as_of, limit)
+        every = tx.value(search_between(scope.tables), json_text(weighted), since, until, scope.as_of, limit)
         inside = _between(tx, [row for row, _ in apart], of_time)
-        rows = iter([(row, float(score)) for row, score in json.loads(every)])
+        rows = iter([(row, float(score)) for row, score in unpack_json(every)])
         found = list(islice(_merged(rows, [each for each in apart if each[0] in inside]), limit))
     return Found([_match(*each) for each in found], phrases)
 
@@ -337,7 +337,7 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
     expressions = [both(each.expression, parts.within) for each in terms]
     waits, *waiting = _waiting(tx, scope, [parts.within, *expressions])
     if scope.is_part and (size := tx.value(SIZE_SQL, parts.within, left_out)) <= FEW:
-        lists = json.loads(tx.value(LISTS_SQL, json.dumps(expressions), left_out))
+        lists = unpack_json(tx.value(LISTS_SQL, json_text(expressions), left_out))
         return size + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
     now = postings.snapshot(tx)
     size, rows_of = _lists(tx, now, parts, left_out)
@@ -423,7 +423,7 @@ def _best_between(
 def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None]) -> set[int]:
     """Those of the rows that are of a time."""
     sql, *between = time
-    return set(json.loads(tx.value(sql, json.dumps(rows), *between)))
+    return set(unpack_json(tx.value(sql, json_text(rows), *between)))
 
 
 def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> Dense | Numbers:

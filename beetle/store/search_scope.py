@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
+from beetle.contracts.codec import json_text
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
@@ -92,7 +92,7 @@ def _held_apart(tx: Reading) -> list[int]:
     """The codes of planes without conversations of which the index holds rows. To look for one that it has no row of
     takes FTS5 as long as to look for a word, with each word of a query."""
     codes = [code for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS]
-    return [row[0] for row in tx.rows(HELD_CODES_SQL, json.dumps(codes))]
+    return [row[0] for row in tx.rows(HELD_CODES_SQL, json_text(codes))]
 
 
 def both(expression: str, within: str) -> str:

@@ -6,9 +6,9 @@ reading the event: everything else of the table of contents only points at bodie
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
+from beetle.contracts.codec import json_text
 from beetle.store.engine.transaction import Reading, Writing
 
 DAY_US = 86_400_000_000
@@ -61,11 +61,11 @@ def note(tx: Writing, conversation: int, times: Iterable[int]) -> None:
 
 def note_messages(tx: Writing, messages: Sequence[int]) -> None:
     """The state of messages changes."""
-    changed = json.dumps(messages)
+    changed = json_text(messages)
     tx.run(NOTE_MESSAGES_SQL, changed)
     if segments := [row[0] for row in tx.rows(READ_WITH_SQL, changed)]:
-        tx.run(DROP_TITLES_SQL, json.dumps(segments))
-        tx.run(DROP_WRITTEN_SQL, json.dumps(segments))
+        tx.run(DROP_TITLES_SQL, json_text(segments))
+        tx.run(DROP_WRITTEN_SQL, json_text(segments))
 
 
 def note_conversation(tx: Writing, conversation: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from beetle.contracts.codec import json_text
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.seals import Sealer
 from beetle.store.turn_messages import OF_TURNS, by_turn
@@ -46,7 +46,7 @@ def values(turn: Row, messages: list[Row], refs: list[Row], attrs: list[Row]) ->
 
 def values_by_turn(tx: Reading, turns: Iterable[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Each of the turns that are there, with what its seal covers, as the tables have it."""
-    keys = json.dumps(list(turns))
+    keys = json_text(list(turns))
     messages, refs, attrs = (by_turn(tx.rows(sql, keys)) for sql in (MESSAGES_SQL, REFS_SQL, ATTRS_SQL))
     for turn, *head in list(tx.rows(TURNS_SQL, keys)):
         yield turn, values(tuple(head), messages[turn], refs[turn], attrs[turn])
@@ -62,7 +62,7 @@ def seal_again(tx: Writing, sealer: Sealer, turns: Collection[int]) -> None:
 
 def seals_of(tx: Reading, turns: Iterable[int]) -> list[tuple[int, bytes | None]]:
     """(turn, seal) of turns."""
-    return [(row[0], row[1]) for row in tx.rows(SEALS_SQL, json.dumps(list(turns)))]
+    return [(row[0], row[1]) for row in tx.rows(SEALS_SQL, json_text(list(turns)))]
 
 
 def every(tx: Reading, after: int, limit: int) -> list[tuple[int, bytes | None]]:

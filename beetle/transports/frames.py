@@ -6,7 +6,6 @@ is a position, a count for each open container and the keys of the open maps.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from array import array
@@ -17,6 +16,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 import msgspec
 
+from beetle.contracts.codec import json_text
 from beetle.contracts.errors import InvalidFrame, PayloadTooLarge
 from beetle.named_tuple import NamedTuple
 
@@ -346,7 +346,7 @@ def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:
         return f"[{name - left - 1}]"
     # Never fails, and never yields what cannot be sent back: bad bytes, and a character cut in two, become \\xed.
     text = name[:_NAME_SHOWN].decode("utf-8", "backslashreplace") + ("…" if len(name) > _NAME_SHOWN else "")
-    return f".{text}" if text.isidentifier() else f"[{json.dumps(text, ensure_ascii=False)}]"
+    return f".{text}" if text.isidentifier() else f"[{json_text(text)}]"
 
 
 def _holds_surrogate(raw: bytes | bytearray) -> bool:

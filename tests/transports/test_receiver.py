@@ -27,7 +27,9 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 def request(number: int, op: str, args: Any, **more: Any) -> bytes:
-    return msgpack.packb({"v": 1, "id": number, "op": op, "args": args, **more})
+    data: bytes | None = msgpack.packb({"v": 1, "id": number, "op": op, "args": args, **more})
+    assert data is not None
+    return data
 
 
 def lent(served: Served) -> int:

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from beetle.contracts.errors import BeetleError, StorageFull, StoreLocked, StoreReadOnly
+from beetle.lean_json import dumps
 from beetle.named_tuple import NamedTuple
 
 
@@ -74,9 +75,7 @@ class StoreLock:
         """Write this process's pid and the socket to use."""
         if self._descriptor is None or self.immutable:
             return
-        import json
-
-        text = json.dumps({"pid": os.getpid(), "socket": socket}).encode()
+        text = dumps({"pid": os.getpid(), "socket": socket}, ensure_ascii=True).encode()
         # Written first, cut afterwards: whoever reads in between finds the whole text.
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
