@@ -40,6 +40,11 @@ def loads(data: bytes) -> Any:
     begin = len(text) - len(text.lstrip(SPACE))
     try:
         value, end = _json.make_scanner(_Context)(text, begin)  # type: ignore[arg-type]
+    except SystemError:
+        # The scanner tells what is wrong by a class of `json.decoder`, and by nothing where that is not loaded.
+        import json
+
+        return json.loads(data)
     except StopIteration as at:
         raise ValueError(f"no JSON begins at character {at.value}") from None
     if text[end:].strip(SPACE):

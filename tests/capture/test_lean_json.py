@@ -54,3 +54,13 @@ def test_a_hook_loads_nothing_that_costs_more_than_the_interpreter_itself() -> N
     loaded = set(done.stdout.split())
     assert "beetle.hook" in loaded
     assert not loaded & {"json", "re", "enum", "socket", "typing", "collections", "contextlib", "datetime", "msgspec"}
+
+
+@pytest.mark.parametrize("text", ["{", '{"a" 1}', '"\\x"', "[1,"])
+def test_what_is_no_json_is_told_where_the_standard_librarys_module_is_not_loaded(text: str) -> None:
+    """CPython's scanner raises by a class of that module, and returns nothing at all without it."""
+    program = (
+        "import sys; from beetle.lean_json import loads; assert 'json' not in sys.modules\n"
+        "try: loads(sys.argv[1].encode())\nexcept ValueError: sys.exit(3)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, text], check=False).returncode == 3
