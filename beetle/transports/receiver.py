@@ -134,8 +134,6 @@ class Receiver:
     def _queue(self, descriptor: int, begun: Begun) -> None:
         if begun.call.queue(lambda: self._tell(descriptor)):
             self._waiting[descriptor] = begun
-        elif begun.call.is_refused:
-            self._answer(descriptor, begun.answer())
         else:
             self._lent[descriptor].go_on_with(begun)
             self._give_back(descriptor)

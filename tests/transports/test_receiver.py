@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,14 +95,22 @@ def test_other_operations_are_answered_by_the_connections_own_thread(served: Ser
         found = first.ask("transcript.search", {"query": "kettle", "view": "host_ui"})
         assert len(found["report"]["hits"]) == 3
         assert lent(served) == len(others)
-        assert first.ask("transcript.commit", commit(1, "c0"))["ok"]
-        until(lambda: lent(served) == 1 + len(others), "the connection that writes again")
+        for number, (op, args) in enumerate(
+            [("memory.remember", {"content": "tea is at four"}), ("transcript.commit", {"turns": []}), ("hello", {})], 1
+        ):
+            assert first.ask("transcript.commit", commit(number, "c0"))["ok"]
+            until(lambda: lent(served) == 1 + len(others), "the connection that writes again")
+            first.ask(op, args)
+            assert lent(served) == (1 + len(others) if op == "transcript.commit" else len(others))
 
 
 def test_requests_that_are_sent_at_once_are_answered_in_their_order(served: Served) -> None:
     with writing(served) as (first, second, _):
-        first.send(b"".join(request(n, "transcript.commit", commit(n, "c0")) for n in range(1, 30)))
-        assert [first.answer()["id"] for _ in range(29)] == list(range(1, 30))
+        for count in (2, 30):
+            first.send(b"".join(request(n, "transcript.commit", commit(n, "c0")) for n in range(count)))
+            assert [first.answer()["id"] for _ in range(count)] == list(range(count))
+            assert first.ask("transcript.commit", commit(count, "c0"))["ok"]
+            until(lambda: lent(served) == 3, "the connection that is lent again")
         with served.held_writer():
             second.send(request(1, "transcript.commit", commit(1, "c1")))
             queued(served, 1)
@@ -170,26 +179,20 @@ def test_a_peer_that_does_not_read_its_answers_keeps_nobody(served: Served) -> N
         sender.join()
 
 
-def test_an_answer_for_which_there_is_no_room_is_sent_by_the_connections_own_thread(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from beetle.transports.socket_connection import SocketConnection
-
-    send_now = SocketConnection.send_now
-    full: list[int] = []
-
-    def narrow(self: SocketConnection, data: bytes) -> bool:
-        full.append(len(data))
-        send_now(self, data[:5])
-        self._unsent = data[5:]
-        return False
-
-    with writing(served) as (first, *_):
-        monkeypatch.setattr(SocketConnection, "send_now", narrow)
-        assert first.ask("transcript.commit", commit(1, "c0"))["report"]["committed"] == 1
-        assert full
-        monkeypatch.undo()
-        assert first.ask("transcript.commit", commit(2, "c0"))["report"]["committed"] == 1
+def test_an_answer_for_which_there_is_no_room_is_sent_when_there_is(served: Served) -> None:
+    with writing(served) as (first, second, _):
+        for connection in served.server._open.values():
+            connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        number = 0
+        while lent(served) == 3:
+            number += 1
+            first.send(request(number, "transcript.commit", commit(number, "c0")))
+            until(lambda turn=f"t{number}": ("c0", turn) in texts(served), "the turn")
+            # Its answer is sent before that of a later one of another.
+            assert second.ask("transcript.commit", commit(number, "c1"))["ok"]
+        assert number > 1
+        assert [first.answer()["id"] for _ in range(number)] == list(range(1, number + 1))
+        assert first.ask("transcript.commit", commit(0, "c0"))["report"]["unchanged"] == 1
 
 
 def test_a_deadline_that_passes_before_its_write_begins_is_told_while_the_writer_is_busy(served: Served) -> None:
@@ -202,6 +205,8 @@ def test_a_deadline_that_passes_before_its_write_begins_is_told_while_the_writer
         assert second.answer()["ok"]
         assert ("c0", "t1") not in texts(served)
         assert first.ask("transcript.commit", commit(1, "c0"))["report"]["committed"] == 1
+        with served.store._turnstile.shut("write", 0.0):
+            pass  # nobody is counted as a writer any more
 
 
 def test_a_write_that_fails_fails_alone(served: Served) -> None:

@@ -28,18 +28,13 @@ class BegunCall:
         return self._write.deadline
 
     def queue(self, then: Callable[[], None]) -> bool:
-        """Hand the write over; `then` is called on the thread that ends it, and must be quick. False where nothing is
-        to come: the write was refused, or would have to be waited for before it is queued; `complete` says which."""
+        """Hand the write over; `then` is called on the thread that ends it, and must be quick. False where that is not
+        to come: the write was refused, or has to wait before it is queued; `complete` tells which."""
         try:
             self._job = self._store.begin_write(self._write, then)
         except BeetleError as error:
             self._error = error
         return self._job is not None
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether its outcome is there, since its write was not taken."""
-        return self._error is not None
 
     def withdraw(self) -> bool:
         """Take the write back, because its deadline has passed; false where it has begun, and will end."""
