@@ -86,7 +86,11 @@ AVERAGES_SQL = "SELECT block FROM recall_index_data WHERE id = 1"
 """FTS5's own record of what it holds, which begins with the number of its rows (fts5_index.c, "Averages record")."""
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
-SIZE_SQL = "SELECT count(*) FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ?"
+FIRST_SQL = """
+SELECT json_group_array(rowid) FROM (
+  SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND rowid & 15 <> ? LIMIT ?
+)
+"""
 LISTS_SQL = """
 SELECT json_group_array(json(found)) FROM (
   SELECT (
@@ -336,9 +340,11 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
     parts, left_out = parts_of(tx, scope), left_out_of(scope)
     expressions = [both(each.expression, parts.within) for each in terms]
     waits, *waiting = _waiting(tx, scope, [parts.within, *expressions])
-    if scope.is_part and (size := tx.value(SIZE_SQL, parts.within, left_out)) <= FEW:
-        lists = unpack_json(tx.value(LISTS_SQL, json_text(expressions), left_out))
-        return size + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
+    if scope.is_part and len(inside := _first(tx, parts.within, left_out)) <= FEW:
+        # FTS5 would look for each token of the scope with each word again: the rows that are known leave others out.
+        around = json_text([both(each.expression, parts.around) for each in terms])
+        lists = [[row for row in rows if row in inside] for rows in unpack_json(tx.value(LISTS_SQL, around, left_out))]
+        return len(inside) + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
     now = postings.snapshot(tx)
     size, rows_of = _lists(tx, now, parts, left_out)
     looked: _Looked = {}
@@ -351,6 +357,11 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
         rows = rows_of(term.expression)
         looked[term], counts[term.expression] = (expression, rows, behind), len(rows) + len(behind)
     return size + len(waits), looked
+
+
+def _first(tx: Reading, expression: str, left_out: int) -> set[int]:
+    """The rows of an expression, of more than a few the first."""
+    return set(unpack_json(tx.value(FIRST_SQL, expression, left_out, FEW + 1)))
 
 
 def _lists(
