@@ -58,7 +58,7 @@ def pack_json(value: Any, *, in_order: bool = False) -> bytes:
 
 def json_text(value: Any) -> str:
     """JSON of builtins, as SQLite's functions take it. Unlike `import json`, it costs a start nothing."""
-    return msgspec.json.encode(value).decode()
+    return pack_json(value).decode()
 
 
 _decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}

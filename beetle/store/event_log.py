@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from beetle.contracts.codec import pack_json
+from beetle.contracts.codec import json_text, pack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
@@ -159,7 +159,7 @@ def read_rows(
     tx: Reading, wanted: EventFilter, between: tuple[int, int], limit: int, *, backwards: bool
 ) -> list[Numbered]:
     """Rows whose numbers lie between two others: the log's own numbers, or the places that `wanted.level` counts."""
-    topics = None if wanted.topics is None else pack_json(wanted.topics).decode()
+    topics = None if wanted.topics is None else json_text(wanted.topics)
     whole = wanted.level is None
     filters = (wanted.space, whole, wanted.since, wanted.until, topics, wanted.operation, wanted.principal, limit)
     found: list[Numbered] = []

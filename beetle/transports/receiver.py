@@ -43,7 +43,7 @@ class Receiver:
     @property
     def is_of_use(self) -> bool:
         """Whether others write beside a connection that has just written."""
-        return bool(self._lent) or self._dispatcher.writes_have_company
+        return bool(self._lent) or self._dispatcher.shared.store.writes_have_company
 
     def take(self, connection: SocketConnection) -> bool:
         """Serve a connection until it is given back; false where this cannot be, and its own thread goes on."""
@@ -59,8 +59,8 @@ class Receiver:
         with self._guard:
             self._stopping = True
             thread = self._thread
+        self._ring()
         if thread is not None:
-            os.eventfd_write(self._bell, 1)
             thread.join()
 
     def _runs(self) -> bool:
@@ -143,9 +143,13 @@ class Receiver:
         self._ended.append(descriptor)
         if not self._is_told:
             self._is_told = True
-            with self._guard:
-                if self._thread is not None:
-                    os.eventfd_write(self._bell, 1)
+            self._ring()
+
+    def _ring(self) -> None:
+        """Wake its thread. It closes the bell as it ends, whose number may be another's then."""
+        with self._guard:
+            if self._thread is not None:
+                os.eventfd_write(self._bell, 1)
 
     def _end(self, descriptor: int) -> None:
         self._answer(descriptor, self._waiting.pop(descriptor).answer())

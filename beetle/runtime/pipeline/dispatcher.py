@@ -192,11 +192,6 @@ class Dispatcher:
         except StopIteration as ended:
             return ended.value
 
-    @property
-    def writes_have_company(self) -> bool:
-        """Whether several writes shared one of the last commits."""
-        return self.shared.store.writes_have_company
-
     def is_brief(self, call: Call) -> bool:
         """Whether a call waits for nothing but its write, and does little else: then `begin` may run on a thread that
         serves others too. Not while several principals ask: each has its turn then, which is waited for."""

@@ -206,9 +206,9 @@ class Store:
         finally:
             self._turnstile.leave("write")
 
-    def complete(self, steps: Steps[T], stopped_at: PendingWrite | None = None) -> T:
+    def complete(self, steps: Steps[T]) -> T:
         """Run what stops at its writes, and wait for each; see `steps.complete`."""
-        return complete(steps, self.do, stopped_at)
+        return complete(steps, self.do)
 
     def do(self, write: PendingWrite) -> Any:
         """Run a write; see `write`."""
