@@ -2,9 +2,10 @@
 
     python -m tests.soak [--hours H] [--pace P] [--step-every S] [--json FILE] [--folder DIR] [--command BEETLE]
 
-Eight clients commit turns, recall, project, walk the table of contents, edit skills, keep chunks, thoughts, events and
-facts, erase and forget, and come and go. Meanwhile the jobs of the scheduler run every few minutes, snapshots among
-them, a litestream sidecar keeps a replica in a folder, and the daemon's wall clock is stepped (tests/soak/clock.py).
+Eleven clients commit turns, recall, project, walk the table of contents, edit skills, keep chunks, thoughts, events and
+facts, erase and forget, and come and go; three of them commit without a pause now and then, beside each other.
+Meanwhile the jobs of the scheduler run every few minutes, snapshots among them, a litestream sidecar keeps a replica in
+a folder, and the daemon's wall clock is stepped (tests/soak/clock.py).
 
 It prints for each figure the value at the beginning and the end, the highest, and the drift an hour, and for each
 timer the longest time in which it did nothing. It exits with 1 where a figure leaves its bound (tests/soak/watch.py), a

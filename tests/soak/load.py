@@ -82,7 +82,7 @@ class Agent(threading.Thread):
         self.chance = random.Random(self.name)
         self._per_s, self._over = per_s, over
         self._client: Client | None = None
-        self.turns = 0
+        self.turns = self.asked = 0
 
     def run(self) -> None:
         try:
@@ -102,7 +102,8 @@ class Agent(threading.Thread):
 
     def ask(self, op: str, args: Mapping[str, Any], *, text: int = 0, expect: type[BeetleError] | None = None) -> Any:
         """The report; None where it could not be answered now, or not as `expect` allows."""
-        key = f"{self.name}-{self.turns}-{op}" if text else None
+        key = f"{self.name}-{self.asked}-{op}" if text else None
+        self.asked += 1
         while not self._over.is_set():
             try:
                 self._client = self._client or Client(self.path, timeout=60)
@@ -170,6 +171,21 @@ class Writer(Agent):
         report = self.ask("memory.recall", {"query": mark, "planes": ["evidence"]})
         if report is not None and any(mark in (hit.excerpt or "") for hit in report.hits) is not there:
             self.ledger.complain(f"{self.name}: {mark} {'is not' if there else 'is still'} found")
+
+
+class Hurried(Agent):
+    """Commits turns one after the other without a pause, beside others that do, and erases them."""
+
+    def work(self) -> None:
+        where = {"conversation_id": f"{self.name}-{self.turns % 20}"}
+        names = [f"{self.name}-{self.turns}-{number}" for number in range(AT_ONCE)]
+        for name in names:
+            said = self.sentence()
+            self.ask(
+                "transcript.commit", {"conversation": where, "turns": [turn(name, said, at=self.at())]}, text=len(said)
+            )
+        self.ask("transcript.lifecycle", {"conversation": where, "action": "delete_raw", "turn_ids": names,
+                                          "reason": "it is old"})  # fmt: skip
 
 
 class Reader(Agent):
@@ -288,7 +304,14 @@ class Visitor(Agent):
 
 Crew = tuple[tuple[type[Agent], int, float], ...]
 """Who works, how many of them, and how often a second each."""
-CREW: Crew = ((Writer, 3, 3.0), (Reader, 2, 3.0), (Editor, 1, 4.0), (Forgetter, 1, 0.05), (Visitor, 1, 0.5))
+CREW: Crew = (
+    (Writer, 3, 3.0),
+    (Hurried, 3, 0.03),
+    (Reader, 2, 3.0),
+    (Editor, 1, 4.0),
+    (Forgetter, 1, 0.05),
+    (Visitor, 1, 0.5),
+)
 
 
 def agents(
