@@ -92,7 +92,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.__main__": ("cli deploy.frozen hook", "msgspec"),
     "beetle_tui": ("client contracts open", "textual rich segno"),
 }
-FOR_ALL = ("__version__", "named_tuple")
+FOR_ALL = ("__version__", "mac", "named_tuple")
 """What every part may import."""
 FURTHER = {
     # What `[replica]` may say is checked when the file is read.

@@ -9,39 +9,27 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from beetle.contracts.codec import pack, to_us
 from beetle.contracts.tool_parts import is_tail, tail_of
 from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
-
-BLOCK_BYTES = 64
-"""Of SHA-256."""
+from beetle.mac import mac
 
 
 def keyed(key: bytes, purpose: str, data: bytes) -> bytes:
-    """32 bytes; `purpose` keeps digests of different things apart."""
-    return hmac.digest(key, purpose.encode() + b"\x00" + data, hashlib.sha256)
+    """32 bytes; `purpose` keeps digests of different things apart. The key is the store's own: it is remembered."""
+    return mac(key, purpose.encode() + b"\0", data)
+
+
+def keyed_once(key: bytes, purpose: str, data: bytes) -> bytes:
+    """As `keyed`, and nothing of the key is kept."""
+    return hmac.digest(key, purpose.encode() + b"\0" + data, hashlib.sha256)
 
 
 def content_digest(key: bytes, content: str) -> bytes:
     """Of one message's content: `keyed` for "message"."""
-    begun, outer = _begun(key)
-    inner, outer = begun.copy(), outer.copy()
-    inner.update(content.encode())
-    outer.update(inner.digest())
-    return outer.digest()
-
-
-@lru_cache(maxsize=8)
-def _begun(key: bytes) -> tuple[Any, Any]:
-    """The two hashes of HMAC (RFC 2104) as far as they do not depend on the content. A recall makes some 150 digests,
-    and the binding of OpenSSL takes three times as long for one that begins from the key. The key is the store's own,
-    which its process holds as long as it runs; of sealed keys nothing is kept here."""
-    block = (key if len(key) <= BLOCK_BYTES else hashlib.sha256(key).digest()).ljust(BLOCK_BYTES, b"\0")
-    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block) + b"message\0")
-    return inner, hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+    return mac(key, b"message\0", content.encode())
 
 
 def shown_digest(key: bytes, record: Sequence[Any], digest: bytes) -> bytes:

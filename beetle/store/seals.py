@@ -12,13 +12,13 @@ the store's own key serves; the seal's first byte tells which.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from beetle.contracts.codec import pack
+from beetle.mac import mac
 from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Sealer(NamedTuple):
 
 
 def _mac(key: bytes, of: str, values: Iterable[Any]) -> bytes:
-    return hmac.digest(key, pack((of, *values)), hashlib.sha256)[:MAC_BYTES]
+    return mac(key, b"", pack((of, *values)))[:MAC_BYTES]
 
 
 class Shape(NamedTuple):

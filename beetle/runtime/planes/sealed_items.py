@@ -9,7 +9,7 @@ from beetle.contracts.private import (
     PrivatePlane,
     PrivatePrivacy,
 )
-from beetle.domain.digest import keyed
+from beetle.domain.digest import keyed_once
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import Keys, derived, seal, unseal
 from beetle.runtime.pipeline.invocation import Invocation
@@ -119,7 +119,7 @@ def blinded(invocation: Invocation, tx: Reading, space: int, digest: bytes | Non
     if digest is None or available(invocation) is not None:
         return None
     key = _space_key(invocation, tx, space)
-    return None if key is None else keyed(derived(key, "beetle waiting"), "waiting", digest)
+    return None if key is None else keyed_once(derived(key, "beetle waiting"), "waiting", digest)
 
 
 def saying(
@@ -194,7 +194,7 @@ def _space_key(invocation: Invocation, tx: Reading, space: int) -> bytes | None:
 
 def _content_mac(key: bytes, content: str) -> bytes:
     """Keyed with the space's own key: the store's key stands beside the data, and would let a short text be guessed."""
-    return keyed(derived(key, "beetle content"), "private content", content.encode())
+    return keyed_once(derived(key, "beetle content"), "private content", content.encode())
 
 
 def _damaged(what: str) -> IntegrityViolation:
