@@ -88,7 +88,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
     Case("--socket {socket} call hello", CLIENT, 172),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 100),
-    Case("--socket {socket} doctor", HEAVY, 473),
+    Case("--socket {socket} doctor", HEAVY, 475),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 128)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 101)
@@ -106,8 +106,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 2),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 98),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 88),
-    Case("import beetle.open", IN_PROCESS, 226),
-    Case("import beetle.daemon", IN_PROCESS, 249),
+    Case("import beetle.open", IN_PROCESS, 227),
+    Case("import beetle.daemon", IN_PROCESS, 251),
 )
 
 

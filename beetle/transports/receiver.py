@@ -123,7 +123,8 @@ class Receiver:
 
     def _begin(self, descriptor: int) -> None:
         connection = self._lent[descriptor]
-        begun = connection.begin()
+        is_alone = len(self._lent) == 1 and not self._dispatcher.shared.store.writes_have_company
+        begun = None if is_alone else connection.begin()
         if begun is None:
             self._give_back(descriptor)
         elif isinstance(begun, bytes):

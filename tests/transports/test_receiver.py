@@ -333,6 +333,21 @@ def test_who_follows_events_and_who_writes_alone_keep_their_own_thread(served: S
         assert lent(served) == len(others)
 
 
+def test_the_last_one_that_writes_beside_nobody_gets_its_own_thread_back(served: Served) -> None:
+    with served.peer() as left:
+        with writing(served, 2) as others:
+            with served.held_writer():
+                for peer in (left, *others):
+                    peer.send(request(1, "transcript.commit", commit(1, f"c{peer is left}")))
+                queued(served, 3)
+            assert all(peer.answer()["ok"] for peer in (left, *others))
+            until(lambda: lent(served) == 3, "connections that are lent")
+        until(lambda: lent(served) == 1, "connections that have gone")
+        for number in range(2, 5):
+            assert left.ask("transcript.commit", commit(number, "left"))["ok"]
+        assert lent(served) == 0
+
+
 @needs_root
 def test_while_another_principal_asks_each_connection_has_its_own_thread(folder: Path) -> None:
     panel = Principal(uid=4242, owner_id="ada", agent_id="panel", capabilities=("transcript", "recall", "inspect"))

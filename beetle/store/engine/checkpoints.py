@@ -43,6 +43,11 @@ class Checkpoints:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `keep_small` has something to do."""
+        return self.follower.attached or self._wal_pages * PAGE_SIZE > self._settings.wal_bytes // 2
+
     def keep_small(self) -> None:
         """Copy the log into the database once it is half its budget, and start it anew once it has outgrown it.
 

@@ -154,7 +154,7 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
-                self.writer.postings = postings
+                self.writer.commits.postings = postings
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:
@@ -269,7 +269,7 @@ class Store:
         """Seal every row that is written from now on, what `adopt` takes in first."""
         self._sealing = sealing
         if isinstance(self.writer, Writer):
-            self.writer.sealing = sealing
+            self.writer.commits.sealing = sealing
 
     def announce(self, socket: str | None) -> None:
         """Tell other processes, through the lock file, which socket to use."""
@@ -277,7 +277,7 @@ class Store:
             self._lock.announce(socket)
 
     def on_commit(self, hook: Callable[[list[Logged]], None]) -> None:
-        """Call `hook` with the logged events of every commit, on the writer's thread: it must be quick."""
+        """Call `hook` with the logged events of every commit, on the thread that made it: it must be quick."""
         self.writer.on_commit = hook
 
     def share_readers(self, is_crowded: Callable[[str], bool]) -> None:
