@@ -302,8 +302,10 @@ class Writer:
     def _loop(self) -> None:
         while True:
             with self._wake:
-                self._wait_for_work()
                 self._gather()
+                if not self._queue:
+                    self._wait_for_work()
+                    self._gather()
                 while not self._closing and (left := self._queue.rest_s()):
                     self._wake.wait(left)
                 first = self._queue.first()
@@ -342,12 +344,12 @@ class Writer:
         self._idle = self._folds = False
 
     def _gather(self) -> None:
-        """Wait for the company of the last commits, where a write waits already; the lock is held."""
+        """Wait for the company of the last commits: one wake-up, and one commit, for all of it. The lock is held."""
+        if self._queue.company == 1 or self._closing or self._erasing.count:
+            return
         self._gathering = self._queue.company
         end = time.monotonic() + min(GATHER_S, self._group_s)
-        while 0 < len(self._queue) < self._gathering and not self._closing:
-            if (left := end - time.monotonic()) <= 0:
-                break
+        while len(self._queue) < self._gathering and not self._closing and (left := end - time.monotonic()) > 0:
             self._wake.wait(left)
         self._gathering = 1
 
