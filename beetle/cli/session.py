@@ -46,6 +46,9 @@ AUTH_SHAPE = '{"device_id": "…", "app_key": "…"}'
 AUTH_BYTES = 4096
 
 
+FIRST_BOOT = "with `beetle config set replica.restore_on_first_boot required`, `beetle start` restores it from the replica"
+
+
 class Busy(Overloaded):
     """A daemon is there, and takes no connection."""
 
@@ -304,7 +307,7 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
     makes = (row.effect == "write" and row.grows) or (row.carries and not row.takes_out)
     if not makes and not os.path.exists(target.store):
         _refuse_credentials(typed)
-        raise NoStore(path=target.store)
+        raise NoStore(path=target.store, hint=FIRST_BOOT if row.name == "replication.restore" else None)
     return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))
 
 

@@ -67,6 +67,9 @@ def test_a_command_that_only_reads_makes_no_store(beetle: CommandLine) -> None:
     assert (said.code, said.error[0]) == (3, "not_found")
     assert not (beetle.folder / "b.db").exists()
     assert not (beetle.folder / "b.db.lock").exists()
+    said = beetle.here("replica", "restore")
+    assert (said.code, said.error[0]) == (3, "not_found") and "restore_on_first_boot required" in said.error[2]
+    assert not (beetle.folder / "b.db").exists()
 
 
 def test_a_lone_surrogate_in_arguments_is_refused_with_its_path(beetle: CommandLine) -> None:
