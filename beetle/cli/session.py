@@ -46,7 +46,9 @@ AUTH_SHAPE = '{"device_id": "…", "app_key": "…"}'
 AUTH_BYTES = 4096
 
 
-FIRST_BOOT = "with `beetle config set replica.restore_on_first_boot required`, `beetle start` restores it from the replica"
+FIRST_BOOT = (
+    "with `beetle config set replica.restore_on_first_boot required`, `beetle start` restores it from the replica"
+)
 
 
 class Busy(Overloaded):

@@ -337,8 +337,13 @@ def _has_texts_for_keys(value: object) -> bool:
     """Whether every key of a map, and of the maps in it, is a text: the library takes others too."""
     if isinstance(value, dict):
         fields = cast("dict[object, object]", value)
-        return all(type(key) is str for key in fields) and all(map(_has_texts_for_keys, fields.values()))
-    return not isinstance(value, list) or all(map(_has_texts_for_keys, cast("list[object]", value)))
+        items = fields.values()
+        if not all(type(key) is str for key in fields):
+            return False
+    else:
+        items = cast("list[object]", value)
+    # Most values are neither, and each call costs more than this look.
+    return all(_has_texts_for_keys(cast("object", each)) for each in items if type(each) is dict or type(each) is list)
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:
