@@ -55,6 +55,8 @@ ALIVE_US = 900_000_000
 SPOOL_SECONDS = 30.0
 SETTLED_S = 1.0
 """From the start of the wait for signals to the first quiet look at what the start has left."""
+PAGES_S = 1.0
+"""So often it is looked whether modules were loaded: what that has mapped counts as the daemon's until it is given back."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -261,15 +263,16 @@ def _wait(
     """Until a signal that ends the daemon."""
     shared = opened.dispatcher.shared
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
-    heap, pages, look_in = Heap(), MappedPages(), SETTLED_S
+    heap, pages, next_look = Heap(), MappedPages(), time.monotonic() + SETTLED_S
     while True:
-        found = signal.sigtimedwait(SIGNALS, look_in)
+        found = signal.sigtimedwait(SIGNALS, PAGES_S)
         # After SIGSTOP and SIGCONT Python returns what no signal was, if the time has run out meanwhile.
         if found is None or found.si_signo not in SIGNALS:
-            if garbage.look():
-                heap.look()
             pages.look()
-            look_in = EVERY_S
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + EVERY_S
+                if garbage.look():
+                    heap.look()
             continue
         received = found.si_signo
         if received != signal.SIGHUP:
