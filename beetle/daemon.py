@@ -56,7 +56,7 @@ SPOOL_SECONDS = 30.0
 SETTLED_S = 1.0
 """From the start of the wait for signals to the first quiet look at what the start has left."""
 PAGES_S = 1.0
-"""So often it is looked whether modules were loaded: what that has mapped counts until it is given back."""
+"""So often it is looked how much of files is mapped: it counts until it is given back."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
