@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 
 log = logging.getLogger("beetle.daemon")
 
@@ -19,26 +20,29 @@ UNTOUCHED = b"\nAnonymous:             0 kB"
 MADV_DONTNEED = 4
 """madvise(2): a private mapping of a file shows the file again when it is next touched."""
 GROWN_BYTES = 2**20
-"""By so much more is mapped when it is given back: what work needs all the time comes back at once."""
+"""By so much more is mapped when it is given back."""
+NEEDED_S = 5.0
+"""So long what came back at once counts as needed; then it is found out anew. Each time costs a millisecond."""
 
 
 class MappedPages:
     """The mappings of this process, looked at again and again."""
 
     def __init__(self) -> None:
-        # What was mapped at the first look behind the last giving back; None until then.
+        # What the last giving back has left, and what was mapped at the look behind it; None until that look.
+        self._left = 0
         self._needed: int | None = 0
+        self._until = 0.0
 
     def look(self) -> bool:
-        """Give back what is mapped where that has grown; whether it was. What is mapped at the look behind that is
-        what work needs."""
-        mapped = mapped_bytes()
+        """Give back what is mapped where that has grown; whether it was."""
+        mapped, now = mapped_bytes(), time.monotonic()
         if self._needed is None:
-            self._needed = mapped
-        if mapped <= self._needed + GROWN_BYTES:
+            self._needed, self._until = mapped, now + NEEDED_S
+        if mapped <= (self._needed if now < self._until else self._left) + GROWN_BYTES:
             return False
         give_back()
-        self._needed = None
+        self._left, self._needed = mapped_bytes(), None
         return True
 
 

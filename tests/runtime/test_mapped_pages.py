@@ -52,10 +52,13 @@ assert not pages.look() and not pages.look(), "nothing was used since"
 held = resident()
 assert work() == signed
 assert resident() > held + 1024 and pages.look(), (held, resident())
-# What is needed all the time is given back once, and then stays.
+# What comes back at once is needed for a while, and then given back again.
 for _ in range(3):
     work()
     assert not pages.look()
+pages._until = 0.0  # five seconds have passed
+assert pages.look()
+assert not pages.look() and not pages.look(), "what is left is given back once"
 """
 
 
