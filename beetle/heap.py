@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import time
 
-EVERY_S = 60.0
-"""Seconds between two looks: each goes through the whole heap, some milliseconds."""
+EVERY_S = 15.0
+"""Seconds between two looks: each goes through the whole heap, a millisecond or two."""
 
 
 class Heap:
-    """The heap of this process. The first look is a minute after it was made."""
+    """The heap of this process. The first look is so long after it was made."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + EVERY_S
 
     def look(self) -> bool:
-        """Give back what is free, unless that was less than a minute ago; whether it was looked at."""
+        """Give back what is free, unless that was done just now; whether it was looked at."""
         if time.monotonic() < self._next:
             return False
         self._next = time.monotonic() + EVERY_S
