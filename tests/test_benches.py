@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import forked
-from tests.bench import plots, scale
+from tests.bench import plots, scale, store_bytes
 from tests.bench.peers import __main__ as peers
 
+STANDALONE = "profile-linux-device-standalone-memory"
 PLAIN = ("space", "conversation", "project", "floor")
 """What scale measures of recall while nobody writes."""
 
@@ -35,6 +36,17 @@ def test_scale_tells_every_row_at_each_size(tmp_path: Path, capsys: pytest.Captu
     before = (kept / "b.db").read_bytes()
     assert scale.Kept(tmp_path, options.profile, []).filled(300, 0) == kept
     assert (kept / "b.db").read_bytes() == before, "it is used again as it is"
+
+
+def test_store_bytes_tells_the_trees_of_each_length() -> None:
+    short, long = (
+        store_bytes.taken(["a line of words", "another one"], length, 300, STANDALONE) for length in (50, 900)
+    )
+    for each, length in ((short, 50), (long, 900)):
+        assert length <= each.text < length + 20
+        assert each.kinds["text"] > each.text and sum(each.kinds.values()) == pytest.approx(each.store)
+    assert long.store / long.text < short.store / short.text
+    assert long.kinds["turn"] == pytest.approx(short.kinds["turn"], rel=0.1)
 
 
 def test_peers_measures_the_floor_alone(capsys: pytest.CaptureFixture[str]) -> None:
