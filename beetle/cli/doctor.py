@@ -148,7 +148,7 @@ def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Find
     sockets = list(_guarded("socket", lambda: check_socket(target)))
     yield from sockets
     if not any(each.level == "problem" for each in sockets):
-        yield from _guarded("daemon", lambda: _check_store(typed, target, profile))
+        yield from _guarded("daemon", lambda: _check_store(typed, target, profile, config))
 
 
 def _guarded(check: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ def _check_disk(store: Path, profile: Profile) -> Iterator[Finding]:
         yield Finding("disk", "ok", text)
 
 
-def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator[Finding]:
+def _check_store(typed: Namespace, target: Target, profile: Profile, config: Config) -> Iterator[Finding]:
     """The running daemon's own view, or the store opened here when nobody has it."""
     try:
         client = find_daemon(typed, target)
@@ -298,6 +298,7 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
             advice = "restart it: beetle stop, beetle start"
             yield Finding("daemon", "warning", f"the daemon is version {told.version}, this is {__version__}", advice)
         yield from _job_findings(jobs)
+        yield from _check_replica(config, told.profile)
         if replica is not None and (replica.state != "off" or replica.earlier_targets):
             from beetle.cli.doctor_service import replica_findings
 
@@ -307,6 +308,7 @@ def _check_store(typed: Namespace, target: Target, profile: Profile) -> Iterator
             yield _identity_finding(told_of.state, told_of.problem, told_of.advice)
         return
     yield Finding("daemon", "note", "none runs; commands open the store themselves", "beetle start")
+    yield from _check_replica(config, profile.name)
     assert target.store is not None
     holder = holder_in_view(target.store)
     if holder is not None:
@@ -345,12 +347,21 @@ def _identity_finding(state: str, problem: str | None, advice: str | None) -> Fi
     return Finding("identity", "warning", text, advice or "")
 
 
+def _check_replica(config: Config, profile: str) -> Iterator[Finding]:
+    """A replica that is wanted and that a profile leaves out. Of others the daemon tells."""
+    from beetle.runtime.host.profile import load_profile
+
+    if config.replica is not None and "replication" not in load_profile(profile).capabilities.allowed:
+        text = f"[replica] names a target, and {profile} sends nothing there"
+        yield Finding("replica", "warning", text, "take a larger profile: its sidecar takes 35 to 60 MiB")
+
+
 def _store_findings(path: str | None, schema: int, findings: tuple[str, ...]) -> Iterator[Finding]:
     yield Finding(
         "store", "ok", f"{path or 'open'}, schema {schema}", "beetle verify walks it whole" if findings else ""
     )
     for each in findings:
-        yield Finding("store", "warning", each, "see the disk and the profile above")
+        yield Finding("store", "note", each)
 
 
 OWN = {"doctor": (fill_doctor, run_doctor)}

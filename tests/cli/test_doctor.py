@@ -108,6 +108,25 @@ def test_a_configuration_that_cannot_be_read_is_a_problem_and_the_rest_is_still_
     assert found["build"]["level"] == "ok"
 
 
+PROFILES = {each: f"profile-linux-device-{each}-memory" for each in ("compact", "standalone")}
+
+
+@pytest.mark.parametrize(("profile", "keeps"), [("compact", False), ("standalone", True)])
+def test_a_replica_that_the_profile_leaves_out_is_a_warning(beetle: CommandLine, profile: str, keeps: bool) -> None:
+    target = beetle.folder / "target"
+    target.mkdir()
+    (beetle.folder / "beetle.toml").write_text(f'[replica]\nurl = "file://{target}"\n')
+
+    def warned(*words: str) -> bool:
+        said = beetle.run(*words, "--profile", profile, "--json", "doctor")
+        found = {each["check"]: each for each in said.json["findings"]}
+        return found.get("replica", {}).get("text", "").endswith(f"{PROFILES[profile]} sends nothing there")
+
+    assert warned("--store", beetle.store) is not keeps
+    with Daemon(profile=profile, folder=str(beetle.folder)) as daemon:
+        assert warned("--socket", daemon.socket, "--store", daemon.store) is not keeps
+
+
 def test_the_text_has_the_advice_below_each_finding(beetle: CommandLine) -> None:
     said = beetle.here("doctor")
     assert "note     daemon     none runs; commands open the store themselves\n" in said.out
