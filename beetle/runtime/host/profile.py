@@ -98,7 +98,12 @@ class Budgets(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     index_cache_kib: Annotated[
         Count, counts("KiB of lists of rows of the recall index, remembered between searches", "bounds memory")
     ]
-    page_cache_kib: Annotated[Count, counts("KiB of page cache of each connection to the store", "bounds memory")]
+    page_cache_kib: Annotated[
+        Count,
+        counts(
+            "KiB of page cache of each connection to the store, of the one that writes 384 at least", "bounds memory"
+        ),
+    ]
     mmap_bytes: Annotated[CountOrNone, counts("bytes of the store that are mapped into memory", "bounds memory")]
     readers: Annotated[Count, counts("reading connections to the store", "reads wait; then `overloaded`")]
     write_queue: Annotated[Count, counts("writes that wait", "refuses: `overloaded`")]

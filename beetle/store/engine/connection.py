@@ -26,6 +26,9 @@ HEADER_BYTES = 100
 APPLICATION_ID = 0x42544C31  # "BTL1"
 PAGE_SIZE = 4096
 BUSY_MS = 5000
+WRITER_CACHE_KIB = 384
+"""The writer's page cache at least. What a group of writes changes must stand in it: pages that do not fit go to the
+log before the commit, and once more with it."""
 
 
 class StoreSettings(NamedTuple):
@@ -291,7 +294,7 @@ def _writer_pragmas(settings: StoreSettings) -> list[tuple[str, Any]]:
         # A backstop far above the ceiling that the writer itself enforces, which a single write must not reach: SQLite
         # would undo the whole group and call the disk full.
         ("max_page_count", settings.store_bytes // PAGE_SIZE + max(32_768, settings.store_bytes // PAGE_SIZE // 16)),
-        *_shared_pragmas(settings),
+        *_shared_pragmas(settings._replace(page_cache_kib=max(settings.page_cache_kib, WRITER_CACHE_KIB))),
     ]
 
 
