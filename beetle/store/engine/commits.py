@@ -129,7 +129,7 @@ class Commits:
         """
         with self._gate:
             try:
-                self._files.check_known()
+                self._files.check()
                 self._connection.execute("BEGIN IMMEDIATE")
                 if self._doubtful:
                     self._catch_up()

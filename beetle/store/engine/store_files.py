@@ -72,11 +72,6 @@ class StoreFiles:
         if lost:
             raise StoreMoved(path=self._store, reason=self.lost)
 
-    def check_known(self) -> None:
-        """As `check`, of what was found before: for what `check` follows before anybody hears of it."""
-        if self.lost is not None:
-            raise StoreMoved(path=self._store, reason=self.lost)
-
     def is_lost(self) -> bool:
         """Whether a file is known not to be where it was."""
         try:
