@@ -19,7 +19,7 @@ from beetle.contracts.control import HelloRequest
 from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.garbage import EVERY_S, Garbage
 from beetle.heap import Heap
-from beetle.mapped_pages import MappedPages, give_back
+from beetle.mapped_pages import MappedPages
 from beetle.named_tuple import NamedTuple
 from beetle.open import Opened, check_configured, configured_dependencies, open_store, start_jobs, stop_jobs
 from beetle.runtime.areas.table import HANDLERS
@@ -263,7 +263,6 @@ def _wait(
     """Until a signal that ends the daemon."""
     shared = opened.dispatcher.shared
     garbage = Garbage(lambda: bool(shared.large_turns.taken or shared.scan_turns.taken))
-    shared.heads.spare = give_back
     heap, pages, next_look = Heap(), MappedPages(), time.monotonic() + SETTLED_S
     while True:
         found = signal.sigtimedwait(SIGNALS, PAGES_S)

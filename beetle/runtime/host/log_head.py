@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 
 from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import decode
@@ -70,11 +69,7 @@ def _problem(tx: Reading, found: Statement, head: Head) -> str | None:
 
 
 class HeadSigner:
-    """Signs one store's head when it is due. A store in memory, which nothing outlives, has no need of it.
-
-    `spare` is called before and behind a signature, which touches three megabytes of a library that nothing else needs:
-    a process that is counted by its resident memory gives back there what of its files is mapped.
-    """
+    """Signs one store's head when it is due. A store in memory, which nothing outlives, has no need of it."""
 
     def __init__(self, store: Store, identity: Identity) -> None:
         self._store = store
@@ -83,7 +78,6 @@ class HeadSigner:
         self._ended = threading.Event()
         self._waiting: threading.Thread | None = None
         self._signed: Head | None = None
-        self.spare: Callable[[], object] = lambda: None
 
     def committed(self) -> None:
         """Something was logged: see that it is signed in time. Quick: the writer's thread calls it."""
@@ -145,6 +139,4 @@ class HeadSigner:
         # Before it looks at the head: what is logged from now on has a thread of its own.
         self._waiting = None
         if not ended:
-            self.spare()
             self.sign()
-            self.spare()

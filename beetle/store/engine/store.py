@@ -15,6 +15,7 @@ from beetle.contracts.errors import Overloaded, StoreClosed, StoreCorrupt, Store
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
 from beetle.store.engine import exchange, migrate
+from beetle.store.engine.commits import Commits
 from beetle.store.engine.connection import (
     PAGE_SIZE,
     StoreSettings,
@@ -144,7 +145,7 @@ class Store:
             else:
                 if settings.backend != "in-memory":
                     self.files = files_of(settings.path, self.follower, walled=settings.walled)
-                self.writer = Writer(
+                commits = Commits(
                     settings,
                     connection,
                     clock=clock,
@@ -154,7 +155,8 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
-                self.writer.commits.postings = postings
+                commits.postings = postings
+                self.writer = Writer(settings, connection, commits, gate=self.gate, files=self.files)
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)
             if connection is not None:

@@ -19,12 +19,11 @@ import apsw
 from beetle.contracts.errors import DeadlineExceeded, Overloaded, StoreBudgetExceeded, StoreClosed
 from beetle.store.engine.commits import Commits
 from beetle.store.engine.connection import StoreSettings, close_connection
-from beetle.store.engine.domain_functions import StoreFunctions
 from beetle.store.engine.failures import failed, log_defect
 from beetle.store.engine.pulse import Pulse
 from beetle.store.engine.store_files import StoreFiles
 from beetle.store.engine.write_queue import PendingWrite, QueuedWrite, WriteQueue, settle
-from beetle.store.engine.write_transaction import Sealing, WriteTransaction
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Head, Logged
 
 ERASURE_RETRY_S = 0.5
@@ -44,13 +43,10 @@ class Writer:
         self,
         settings: StoreSettings,
         connection: apsw.Connection,
+        commits: Commits,
         *,
-        clock: Callable[[], int],
-        functions: StoreFunctions,
         gate: AbstractContextManager[object],
         files: StoreFiles,
-        pending_erasures: int,
-        sealing: Sealing | None = None,
     ) -> None:
         self._settings = settings
         self._files = files
@@ -68,11 +64,8 @@ class Writer:
         self._group_s = 0.0
         self.pulse = Pulse(connection)
         self._pause = threading.Event()
-        self.commits = Commits(
-            settings, connection, clock=clock, functions=functions, gate=gate, files=files,
-            pending_erasures=pending_erasures, sealing=sealing,
-        )  # fmt: skip
-        self._checkpoints, self._erasing = self.commits.checkpoints, self.commits.erasing
+        self.commits = commits
+        self._checkpoints, self._erasing = commits.checkpoints, commits.erasing
         self._thread = threading.Thread(target=self._work, name="beetle-writer", daemon=True)
         self._thread.start()
 
