@@ -42,7 +42,7 @@ def keep_replica(opened: Opened, config: Replica, socket_path: str, env: Mapping
     followed = Followed(
         store.settings.path,
         store.follower,
-        changes=lambda: store.head.seq,
+        events=lambda: store.head.seq,
         store_bytes=lambda: store_bytes(store.settings.path)[0],
         wal_bytes=store.wal_bytes,
         free_bytes=lambda: free_bytes(folder),

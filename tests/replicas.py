@@ -65,10 +65,11 @@ class Kept(forked.Daemon):
         return Litestream(self.store, settings_of(self.file), environment or {})
 
     def assert_restored(self, to: Path) -> None:
-        """The replica is the store. The daemon's own event of having reached the target follows that: then again."""
+        """The replica is the store, as it was when all of it was told to be there. The daemon notes itself that it has
+        reached the target: then again."""
         while True:
-            self.synced()
             before = content_of(self.store)
+            self.synced()
             to.unlink(missing_ok=True)
             assert self.stream().restore(str(to)) is not None
             if content_of(self.store) == before:

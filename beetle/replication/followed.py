@@ -12,6 +12,7 @@ class Log(Protocol):
     """The store's side of it: see `beetle.store.engine.follower`."""
 
     soft: int
+    commits: int
     attached: bool
     keeps_log: bool
     waits: int
@@ -27,12 +28,12 @@ class Log(Protocol):
 
 
 class Followed(NamedTuple):
-    """A store that is replicated: its path, its log, how often it has changed, the bytes of its file, of its log and of
-    the disk that are free."""
+    """A store that is replicated: its path, its log, how many rows its event log has, the bytes of its file, of its log
+    and of the disk that are free."""
 
     path: str
     log: Log
-    changes: Callable[[], int]
+    events: Callable[[], int]
     store_bytes: Callable[[], int]
     wal_bytes: Callable[[], int]
     free_bytes: Callable[[], int]

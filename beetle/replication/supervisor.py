@@ -24,7 +24,7 @@ from beetle.replication.control import Refused, Silent
 from beetle.replication.followed import Followed
 from beetle.replication.forgetting import HURRY, Forgetting, Result
 from beetle.replication.program import Litestream
-from beetle.replication.progress import Progress
+from beetle.replication.progress import Progress, Written
 from beetle.replication.sidecar import ControlFolder, Sidecar, make_control_folder, remove_control_folder
 from beetle.replication.staging import drop_staged, settle_times, staged_bytes
 from beetle.replication.target import ReplicaSettings
@@ -171,9 +171,10 @@ class Supervisor:
         self._stir()
 
     @property
-    def synced_changes(self) -> int | None:
-        """How often the store had changed when it was last known to be at the target whole; None before that."""
-        return self._progress.synced_changes
+    def synced_events(self) -> int | None:
+        """How many rows the event log had when the store was last known to be at the target whole; None before that."""
+        found = self._progress.synced_store
+        return None if found is None else found.events
 
     def status(self) -> ReplicationStatusReport:
         """How far the replica is now; asks the sidecar, for a moment."""
@@ -188,7 +189,7 @@ class Supervisor:
         now, progress, log_ = time.monotonic(), self._progress, self._followed.log
         problem, detail, hint = self._problem
         waiting, staged = progress.waiting, self._staged
-        lag = progress.lag_s(now, self._followed.changes())
+        lag = progress.lag_s(now, log_.commits)
         return ReplicationStatusReport(
             state=self._state,
             since=format_us(int(self._since * 1e6)),
@@ -442,7 +443,7 @@ class _Watch:
         of, failing = self._of, now - self._well > BEHIND_S
         # What still waits at the next look is sent at once: the sidecar itself waits for long after many failures.
         wait = bool(of._progress.waiting) and now - self._probed > (PROBE_S if failing else LOOK_S)
-        changes = of._followed.changes()
+        written = Written(self._log.commits, of._followed.events())
         if wait:
             self._probed = now
         try:
@@ -457,7 +458,7 @@ class _Watch:
         self._heard = now
         with of._changed:
             self._log.attached = self._in_step = True
-            of._progress.note(now, changes, position)
+            of._progress.note(now, written, position)
             of._looks += 1
             of._changed.notify_all()
         if of._progress.waiting == 0:

@@ -14,10 +14,15 @@ import apsw
 import pytest
 
 from beetle.contracts.errors import SchemaMismatch
+from beetle.replicating import keep_replica
+from beetle.replication.supervisor import Supervisor
+from beetle.runtime.host.config import Replica
 from beetle.sdk import MemoryRuntime
+from beetle.store import replica_marks
 from tests import forked
 from tests.building import talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of, settings_of
+from tests.transports.serving import until
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,10 @@ def gone(pid: int) -> bool:
         return bool(select.select([watched], [], [], 10)[0])
     finally:
         os.close(watched)
+
+
+def whole(replica: Supervisor) -> bool:
+    return replica.status().lag_s == 0
 
 
 def test_what_is_committed_arrives_and_litestream_restores_the_same_store(kept: Kept, tmp_path: Path) -> None:
@@ -181,6 +190,30 @@ def test_a_target_that_takes_nothing_is_told_of_and_writes_go_on(tmp_path: Path)
         daemon.target.unlink()
         (tmp_path / "away").rename(daemon.target)
         daemon.assert_restored(tmp_path / "again.db")
+
+
+def test_a_write_that_has_no_event_waits_for_the_target_as_well(tmp_path: Path) -> None:
+    """What the daemon notes and derives: neither is told of in the event log."""
+    memory, target = MemoryRuntime.open(str(tmp_path / "b.db"), profile=PROFILE), tmp_path / "target"
+    replica = keep_replica(memory._opened._opened, Replica(url=f"file://{target}"), str(tmp_path / "socket"), {})
+    assert replica is not None
+    store = memory._opened._opened.store
+    try:
+        until(
+            lambda: whole(replica) and replica.synced_events == store.head.seq > 0,
+            "that it replicates, told of as well",
+        )
+        target.rename(tmp_path / "away")
+        target.write_text("no folder")
+        before = store.head.seq
+        store.write(replica_marks.touch)
+        assert store.head.seq == before and not whole(replica)
+        target.unlink()
+        (tmp_path / "away").rename(target)
+        until(lambda: whole(replica), "the note arrives")
+    finally:
+        memory.close()
+        replica.close()
 
 
 def test_a_store_without_a_write_ahead_log_says_that_it_has_no_replica(tmp_path: Path) -> None:

@@ -184,8 +184,8 @@ def test_a_damaged_replica_changes_nothing(past: Past, tmp_path: Path, harm: Cal
 class Sent:
     """Stands for the keeper of a daemon to which so many events are known to have reached the target."""
 
-    def __init__(self, synced_changes: int) -> None:
-        self.synced_changes = synced_changes
+    def __init__(self, synced_events: int) -> None:
+        self.synced_events = synced_events
 
     def status(self) -> ReplicationStatusReport:
         return ReplicationStatusReport(state="replicating")

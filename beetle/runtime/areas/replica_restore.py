@@ -65,7 +65,7 @@ def restore(invocation: Invocation, request: ReplicationRestoreRequest) -> Repli
     with invocation.shared.lifecycle.alone(invocation.operation.name), invocation.heavy_turn():
         invocation.progress.step("list")
         known = _range(invocation, source.files(), request)
-        sent = invocation.shared.replica.synced_changes
+        sent = invocation.shared.replica.synced_events
         with _fetched(invocation, source, known, request) as fetched:
             if request.at is None and not request.accept_older:
                 _check_newest(invocation, fetched.header, sent)

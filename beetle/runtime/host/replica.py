@@ -67,7 +67,7 @@ class Keeper(Protocol):
         ...
 
     @property
-    def synced_changes(self) -> int | None:
+    def synced_events(self) -> int | None:
         """How many rows of the event log are known to have reached the target; None before the first."""
         ...
 
@@ -123,9 +123,9 @@ class ReplicaBoard:
         return self._source()
 
     @property
-    def synced_changes(self) -> int | None:
+    def synced_events(self) -> int | None:
         """As of who keeps the replica; None where nobody does."""
-        return None if self._keeper is None else self._keeper.synced_changes
+        return None if self._keeper is None else self._keeper.synced_events
 
     def keeper(self) -> Keeper:
         """Who keeps it.

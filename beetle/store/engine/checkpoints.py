@@ -41,6 +41,7 @@ class Checkpoints:
     def _count_wal(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         self.written += pages - self._wal_pages if pages > self._wal_pages else pages
         self._wal_pages = pages
+        self.follower.commits += 1
         return apsw.SQLITE_OK
 
     @property

@@ -35,6 +35,7 @@ def staging_folder(store: str) -> str:
 class Follower:
     """What the writer knows of the process that follows its log. Set by whoever runs that, read by the writer's thread.
 
+    `commits` counts what was written to the log since the store was opened, the daemon's own notes as well.
     `attached` is whether it holds the log now. `keeps_log` is whether it has ended in step with the log: a store that
     is closed then leaves its log as it is, and the follower goes on there. `waits` and `waited_s` count what the writer
     waited for it. `on_overrun` is called when the log has reached its limit. `on_end` is called by the writer's thread
@@ -48,6 +49,7 @@ class Follower:
     def __init__(self, wal_bytes: int) -> None:
         self.soft = min(wal_bytes, LONGEST)
         self.hard = self.soft * HARD
+        self.commits = 0
         self.attached = False
         self.keeps_log = False
         self.waits = 0
@@ -99,7 +101,8 @@ class Follower:
         self._overrun = False
 
     def begin(self) -> None:
-        """The store is open: it may be followed."""
+        """The store is open: it may be followed. After an exchange of its files it is another."""
+        self.commits += 1
         self._ending.clear()
         if self.on_begin is not None:
             self.on_begin()
