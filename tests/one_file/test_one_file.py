@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -169,6 +170,23 @@ def test_the_environment_of_another_python_do_not_reach_it(places: Path) -> None
         (poison / f"{name}.py").write_text("raise SystemExit('poisoned')\n")
     said = beetle("--help", PYTHONPATH=str(poison), PYTHONHOME=str(poison), PYTHONSTARTUP=str(poison / "json.py"))
     assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_a_tree_runs_wherever_it_stands_and_names_what_it_lacks(places: Path) -> None:
+    tree = places / "a b?1" / "Käfer"
+    shutil.copytree(TREE, tree, symlinks=True)
+
+    def said() -> subprocess.CompletedProcess[str]:
+        command = [tree / "beetle", "--store", places / "b.db", "doctor"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env={"HOME": os.environ["HOME"]})
+
+    assert said().returncode == 0, said().stderr
+    for name in ("begin", "modules.pyz", "base_library.zip", "interpreter"):
+        away = (tree / "_internal" / name).rename(places / name)
+        lacks = said()
+        assert lacks.returncode == 126 and lacks.stderr.endswith("the next start of the one file unpacks it again\n")
+        away.rename(tree / "_internal" / name)
+    assert said().returncode == 0
 
 
 def test_no_library_comes_from_the_system_or_the_environment(places: Path) -> None:
