@@ -230,7 +230,7 @@ def without_entry(tree: Path, titles: Iterable[str]) -> list[str]:
     names = {each.rpartition(" ")[0] or each for each in titles}
     known = packages_distributions()
     # What the standard library is made of, what the build adds, and what is named after a package.
-    ours = {"LICENSE", "NOTICES", "begin", "interpreter", "modules", "libc", "base_library", *sys.stdlib_module_names, "_sysconfigdata__"}
+    ours = {"LICENSE", "NOTICES", "begin", "interpreter", "modules", "libc", "base_library", *sys.stdlib_module_names}
     lines = []
     for top in sorted(tops(tree)):
         if top in ours or top.startswith(("_sysconfigdata_", "python3", "_pyi", "pyi", "pyimod")):

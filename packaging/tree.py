@@ -29,8 +29,8 @@ SOURCES = (
     "beetle/**/*.py", "beetle/rpc/*.proto", "beetle/store/migrations/*.sql",
     "tui/**/*.py", "profiles/*.toml", "docs/*.md",
     "LICENSE", "build.spec", "packaging/build.sh", "packaging/build-requirements.txt", "packaging/launcher/*",
-    "packaging/starter/*", "packaging/interpreter/*", "packaging/licences/*", "packaging/complete.py", "packaging/notices.py",
-    "packaging/onefile.py", "packaging/tree.py",
+    "packaging/starter/*", "packaging/interpreter/*", "packaging/licences/*",
+    "packaging/complete.py", "packaging/notices.py", "packaging/onefile.py", "packaging/tree.py",
 )  # fmt: skip
 """What the bytes of a build depend on, besides the Python and the compiler of the machine that built it."""
 
