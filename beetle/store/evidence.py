@@ -93,8 +93,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 NEXT_MESSAGE_SQL = f"SELECT max({NEWEST}, {MARKED}) + 1"
 NEW_MESSAGE_SQL = """
 INSERT INTO message (message, turn, conversation, position, ordinal, message_id, role, event_type, at, visibility,
-  length, digest, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  length, digest, apart, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_MESSAGE_SQL = "SELECT 1 FROM message WHERE conversation = ? AND message_id = ?"
 NEW_SPEAKER_SQL = "INSERT OR IGNORE INTO conversation_speaker (conversation, visibility, speaker) VALUES (?, ?, ?)"
@@ -248,7 +248,7 @@ def _add_messages(tx: Writing, placed: Sequence[Placed], door: str) -> list[tupl
             rows.append(
                 (key, turn_key, where.conversation, position, where.messages + position + 1, message.message_id,
                  message.role, message.event_type, message.at, message.visibility, message.length, message.digest,
-                 *message.actor)
+                 message.at != turn.at, *message.actor)
             )  # fmt: skip
             bodies.append((key, message.content))
             event_id = message.message_id if door == EVENT_DOOR else ""

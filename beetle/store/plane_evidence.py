@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from beetle.store import message_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.index_tail import INDEXED_TO
@@ -149,6 +150,8 @@ def bodies(tx: Reading) -> Iterator[Finding]:
         yield Finding("evidence", f"turn {turn}", "says another latest time than the turns up to it have")
     for (message,) in tx.rows(OUTSIDE_SQL):
         yield Finding("evidence", f"message {message}", "does not stand where its turn says")
+    for (message,) in tx.rows(message_times.MISTAKEN_SQL):
+        yield Finding("evidence", f"message {message}", "does not say whether it has its turn's time")
 
 
 def counters(tx: Reading) -> Iterator[Finding]:

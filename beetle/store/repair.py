@@ -26,6 +26,8 @@ SELECT turns, last_sequence, messages, first_at, last_at,
   OR EXISTS (SELECT 1 FROM (
     SELECT at, latest, lag(latest) OVER (ORDER BY sequence, turn) AS before FROM turn WHERE conversation = ?1
   ) WHERE latest <> max(at, coalesce(before, at)))
+  OR EXISTS (SELECT 1 FROM message m CROSS JOIN turn t ON t.turn = m.turn
+    WHERE m.conversation = ?1 AND m.apart <> (m.at <> t.at))
 FROM conversation WHERE conversation = ?1
 """
 RECOUNT_SQL = """
@@ -41,6 +43,10 @@ WITH held AS MATERIALIZED (
 )
 UPDATE turn SET first_message = made.first, last_message = made.last, latest = made.latest FROM made
 WHERE made.turn = turn.turn AND (made.first, made.last, made.latest) <> (first_message, last_message, turn.latest)
+"""
+APART_SQL = """
+UPDATE message SET apart = message.at <> t.at FROM turn t
+WHERE message.conversation = ? AND t.turn = message.turn AND apart <> (message.at <> t.at)
 """
 STRAY_SQL = """
 SELECT m.message, m.message_id, m.ordinal, t.turn_id FROM message m
@@ -122,7 +128,8 @@ class Counts(NamedTuple):
     earliest: int | None
     latest: int | None
     astray: bool
-    """Whether a turn has messages elsewhere than it says, or says another latest time than the turns up to it have."""
+    """Whether a turn has messages elsewhere than it says, or says another latest time than the turns up to it have; or
+    whether a message does not say whether it has its turn's time."""
 
 
 class Record(NamedTuple):
@@ -175,6 +182,7 @@ def counts(tx: Reading, conversation: int) -> Counts | None:
 def recount(tx: WriteTransaction, conversation: int, held: Counts) -> None:
     """Let a conversation say what it holds, and its turns what of them follows from others, which no seal covers."""
     tx.unnoted().run(PLACE_SQL, conversation)
+    tx.unnoted().run(APART_SQL, conversation)
     tx.run(
         RECOUNT_SQL, held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest,
         conversation,

@@ -6,27 +6,32 @@ import json
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading
-from beetle.store.events import Timed
+from beetle.store.events import MS_OF_MESSAGE, Timed
+from beetle.store.message_times import EVER, ON_TIME, Stretch, in_stretch, stretch
 
-PLACE_SQL = """
-SELECT m.conversation, m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position
+EVENT_ID, SEQUENCE = "iif(t.door = 'event', t.turn_id, '')", "iif(t.door = 'event', 0, t.sequence)"
+PLACE_SQL = f"""
+SELECT m.conversation, m.at, {EVENT_ID}, {SEQUENCE}, m.position
 FROM message m JOIN turn t ON t.turn = m.turn WHERE m.message = ?
 """
-COLUMNS = """
-SELECT (m.at - (m.at % 1000 + 1000) % 1000) / 1000, iif(t.door = 'event', t.turn_id, ''), m.message, m.conversation,
-  t.sequence, t.turn_id, m.message_id, c.channel_id, c.conversation_id
-FROM message m INDEXED BY message_at
-CROSS JOIN turn t ON t.turn = m.turn
-CROSS JOIN conversation c ON c.conversation = m.conversation
-WHERE m.conversation = ?1 AND m.visibility IN (SELECT value FROM json_each(?2))
-"""
-KEY = "(m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position)"
-UPWARDS = "ORDER BY m.at, 2, iif(t.door = 'event', 0, t.sequence), m.position LIMIT ?7"
-DOWNWARDS = "ORDER BY m.at DESC, 2 DESC, iif(t.door = 'event', 0, t.sequence) DESC, m.position DESC LIMIT ?7"
-BEFORE_SQL = f"{COLUMNS} AND m.at <= ?3 AND {KEY} < (?3, ?4, ?5, ?6) {DOWNWARDS}"
-AFTER_SQL = f"{COLUMNS} AND m.at >= ?3 AND {KEY} > (?3, ?4, ?5, ?6) {UPWARDS}"
-BETWEEN_SQL = f"""{COLUMNS} AND m.at BETWEEN ?3 AND ?8
-  AND {KEY} >= (?3, ?4, ?5, ?6) AND {KEY} <= (?8, ?9, ?10, ?11) {UPWARDS}"""
+COLUMNS = f"""m.at, {EVENT_ID}, {SEQUENCE}, m.position, {MS_OF_MESSAGE}, m.message, m.conversation, t.sequence, t.turn_id,
+  m.message_id, (SELECT channel_id FROM conversation WHERE conversation = ?1),
+  (SELECT conversation_id FROM conversation WHERE conversation = ?1)"""
+VISIBLE = "AND m.visibility IN (SELECT value FROM json_each(?6))"
+KEY = f"({{at}}, {EVENT_ID}, {SEQUENCE}, m.position)"
+IS_BEFORE, IS_AFTER = f"{KEY} < (?7, ?8, ?9, ?10)", f"{KEY} > (?7, ?8, ?9, ?10)"
+UPWARDS = f"ORDER BY {{at}}, {EVENT_ID}, {SEQUENCE}, m.position LIMIT ?11"
+DOWNWARDS = f"ORDER BY {{at}} DESC, {EVENT_ID} DESC, {SEQUENCE} DESC, m.position DESC LIMIT ?11"
+BEFORE_SQL = in_stretch(COLUMNS, f"{VISIBLE} AND {IS_BEFORE} {DOWNWARDS}")
+AFTER_SQL = in_stretch(COLUMNS, f"{VISIBLE} AND {IS_AFTER} {UPWARDS}")
+BETWEEN_SQL = in_stretch(
+    COLUMNS, f"{VISIBLE} AND {KEY} >= (?7, ?8, ?9, ?10) AND {KEY} <= (?12, ?13, ?14, ?15) {UPWARDS}"
+)
+# How far so many messages lead that have the time of a turn that is not late: their turns have an order, which is no
+# order by time for the database.
+REACH = "SELECT t.at {0} {1} AND {2} ORDER BY t.sequence {3} LIMIT 1 OFFSET ?11"
+REACH_BEFORE_SQL = REACH.format(ON_TIME, VISIBLE, IS_BEFORE.format(at="t.at"), "DESC")
+REACH_AFTER_SQL = REACH.format(ON_TIME, VISIBLE, IS_AFTER.format(at="t.at"), "")
 
 
 class Placed(NamedTuple):
@@ -46,16 +51,32 @@ def place(tx: Reading, message: int) -> Placed | None:
 
 def before(tx: Reading, at: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:
     """The last messages of some visibilities before a place, in order."""
-    rows = tx.rows(BEFORE_SQL, at.conversation, json.dumps(kinds), *at[1:], most)
-    return [Timed(*row) for row in rows][::-1]
+    if most < 1:
+        return []
+    told = (json.dumps(kinds), *at[1:])
+    all_of = stretch(tx, at.conversation, -EVER, at.at)
+    reach = tx.value(REACH_BEFORE_SQL, *all_of, *told, most - 1)
+    first = 1 if reach is None else stretch(tx, at.conversation, reach, at.at).first_sequence
+    return _in_order(tx, BEFORE_SQL, all_of._replace(first_sequence=first), *told, most)[-most:]
 
 
 def after(tx: Reading, at: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:
     """The first messages of some visibilities behind a place."""
-    return [Timed(*row) for row in tx.rows(AFTER_SQL, at.conversation, json.dumps(kinds), *at[1:], most)]
+    if most < 1:
+        return []
+    told = (json.dumps(kinds), *at[1:])
+    all_of = stretch(tx, at.conversation, at.at, EVER)
+    reach = tx.value(REACH_AFTER_SQL, *all_of, *told, most - 1)
+    last = EVER if reach is None else stretch(tx, at.conversation, at.at, reach).last_sequence
+    return _in_order(tx, AFTER_SQL, all_of._replace(last_sequence=last), *told, most)[:most]
 
 
 def between(tx: Reading, first: Placed, last: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:
-    """Messages from one place to another, both included."""
-    rows = tx.rows(BETWEEN_SQL, first.conversation, json.dumps(kinds), *first[1:], most, *last[1:])
-    return [Timed(*row) for row in rows]
+    """The first messages from one place to another, both included."""
+    found = stretch(tx, first.conversation, first.at, last.at)
+    return _in_order(tx, BETWEEN_SQL, found, json.dumps(kinds), *first[1:], most, *last[1:])[:most]
+
+
+def _in_order(tx: Reading, sql: str, of: Stretch, *told: object) -> list[Timed]:
+    rows = sorted(tx.rows(sql, *of, *told))
+    return [Timed(at_ms, event_id, *rest) for _, event_id, _, _, at_ms, *rest in rows]

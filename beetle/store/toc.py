@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.message_times import in_stretch, stretch
 
 DAY_US = 86_400_000_000
 LEVELS = {"year": 1, "month": 2, "week": 3, "day": 4, "segment": 5}
@@ -25,12 +26,11 @@ PLACE_SQL = """
 SELECT c.space, s.memory_space_id, c.channel_id, c.conversation_id
 FROM conversation c JOIN space s ON s.space = c.space WHERE c.conversation = ?
 """
-MEMBERS_SQL = """
-SELECT m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position, m.message, m.role,
-  m.length, m.state, m.message_id
-FROM message m INDEXED BY message_at CROSS JOIN turn t ON t.turn = m.turn
-WHERE m.conversation = ? AND m.at BETWEEN ? AND ? AND m.visibility = 'shared'
-"""
+MEMBERS_SQL = in_stretch(
+    "m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position, m.message, m.role, "
+    "m.length, m.state, m.message_id",
+    "AND m.visibility = 'shared'",
+)
 SEGMENTS_SQL = """
 SELECT toc_node, node_id, space, parent, members, starts, ends FROM toc_node
 WHERE level = 5 AND conversation = ? AND day = ?
@@ -281,7 +281,7 @@ def place_of(tx: Reading, conversation: int) -> ConversationPlace | None:
 
 def members(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
     """The shared events of a conversation between two times (µs, both included), as fields of a `Member`."""
-    return list(tx.rows(MEMBERS_SQL, conversation, first, last))
+    return list(tx.rows(MEMBERS_SQL, *stretch(tx, conversation, first, last)))
 
 
 def segments(tx: Reading, conversation: int, day: int) -> list[CutSegment]:

@@ -39,6 +39,7 @@ WHOLE: dict[str, str] = {
     "plane_long_term.ROWS_SQL": "verify counts every row",
     "plane_evidence.EMPTY_TURNS_SQL": "verify looks at every turn",
     "turn_messages.MISPLACED_SQL": "verify looks at every turn",
+    "message_times.MISTAKEN_SQL": "verify looks at every message",
     "turn_times.MISTAKEN_SQL": "verify looks at every turn",
     "turn_messages.OUTSIDE_SQL": "verify looks at every message",
     "indexed.every_row": "verify compares every message with the index",

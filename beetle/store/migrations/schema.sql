@@ -55,7 +55,7 @@ CREATE TABLE message (
   mounted_subject_id TEXT,
   agent_id           TEXT,
   trigger_source     TEXT,
-  lifecycle          INTEGER REFERENCES transcript_lifecycle,
+  lifecycle          INTEGER REFERENCES transcript_lifecycle, apart INTEGER NOT NULL DEFAULT 0,
   UNIQUE (conversation, message_id),
   UNIQUE (conversation, ordinal)
 ) STRICT;
@@ -653,7 +653,6 @@ CREATE TABLE captured_turn (
   mismatches      INTEGER NOT NULL DEFAULT 0,
   UNIQUE (space, host_session_id, host_turn_index)
 ) STRICT;
-CREATE INDEX message_at ON message (conversation, at);
 CREATE TABLE toc_outbox (
   conversation INTEGER NOT NULL,
   day          INTEGER NOT NULL,
@@ -797,4 +796,5 @@ CREATE TABLE index_tail (
   indexed_to INTEGER NOT NULL
 ) STRICT;
 INSERT INTO index_tail VALUES (1, 0);
+CREATE INDEX message_apart ON message (conversation, at) WHERE apart = 1;
 INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);

@@ -1,0 +1,57 @@
+"""Messages by their times. Nearly all have the time of their turn, and `turn_times` finds those.
+
+The others stand apart, each with a row in an index. So the messages of a stretch of time are those of the turns that
+are not late, those of the late ones, and the ones apart. Most commits write no page of the index.
+"""
+
+from __future__ import annotations
+
+from beetle.named_tuple import NamedTuple
+from beetle.store import turn_times
+from beetle.store.engine.transaction import Reading
+from beetle.store.turn_messages import OF_TURN
+
+EVER = 1 << 62
+ON_TIME = f"""
+FROM turn t CROSS JOIN message m ON {OF_TURN} AND m.apart = 0
+WHERE t.conversation = ?1 AND t.sequence BETWEEN ?2 AND ?3 AND t.at = t.latest"""
+LATE = f"""
+FROM turn t INDEXED BY turn_late CROSS JOIN message m ON {OF_TURN} AND m.apart = 0
+WHERE t.conversation = ?1 AND t.at < t.latest AND t.at BETWEEN ?4 AND ?5"""
+APART = """
+FROM message m INDEXED BY message_apart CROSS JOIN turn t ON t.turn = m.turn
+WHERE m.conversation = ?1 AND m.apart = 1 AND m.at BETWEEN ?4 AND ?5"""
+MISTAKEN_SQL = """
+SELECT m.message FROM message m CROSS JOIN turn t ON t.turn = m.turn WHERE m.apart <> (m.at <> t.at) LIMIT 100
+"""
+
+
+class Stretch(NamedTuple):
+    """A stretch of time of a conversation, both ends included, in microseconds; and the sequences of the turns in it
+    that are not late. The first parameters of a statement of `in_stretch`."""
+
+    conversation: int
+    first_sequence: int
+    last_sequence: int
+    begin: int
+    end: int
+
+
+def in_stretch(columns: str, more: str) -> str:
+    """A statement that has `columns` of the messages `m` of a stretch, with their turns `t`.
+
+    Args:
+        more: further conditions, an order and a limit, with `{at}` for the time of a message. They hold for each of the
+            three kinds on its own: who gives a limit has up to three times as many rows.
+    """
+    # The time by which the index of a kind has its order.
+    kinds = ((ON_TIME, "t.at"), (LATE, "t.at"), (APART, "m.at"))
+    return "\nUNION ALL ".join(
+        f"SELECT * FROM (\nSELECT {columns}{each} {more.format(at=at)}\n)" for each, at in kinds
+    )
+
+
+def stretch(tx: Reading, conversation: int, begin: int, end: int) -> Stretch:
+    """The stretch between two times."""
+    first, behind = (turn_times.first_at(tx, conversation, at) or EVER for at in (begin, end + 1))
+    return Stretch(conversation, first, behind - 1, begin, end)
