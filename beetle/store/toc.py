@@ -12,15 +12,21 @@ from collections.abc import Iterable, Sequence
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.message_times import in_stretch, stretch
+from beetle.store.toc_outbox import NOTE_SQL
 
 DAY_US = 86_400_000_000
 LEVELS = {"year": 1, "month": 2, "week": 3, "day": 4, "segment": 5}
 SEGMENT = LEVELS["segment"]
 
-OUTBOX_SQL = "SELECT conversation, day FROM toc_outbox ORDER BY conversation, day LIMIT ?"
+TAKE_SQL = """
+UPDATE toc_outbox SET taken = ?1 WHERE (conversation, day) IN (
+  SELECT conversation, day FROM toc_outbox WHERE (conversation, day) > (?2, ?3) ORDER BY conversation, day LIMIT ?4
+)
+RETURNING conversation, day
+"""
 OUTBOX_SIZE_SQL = "SELECT count(*) FROM toc_outbox"
-SETTLE_OUTBOX_SQL = "DELETE FROM toc_outbox WHERE conversation = ? AND day = ?"
-PUT_OUTBOX_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
+TAKEN_SQL = "SELECT taken FROM toc_outbox WHERE conversation = ? AND day = ?"
+SETTLE_OUTBOX_SQL = "DELETE FROM toc_outbox WHERE conversation = ? AND day = ? AND taken = ?"
 WAITS_SQL = "SELECT 1 FROM toc_outbox WHERE conversation = ? AND day = ?"
 PLACE_SQL = """
 SELECT c.space, s.memory_space_id, c.channel_id, c.conversation_id
@@ -249,9 +255,9 @@ class TextRow(NamedTuple):
     content: str
 
 
-def waiting(tx: Reading, most: int) -> list[Waiting]:
-    """Days that are to be cut anew."""
-    return [Waiting(*row) for row in tx.rows(OUTBOX_SQL, most)]
+def take_waiting(tx: Writing, run: int, after: Waiting, most: int) -> list[Waiting]:
+    """The next days that are to be cut anew, behind `after`; they note that this run has taken them."""
+    return sorted(Waiting(*row) for row in tx.rows(TAKE_SQL, run, *after, most))
 
 
 def waiting_count(tx: Reading) -> int:
@@ -266,12 +272,18 @@ def waits(tx: Reading, conversation: int, day: int) -> bool:
 
 def put_waiting(tx: Writing, conversation: int, day: int) -> None:
     """Have a day cut anew."""
-    tx.run(PUT_OUTBOX_SQL, conversation, day)
+    tx.run(NOTE_SQL, conversation, day)
 
 
-def settle_waiting(tx: Writing, each: Waiting) -> None:
-    """A day was cut."""
-    tx.run(SETTLE_OUTBOX_SQL, *each)
+def settle_waiting(tx: Writing, each: Waiting, run: int) -> bool:
+    """A run has cut a day, as it was when it was taken. It is done, unless its events have changed since.
+
+    Returns:
+        Whether what was cut counts; not when another run has cut the day meanwhile.
+    """
+    taken = tx.value(TAKEN_SQL, *each)
+    tx.run(SETTLE_OUTBOX_SQL, *each, run)
+    return taken is not None
 
 
 def place_of(tx: Reading, conversation: int) -> ConversationPlace | None:

@@ -14,11 +14,12 @@ from beetle.store.engine.transaction import Reading, Writing
 DAY_US = 86_400_000_000
 HAS_DAYS_SQL = "SELECT EXISTS (SELECT 1 FROM toc_outbox)"
 HAS_STALE_SQL = "SELECT EXISTS (SELECT 1 FROM toc_node WHERE level BETWEEN 1 AND 5 AND stale > 0)"
-NOTE_SQL = "INSERT OR IGNORE INTO toc_outbox VALUES (?, ?)"
-NOTE_MESSAGES_SQL = """
-INSERT OR IGNORE INTO toc_outbox
-SELECT DISTINCT m.conversation, (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
-FROM json_each(?) j CROSS JOIN message m ON m.message = j.value WHERE m.visibility = 'shared'
+CHANGED = "ON CONFLICT DO UPDATE SET taken = 0 WHERE taken <> 0"
+NOTE_SQL = f"INSERT INTO toc_outbox VALUES (?, ?, 0) {CHANGED}"
+NOTE_MESSAGES_SQL = f"""
+INSERT INTO toc_outbox
+SELECT DISTINCT m.conversation, (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000, 0
+FROM json_each(?) j CROSS JOIN message m ON m.message = j.value WHERE m.visibility = 'shared' {CHANGED}
 """
 # The segments that messages stand in, and those that are read with them: five minutes may lead into the next day.
 READ_WITH_SQL = """
@@ -32,8 +33,8 @@ DROP_TITLES_SQL = "DELETE FROM toc_title WHERE toc_node IN (SELECT value FROM js
 DROP_WRITTEN_SQL = """
 DELETE FROM grip WHERE segment IN (SELECT value FROM json_each(?)) AND written IS NOT NULL
 """
-NOTE_CONVERSATION_SQL = """
-INSERT OR IGNORE INTO toc_outbox SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND conversation = ?
+NOTE_CONVERSATION_SQL = f"""
+INSERT INTO toc_outbox SELECT DISTINCT conversation, day, 0 FROM toc_node WHERE level = 5 AND conversation = ? {CHANGED}
 """
 IN_CONVERSATION = "SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = ?"
 DROP_CONVERSATION_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({IN_CONVERSATION})"  # noqa: S608 - ours

@@ -80,7 +80,8 @@ def turn(number: int, text: str) -> dict[str, Any]:
     message = {
         "message_id": f"m{number}", "role": "user", "content": text, "actor": {"speaker": ("Ann", "Bo")[number % 2]},
     }  # fmt: skip
-    at = f"2025-{1 + number // 2800 % 12:02d}-{1 + number // 100 % 28:02d}T10:{number % 60:02d}:00Z"
+    hour, minute = divmod(number % 100, 60)
+    at = f"2025-{1 + number // 2800 % 12:02d}-{1 + number // 100 % 28:02d}T{10 + hour}:{minute:02d}:00Z"
     return {"turn_id": f"t{number}", "at": at, "messages": [message]}
 
 

@@ -655,7 +655,7 @@ CREATE TABLE captured_turn (
 ) STRICT;
 CREATE TABLE toc_outbox (
   conversation INTEGER NOT NULL,
-  day          INTEGER NOT NULL,
+  day          INTEGER NOT NULL, taken INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (conversation, day)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE toc_node (

@@ -8,6 +8,7 @@ was made anew, it is the same.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -33,6 +34,10 @@ CHILDREN = 5000
 MANY = 64
 """Of so many children each still hands up all that it has."""
 
+RUNS = itertools.count(1)
+"""Each run that cuts days has a number of its own."""
+BEFORE_ALL = Waiting(-1, 0)
+
 WORD_FIELDS = 4
 """Message, begin, end, number of times."""
 
@@ -50,15 +55,30 @@ class Rolled(NamedTuple):
 
 
 def cut_waiting(invocation: Invocation) -> int:
-    """Cut the days in the outbox into segments; how many days."""
-    done = 0
+    """Cut the days in the outbox into segments; how many days.
+
+    The events of a day may be many. They are read and cut beside the writer, which gets what comes of it. A day whose
+    events change meanwhile stays in the outbox.
+    """
+    store, by = invocation.shared.store, invocation.caller.name
+    run, done, after = next(RUNS), 0, BEFORE_ALL
     while True:
         invocation.check("the next days are cut")
-        count = invocation.shared.store.write(_cut_some, grows=False, by=invocation.caller.name)
-        done += count
-        if count < DAYS_AT_ONCE:
+
+        def take(tx: WriteTransaction, after: Waiting = after) -> list[Waiting]:
+            return toc.take_waiting(tx, run, after, DAYS_AT_ONCE)
+
+        days = store.write(take, grows=False, by=by)
+        cuts: list[DayCut] = []
+        for each in days:
+            with invocation.reading(heavy=False) as tx:
+                cuts.append(cut_day(tx, each))
+            invocation.work.rest()
+        store.write(lambda tx, cuts=cuts: _keep_cuts(tx, run, cuts), grows=False, by=by)
+        done += len(days)
+        if len(days) < DAYS_AT_ONCE:
             return done
-        invocation.work.rest()
+        after = days[-1]
 
 
 def summarize_segments(invocation: Invocation) -> int:
@@ -154,38 +174,64 @@ def stale_parent(tx: Writing, row: NodeRow) -> None:
 # Cutting.
 
 
-def _cut_some(tx: WriteTransaction) -> int:
-    found = toc.waiting(tx, DAYS_AT_ONCE)
-    for each in found:
-        cut_day(tx, each)
-        toc.settle_waiting(tx, each)
-    return len(found)
+class SegmentCut(NamedTuple):
+    """A segment as it is to be: its id, its bounds in milliseconds, the digest of its events."""
+
+    node_id: str
+    bounds: tuple[int, int]
+    digest: bytes
 
 
-def cut_day(tx: Writing, each: Waiting) -> None:
-    """Bring the segments of a day of a conversation in line with its events."""
+class DayCut(NamedTuple):
+    """What the events of a day of a conversation make of it; `place` None for a conversation that is gone."""
+
+    of: Waiting
+    place: ConversationPlace | None
+    segments: list[SegmentCut]
+    ends_late: bool
+    """Whether the first segment of the next day may be read with its last events."""
+
+
+def cut_day(tx: Reading, each: Waiting) -> DayCut:
+    """Cut a day of a conversation as its events are now."""
     place = toc.place_of(tx, each.conversation)
     own, before = ([], []) if place is None else day_members(tx, *each)
-    known = {segment.node_id: segment for segment in toc.segments(tx, each.conversation, each.day)}
-    if place is not None and own:
-        day = _periods(tx, place.space, own[0].at // 1000)
-        for segment in cut(own, before):
-            _keep_segment(tx, place, each, day, segment, known)
+    segments = [] if place is None else [
+        SegmentCut(found.node_id(*place[1:]), (found.start_ms, found.end_ms), found.digest())
+        for found in cut(own, before)
+    ]  # fmt: skip
+    ends_late = any(member.at >= (each.day + 1) * DAY_US - OVERLAP_US for member in own)
+    return DayCut(each, place, segments, ends_late)
+
+
+def _keep_cuts(tx: WriteTransaction, run: int, cuts: Sequence[DayCut]) -> None:
+    for each in cuts:
+        # A conversation that came or went meanwhile is in the outbox again.
+        if toc.settle_waiting(tx, each.of, run) and toc.place_of(tx, each.of.conversation) == each.place:
+            _keep_day(tx, each)
+
+
+def _keep_day(tx: Writing, cut: DayCut) -> None:
+    """Bring the segments of a day of a conversation in line with what its events make of it."""
+    known = {segment.node_id: segment for segment in toc.segments(tx, *cut.of)}
+    if cut.place is not None and cut.segments:
+        day = _periods(tx, cut.place.space, cut.segments[0].bounds[0])
+        for segment in cut.segments:
+            _keep_segment(tx, cut.place, cut.of, day, segment, known)
     for gone in known.values():
         toc.drop_segment(tx, gone.key)
         stays = toc.drop_if_empty(tx, gone.parent)
         # A year's keywords tell it from the others.
         for key in [each.key for each in toc.level(tx, gone.space, LEVELS["year"])] if stays is None else [stays]:
             toc.make_stale(tx, key)
-    if own and max(member.at for member in own) >= (each.day + 1) * DAY_US - OVERLAP_US:
-        _look_at_next_day(tx, each)
+    if cut.ends_late:
+        _look_at_next_day(tx, cut.of)
 
 
 def _keep_segment(
-    tx: Writing, place: ConversationPlace, each: Waiting, day: int, segment: Segment, known: dict[str, CutSegment]
+    tx: Writing, place: ConversationPlace, each: Waiting, day: int, segment: SegmentCut, known: dict[str, CutSegment]
 ) -> None:
-    node_id = segment.node_id(*place[1:])
-    bounds, digest = (segment.start_ms, segment.end_ms), segment.digest()
+    node_id, bounds, digest = segment
     found = known.get(node_id)
     if found is not None and found.space == place.space:
         del known[node_id]

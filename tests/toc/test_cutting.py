@@ -1,0 +1,120 @@
+"""Days are cut beside the writer: what comes, or is masked, while a day is cut is in the next cut."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from beetle import MemoryRuntime
+from beetle.runtime.areas.toc import building
+from beetle.runtime.areas.toc.building import DayCut
+from beetle.store import toc
+from beetle.store.engine.transaction import Reading
+from beetle.store.toc import Waiting
+from tests.store.conftest import store_of
+from tests.toc.conftest import ask, build, event, everything, ingest, ms, open_memory
+
+AT = ms("2026-01-30T10:00:00Z")
+TEXT = "The kiln is fired at night, and the glaze melts at {} degrees."
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryRuntime]:
+    with open_memory(str(tmp_path / "b.db")) as running:
+        yield running
+
+
+def say(memory: MemoryRuntime, *numbers: int) -> None:
+    ingest(memory, *(event(f"e{n}", AT + n * 60_000, TEXT.format(n)) for n in numbers))
+
+
+def cut(memory: MemoryRuntime) -> None:
+    ask(memory, "scheduler.run", {"job_name": "outbox-processor", "wait": True})
+
+
+def waiting(memory: MemoryRuntime) -> int:
+    with store_of(memory).read() as tx:
+        return toc.waiting_count(tx)
+
+
+def while_cut(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
+    """Have something happen on another thread, once, between the cutting of the next day and what comes of it."""
+    plain, left = building.cut_day, [happens]
+
+    def interrupted(tx: Reading, each: Waiting) -> DayCut:
+        found = plain(tx, each)
+        if left:
+            other = threading.Thread(target=left.pop())
+            other.start()
+            other.join()
+        return found
+
+    monkeypatch.setattr(building, "cut_day", interrupted)
+
+
+def assert_right(memory: MemoryRuntime) -> None:
+    """Nothing waits, and a rebuild makes the same of the events."""
+    assert waiting(memory) == 0 and memory.verify_store().clean
+    before = everything(memory)
+    assert ask(memory, "admin.rebuild_toc")["changed_nodes"] == 0
+    assert everything(memory) == before
+
+
+@pytest.mark.parametrize("late", [25, 200], ids=["in the middle", "a segment of its own"])
+def test_an_event_that_comes_while_its_day_is_cut_is_in_the_next_cut(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    say(memory, *range(20), 40)
+    while_cut(monkeypatch, lambda: say(memory, late))
+    cut(memory)
+    assert waiting(memory) == 1 and ask(memory, "toc.root")["nodes"], "what was cut is there, to be cut again"
+    build(memory)
+    assert_right(memory)
+
+
+def test_an_event_that_is_masked_while_its_day_is_cut_is_in_no_bullet(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(memory, 1, 3)
+    ingest(memory, event("e2", AT + 120_000, "The submarine leaves the harbour on Monday."))
+    where = {"channel_id": "event", "conversation_id": "s1"}
+    mask = {"conversation": where, "action": "mask", "turn_ids": ["e2"], "reason": "a test asks"}
+    while_cut(monkeypatch, lambda: ask(memory, "transcript.lifecycle", mask))
+    cut(memory)
+    assert waiting(memory) == 1
+    build(memory)
+    assert_right(memory)
+    assert "submarine" not in str(everything(memory)) and "kiln" in str(everything(memory))
+
+
+def test_what_an_older_run_has_cut_does_not_replace_a_newer_one_s(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(memory, *range(20))
+
+    def overtake() -> None:
+        say(memory, 300)
+        ask(memory, "admin.rebuild_toc")
+
+    while_cut(monkeypatch, overtake)
+    cut(memory)
+    assert_right(memory)
+
+
+def test_days_that_were_taken_by_a_run_that_ended_are_cut_by_the_next(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(memory, *range(20))
+
+    def broken(tx: Reading, each: Waiting) -> DayCut:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(building, "cut_day", broken)
+        ask(memory, "scheduler.run", {"job_name": "outbox-processor", "wait": True})
+    assert waiting(memory) == 1
+    build(memory)
+    assert_right(memory)
