@@ -43,7 +43,11 @@ python=$(find_python '
     sysconfig.get_config_var("Py_ENABLE_SHARED")
     and __import__("os.path").path.exists(sysconfig.get_config_var("LIBPL") + "/" + sysconfig.get_config_var("LIBRARY"))
 ' ${BEETLE_BUILD_PYTHON:-}) || python=""
-[ -n "$python" ] || need "Python" "3.11 or newer with venv, a shared and a static library; on Debian: apt-get install python3-venv libpython3-dev"
+if [ -z "$python" ]; then
+    need "Python" "3.11 or newer with venv, a shared and a static library; on Debian: apt-get install python3-venv libpython3-dev"
+elif [ -z "$missing" ] && ! sh packaging/interpreter/build.sh "$python" build/interpreter.bin; then
+    need "Python" "the static library of $python cannot be linked (above); name another one in BEETLE_BUILD_PYTHON"
+fi
 [ -z "$missing" ] || exit 1
 
 want="$(cksum <packaging/build-requirements.txt) $("$python" -c 'import sys; print(sys.executable, sys.version)')"
@@ -80,7 +84,6 @@ sources=$(build/venv/bin/python packaging/tree.py --sources)
 # The tree's modules are stored plain: zstd packs the whole better than zlib its parts, and a start inflates nothing.
 PYINSTALLER_ZLIB_COMPRESSION_LEVEL=0 freeze tree build.spec -- $kind
 sh packaging/starter/build.sh build/starter.bin
-sh packaging/interpreter/build.sh build/venv/bin/python build/interpreter.bin
 build/venv/bin/python packaging/complete.py "$out/tree" build/starter.bin build/interpreter.bin
 build/venv/bin/python packaging/notices.py "$out/tree"
 name=$(build/venv/bin/python packaging/tree.py "$out/tree")

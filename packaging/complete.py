@@ -28,7 +28,6 @@ from PyInstaller.archive.readers import (
     PKG_ITEM_PYMODULE,
     PKG_ITEM_PYSOURCE,
     PKG_ITEM_PYZ,
-    PKG_ITEM_RUNTIME_OPTION,
     CArchiveReader,
 )
 from tree import MODULES
@@ -39,6 +38,10 @@ PROGRAM, ARCHIVE = "beetle", "beetle.pkg"
 INTERPRETER = "_internal/interpreter"
 BEGIN = "_internal/begin"
 LIBC = "_internal/libc"
+OF_LIBC = tuple(f"{name}.so." for name in ("libc", "libm", "libdl", "libpthread", "librt", "libutil", "libresolv"))
+SEARCHED = "$ORIGIN/_internal/libc:$ORIGIN/_internal"
+OPTIONS = ["pyi-contents-directory _internal"]
+"""What PyInstaller tells its bootloader: nothing that the interpreter does not do."""
 
 LARGEST_PAGE = {"x86_64": 12, "aarch64": 16}
 """The largest pages that a kernel for this processor may have, as a power of two: 64 KiB on some aarch64."""
@@ -83,8 +86,8 @@ def add_libc(tree: Path) -> list[str]:
     missing = needed(libraries) - held
     while missing:
         for name in missing:
-            if not (folder / name).exists():
-                raise SystemExit(f"{name} is not in {folder}: something else than the C library is missing in the tree")
+            if not name.startswith(("ld-linux-", *OF_LIBC)):
+                raise SystemExit(f"{name} is missing in the tree, and is no part of the C library")
             # Its content: a distribution may link the name to another.
             shutil.copyfile(folder / name, place / name)
         held |= missing
@@ -93,7 +96,13 @@ def add_libc(tree: Path) -> list[str]:
 
 
 def put_programs(tree: Path, starter: Path, interpreter: Path) -> None:
-    """Let the starter be the program, and have it start the interpreter."""
+    """Let the starter be the program, and have it start the interpreter.
+
+    Raises:
+        SystemExit: the interpreter looks for libraries elsewhere than in the tree.
+    """
+    if f"\n  RPATH                {SEARCHED}\n" not in headers_of(interpreter):
+        raise SystemExit(f"{interpreter} does not have the RPATH {SEARCHED}")
     shutil.copyfile(starter, tree / PROGRAM)
     shutil.copyfile(interpreter, tree / INTERPRETER)
 
@@ -113,10 +122,11 @@ def unpack_archive(tree: Path) -> None:
             # A module of PyInstaller's by its name; the one script is the program.
             known = name if kind == PKG_ITEM_PYMODULE or name.startswith("pyi") else "__main__"
             begin.append((known, archive.extract(name)))
-        elif kind != PKG_ITEM_RUNTIME_OPTION:
+        else:
             raise SystemExit(f"{tree / ARCHIVE}: {name} is of a kind that is not known: {kind!r}")
-    if [name for name, _ in begin][-2:] != ["pyiboot01_bootstrap", "__main__"]:
-        raise SystemExit(f"{tree / ARCHIVE}: it begins with {', '.join(name for name, _ in begin)}")
+    names = [name for name, _ in begin]
+    if names[-2:] != ["pyiboot01_bootstrap", "__main__"] or archive.options != OPTIONS:
+        raise SystemExit(f"{tree / ARCHIVE}: it begins with {', '.join(names)}, and has the options {archive.options}")
     # Without references (version 2), whose bytes depend on who else holds an object.
     (tree / BEGIN).write_bytes(marshal.dumps(tuple(begin), 2))
     (tree / ARCHIVE).unlink()

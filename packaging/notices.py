@@ -3,8 +3,8 @@
     build/venv/bin/python packaging/notices.py dist/tree          writes them into the tree
     build/venv/bin/python packaging/notices.py --check dist/tree  ends with 1 when something in the tree has no entry
 
-The packages are those of the program's archive, with what was compiled into them; the libraries those that stand in the
-tree, and the two that the launcher holds; litestream names the Go modules that it was compiled with. Their texts are
+The packages are those of the archive of modules, with what was compiled into them; the libraries those that stand in
+the tree, and the two that the launcher holds; litestream names the Go modules that it was compiled with. Their texts are
 the ones that the package or the build machine's distribution ships with them, and those of packaging/licences, which
 packaging/gen_licences.py gathers.
 """
@@ -226,7 +226,7 @@ def distributions_text(file: str) -> str:
 
 
 def without_entry(tree: Path, titles: Iterable[str]) -> list[str]:
-    """What stands in the tree, or in its archive, and no title speaks of."""
+    """What stands in the tree, or in its archive of modules, and no title speaks of."""
     names = {each.rpartition(" ")[0] or each for each in titles}
     known = packages_distributions()
     # What the standard library is made of, what the build adds, and what is named after a package.

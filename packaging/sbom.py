@@ -71,8 +71,8 @@ def libraries(tree: Path) -> Iterator[Component]:
         each for pattern in ("_internal/lib*.so*", "_internal/libc/*") for each in tree.glob(pattern) if each.is_file()
     )
     seen: dict[str, Component] = {}
-    linked = (PYTHON, *IN_LAUNCHER.values())
-    for name, file in [*((each.name, each) for each in files), *((each, None) for each in linked)]:
+    linked = [(PYTHON, tree / "_internal/interpreter"), *((each, None) for each in IN_LAUNCHER.values())]
+    for name, file in [*((each.name, each) for each in files), *linked]:
         owner, version = (distributions_package(name) or (name, "unknown"))[:2]
         purl = f"pkg:deb/debian/{owner}@{version}"
         known = seen.setdefault(purl, component("library", owner, version, purl))

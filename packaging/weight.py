@@ -3,7 +3,7 @@
     build/venv/bin/python packaging/weight.py [--check [--draft]] [--json] dist/tree
     build/venv/bin/python packaging/weight.py --artefacts dist/release
 
-A part is a top-level package of the program's archive, or a library. `packed` is what zstd makes of the part alone, at
+A part is a top-level package of the archive of modules, or a library. `packed` is what zstd makes of the part alone, at
 the level of a draft: a tenth more than it adds to the one file, in a twentieth of the time. `--check` ends with 1 when
 a budget of packaging/budgets.toml is passed; with `--draft`, when the one file is a draft. `--artefacts` holds
 what a release publishes to its budgets.
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 def pieces(tree: Path) -> Iterator[tuple[str, bytes]]:
-    """Everything in the tree as (part, bytes): modules out of the program's archive, and the other files."""
+    """Everything in the tree as (part, bytes): modules out of their archive, and the other files."""
     from PyInstaller.archive.readers import ZlibArchiveReader
 
     archive = ZlibArchiveReader(str(tree / MODULES))
@@ -52,7 +52,8 @@ def pieces(tree: Path) -> Iterator[tuple[str, bytes]]:
         modules += len(data)
         top = name.partition(".")[0]
         yield ("standard library" if top in sys.stdlib_module_names else top), data
-    yield "start-up program", b"\0" * ((tree / MODULES).stat().st_size - modules)
+    # Their table stands behind them.
+    yield "start-up program", (tree / MODULES).read_bytes()[modules:]
     for path in sorted(tree.rglob("*")):
         if path.is_file() and path != tree / MODULES:
             yield part_of(path.relative_to(tree)), path.read_bytes()

@@ -207,10 +207,7 @@ def _machine(env: Mapping[str, str], personal: bool, uid: int) -> Machine:
 
     runtime = env.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
     marker = Path(runtime) / "systemd/private" if personal else Path(SYSTEMD[0])
-    # The program's own libraries are not for the tools of the system; it left what was set before under another name.
-    outside = {name: value for name, value in env.items() if name != "LD_LIBRARY_PATH"}
-    if before := env.get("LD_LIBRARY_PATH_ORIG"):
-        outside["LD_LIBRARY_PATH"] = before
+    outside = dict(env)
     if personal:
         outside["XDG_RUNTIME_DIR"] = runtime
     return Machine(":".join(filter(None, (env.get("PATH"), SYSTEM_TOOLS))), outside, marker)

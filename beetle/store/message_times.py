@@ -1,7 +1,8 @@
 """Messages by their times. Nearly all have the time of their turn, and `turn_times` finds those.
 
-The others stand apart, each with a row in an index. So the messages of a stretch of time are those of the turns that
-are not late, those of the late ones, and the ones apart. Most commits write no page of the index.
+The others stand apart: their time is not their turn's, and each has a row in an index. So the messages of a stretch of
+time are those of the turns that are not late, those of the late ones, and the ones apart. Most commits write no page of
+the index.
 """
 
 from __future__ import annotations
@@ -41,17 +42,21 @@ def in_stretch(columns: str, more: str) -> str:
     """A statement that has `columns` of the messages `m` of a stretch, with their turns `t`.
 
     Args:
-        more: further conditions, an order and a limit, with `{at}` for the time of a message. They hold for each of the
-            three kinds on its own: who gives a limit has up to three times as many rows.
+        more: further conditions, an order and a limit, with `{at}` for the time of a message and `{newest}` for an
+            order by time, the newest first. They hold for each of the three kinds on its own: with a limit come up to
+            three times as many rows.
     """
-    # The time by which the index of a kind has its order.
-    kinds = ((ON_TIME, "t.at"), (LATE, "t.at"), (APART, "m.at"))
-    return "\nUNION ALL ".join(
-        f"SELECT * FROM (\nSELECT {columns}{each} {more.format(at=at)}\n)" for each, at in kinds
-    )
+    # The time, and the order by it, as the index of a kind has them.
+    kinds = ((ON_TIME, "t.at", "t.sequence DESC"), (LATE, "t.at", "t.at DESC"), (APART, "m.at", "m.at DESC"))
+    statements = [
+        f"SELECT * FROM (\nSELECT {columns}{each} {more.format(at=at, newest=newest)}\n)"  # noqa: S608 - our own text
+        for each, at, newest in kinds
+    ]
+    return "\nUNION ALL ".join(statements)
 
 
 def stretch(tx: Reading, conversation: int, begin: int, end: int) -> Stretch:
-    """The stretch between two times."""
-    first, behind = (turn_times.first_at(tx, conversation, at) or EVER for at in (begin, end + 1))
+    """The stretch between two times; `-EVER` and `EVER` are before and behind all of them."""
+    first = 1 if begin == -EVER else turn_times.first_at(tx, conversation, begin) or EVER
+    behind = EVER if end == EVER else turn_times.first_at(tx, conversation, end + 1) or EVER
     return Stretch(conversation, first, behind - 1, begin, end)

@@ -151,7 +151,7 @@ def bodies(tx: Reading) -> Iterator[Finding]:
     for (message,) in tx.rows(OUTSIDE_SQL):
         yield Finding("evidence", f"message {message}", "does not stand where its turn says")
     for (message,) in tx.rows(message_times.MISTAKEN_SQL):
-        yield Finding("evidence", f"message {message}", "does not say whether it has its turn's time")
+        yield Finding("evidence", f"message {message}", "says wrongly whether it has its turn's time")
 
 
 def counters(tx: Reading) -> Iterator[Finding]:

@@ -129,7 +129,7 @@ class Counts(NamedTuple):
     latest: int | None
     astray: bool
     """Whether a turn has messages elsewhere than it says, or says another latest time than the turns up to it have; or
-    whether a message does not say whether it has its turn's time."""
+    whether a message says wrongly whether it has its turn's time."""
 
 
 class Record(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from beetle.named_tuple import NamedTuple
+from beetle.store import turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE, Timed
 from beetle.store.message_times import EVER, ON_TIME, Stretch, in_stretch, stretch
@@ -13,10 +14,10 @@ EVENT_ID, SEQUENCE = "iif(t.door = 'event', t.turn_id, '')", "iif(t.door = 'even
 PLACE_SQL = f"""
 SELECT m.conversation, m.at, {EVENT_ID}, {SEQUENCE}, m.position
 FROM message m JOIN turn t ON t.turn = m.turn WHERE m.message = ?
-"""
-COLUMNS = f"""m.at, {EVENT_ID}, {SEQUENCE}, m.position, {MS_OF_MESSAGE}, m.message, m.conversation, t.sequence, t.turn_id,
-  m.message_id, (SELECT channel_id FROM conversation WHERE conversation = ?1),
-  (SELECT conversation_id FROM conversation WHERE conversation = ?1)"""
+"""  # noqa: S608 - our own text
+COLUMNS = f"""m.at, {EVENT_ID}, {SEQUENCE}, m.position, {MS_OF_MESSAGE}, m.message, m.conversation, t.sequence,
+  t.turn_id, m.message_id, (SELECT channel_id FROM conversation WHERE conversation = ?1),
+  (SELECT conversation_id FROM conversation WHERE conversation = ?1)"""  # noqa: S608 - our own text
 VISIBLE = "AND m.visibility IN (SELECT value FROM json_each(?6))"
 KEY = f"({{at}}, {EVENT_ID}, {SEQUENCE}, m.position)"
 IS_BEFORE, IS_AFTER = f"{KEY} < (?7, ?8, ?9, ?10)", f"{KEY} > (?7, ?8, ?9, ?10)"
@@ -27,8 +28,8 @@ AFTER_SQL = in_stretch(COLUMNS, f"{VISIBLE} AND {IS_AFTER} {UPWARDS}")
 BETWEEN_SQL = in_stretch(
     COLUMNS, f"{VISIBLE} AND {KEY} >= (?7, ?8, ?9, ?10) AND {KEY} <= (?12, ?13, ?14, ?15) {UPWARDS}"
 )
-# How far so many messages lead that have the time of a turn that is not late: their turns have an order, which is no
-# order by time for the database.
+# The time of the message that stands so many places away among those with the time of a turn that is not late. Such
+# turns are in the order of their times by sequence, which SQLite does not know: it would sort all of them.
 REACH = "SELECT t.at {0} {1} AND {2} ORDER BY t.sequence {3} LIMIT 1 OFFSET ?11"
 REACH_BEFORE_SQL = REACH.format(ON_TIME, VISIBLE, IS_BEFORE.format(at="t.at"), "DESC")
 REACH_AFTER_SQL = REACH.format(ON_TIME, VISIBLE, IS_AFTER.format(at="t.at"), "")
@@ -53,22 +54,24 @@ def before(tx: Reading, at: Placed, kinds: tuple[str, ...], most: int) -> list[T
     """The last messages of some visibilities before a place, in order."""
     if most < 1:
         return []
-    told = (json.dumps(kinds), *at[1:])
-    all_of = stretch(tx, at.conversation, -EVER, at.at)
-    reach = tx.value(REACH_BEFORE_SQL, *all_of, *told, most - 1)
-    first = 1 if reach is None else stretch(tx, at.conversation, reach, at.at).first_sequence
-    return _in_order(tx, BEFORE_SQL, all_of._replace(first_sequence=first), *told, most)[-most:]
+    place_and_kinds = (json.dumps(kinds), *at[1:])
+    past = stretch(tx, at.conversation, -EVER, at.at)
+    reach = tx.value(REACH_BEFORE_SQL, *past, *place_and_kinds, most - 1)
+    if reach is not None and (first := turn_times.first_at(tx, at.conversation, reach)) is not None:
+        past = past._replace(first_sequence=first)
+    return _in_order(tx, BEFORE_SQL, past, *place_and_kinds, most)[-most:]
 
 
 def after(tx: Reading, at: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:
     """The first messages of some visibilities behind a place."""
     if most < 1:
         return []
-    told = (json.dumps(kinds), *at[1:])
-    all_of = stretch(tx, at.conversation, at.at, EVER)
-    reach = tx.value(REACH_AFTER_SQL, *all_of, *told, most - 1)
-    last = EVER if reach is None else stretch(tx, at.conversation, at.at, reach).last_sequence
-    return _in_order(tx, AFTER_SQL, all_of._replace(last_sequence=last), *told, most)[:most]
+    place_and_kinds = (json.dumps(kinds), *at[1:])
+    future = stretch(tx, at.conversation, at.at, EVER)
+    reach = tx.value(REACH_AFTER_SQL, *future, *place_and_kinds, most - 1)
+    if reach is not None and (behind := turn_times.first_at(tx, at.conversation, reach + 1)) is not None:
+        future = future._replace(last_sequence=behind - 1)
+    return _in_order(tx, AFTER_SQL, future, *place_and_kinds, most)[:most]
 
 
 def between(tx: Reading, first: Placed, last: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:
@@ -77,6 +80,6 @@ def between(tx: Reading, first: Placed, last: Placed, kinds: tuple[str, ...], mo
     return _in_order(tx, BETWEEN_SQL, found, json.dumps(kinds), *first[1:], most, *last[1:])[:most]
 
 
-def _in_order(tx: Reading, sql: str, of: Stretch, *told: object) -> list[Timed]:
-    rows = sorted(tx.rows(sql, *of, *told))
+def _in_order(tx: Reading, sql: str, of: Stretch, *values: object) -> list[Timed]:
+    rows = sorted(tx.rows(sql, *of, *values))
     return [Timed(at_ms, event_id, *rest) for _, event_id, _, _, at_ms, *rest in rows]

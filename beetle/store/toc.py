@@ -120,10 +120,9 @@ SELECT 1 FROM event e CROSS JOIN message m ON m.message = e.message
 WHERE e.space = ? AND e.at_ms BETWEEN ? AND ?
   AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?)) LIMIT 1
 """
-HAS_EVENTS_OF_SQL = """
-SELECT 1 FROM message WHERE conversation = ? AND at BETWEEN ? AND ?
-  AND state = 'live' AND visibility IN (SELECT value FROM json_each(?)) LIMIT 1
-"""
+HAS_EVENTS_OF_SQL = in_stretch(
+    "1", "AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?6)) LIMIT 1"
+)
 TIME_SQL = "SELECT at FROM message WHERE message = ?"
 BULLETS_BETWEEN_SQL = """
 SELECT g.message FROM toc_node n CROSS JOIN json_each(n.bullets) j
@@ -149,17 +148,18 @@ WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
   AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
 )
 """
-UNSEGMENTED_OF_SQL = """
+UNSEGMENTED_OF_SQL = f"""
 SELECT newest.message FROM (
-  SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM message
-  WHERE conversation = ? AND at BETWEEN ? AND ? ORDER BY at DESC LIMIT ?
+  SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM (
+{in_stretch("m.message, m.at", "ORDER BY {newest} LIMIT ?6")}
+  ) ORDER BY at DESC LIMIT ?6
 ) newest CROSS JOIN message m ON m.message = newest.message
 WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
   SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.conversation = m.conversation
   AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
   AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
 )
-"""
+"""  # noqa: S608 - our own text
 MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
@@ -453,7 +453,7 @@ def has_events(
     shown = json.dumps(kinds)
     if conversation is None:
         return tx.value(HAS_EVENTS_SQL, space, since // 1000, until // 1000, shown) is not None
-    return tx.value(HAS_EVENTS_OF_SQL, conversation, since, until, shown) is not None
+    return tx.value(HAS_EVENTS_OF_SQL, *stretch(tx, conversation, since, until), shown) is not None
 
 
 def time_of(tx: Reading, message: int) -> int | None:
@@ -479,7 +479,7 @@ def unsegmented_between(tx: Reading, space: int, since_ms: int, until_ms: int, m
 
 def unsegmented_of(tx: Reading, conversation: int, since: int, until: int, most: int) -> list[int]:
     """Of the newest `most` messages of a conversation between two times (µs), those that no segment holds yet."""
-    return [row[0] for row in tx.rows(UNSEGMENTED_OF_SQL, conversation, since, until, most)]
+    return [row[0] for row in tx.rows(UNSEGMENTED_OF_SQL, *stretch(tx, conversation, since, until), most)]
 
 
 def all_days(tx: Reading, first: int) -> list[Waiting]:

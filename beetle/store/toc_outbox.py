@@ -15,12 +15,12 @@ DAY_US = 86_400_000_000
 HAS_DAYS_SQL = "SELECT EXISTS (SELECT 1 FROM toc_outbox)"
 HAS_STALE_SQL = "SELECT EXISTS (SELECT 1 FROM toc_node WHERE level BETWEEN 1 AND 5 AND stale > 0)"
 CHANGED = "ON CONFLICT DO UPDATE SET taken = 0 WHERE taken <> 0"
-NOTE_SQL = f"INSERT INTO toc_outbox VALUES (?, ?, 0) {CHANGED}"
+NOTE_SQL = f"INSERT INTO toc_outbox VALUES (?, ?, 0) {CHANGED}"  # noqa: S608 - our own text
 NOTE_MESSAGES_SQL = f"""
 INSERT INTO toc_outbox
 SELECT DISTINCT m.conversation, (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000, 0
 FROM json_each(?) j CROSS JOIN message m ON m.message = j.value WHERE m.visibility = 'shared' {CHANGED}
-"""
+"""  # noqa: S608 - our own text
 # The segments that messages stand in, and those that are read with them: five minutes may lead into the next day.
 READ_WITH_SQL = """
 SELECT DISTINCT n.toc_node FROM json_each(?) j CROSS JOIN message m ON m.message = j.value
@@ -35,7 +35,8 @@ DELETE FROM grip WHERE segment IN (SELECT value FROM json_each(?)) AND written I
 """
 NOTE_CONVERSATION_SQL = f"""
 INSERT INTO toc_outbox SELECT DISTINCT conversation, day, 0 FROM toc_node WHERE level = 5 AND conversation = ? {CHANGED}
-"""
+"""  # noqa: S608 - our own text
+CHANGE_ALL_SQL = "UPDATE toc_outbox SET taken = 0 WHERE conversation = ? AND taken <> 0"
 IN_CONVERSATION = "SELECT toc_node FROM toc_node WHERE level = 5 AND conversation = ?"
 DROP_CONVERSATION_TITLES_SQL = f"DELETE FROM toc_title WHERE toc_node IN ({IN_CONVERSATION})"  # noqa: S608 - ours
 DROP_CONVERSATION_GRIPS_SQL = f"DELETE FROM grip WHERE segment IN ({IN_CONVERSATION})"  # noqa: S608 - ours
@@ -72,5 +73,7 @@ def note_messages(tx: Writing, messages: Sequence[int]) -> None:
 def note_conversation(tx: Writing, conversation: int) -> None:
     """All events of a conversation go."""
     tx.run(NOTE_CONVERSATION_SQL, conversation)
+    # Days that wait to be cut for the first time have no segments yet.
+    tx.run(CHANGE_ALL_SQL, conversation)
     tx.run(DROP_CONVERSATION_TITLES_SQL, conversation)
     tx.run(DROP_CONVERSATION_GRIPS_SQL, conversation)

@@ -18,9 +18,11 @@ enum { CANNOT_EXECUTE = 126 };
 
 /* What is appended to the path of the tree. */
 #define INSIDE "_internal"
-static const char *const PLACES[] = {INSIDE "/base_library.zip", INSIDE "/" LIBRARY "/lib-dynload", INSIDE};
-#define BEGIN INSIDE "/begin"
+#define BASE INSIDE "/base_library.zip"
 #define MODULES INSIDE "/modules.pyz"
+#define BEGIN INSIDE "/begin"
+static const char *const PLACES[] = {BASE, INSIDE "/" LIBRARY "/lib-dynload", INSIDE};
+static const char *const FILES[] = {BASE, MODULES, BEGIN};
 /* PyInstaller's finder reads an offset behind the last question mark, which a folder's name may have too. */
 #define OFFSET "?0"
 
@@ -51,6 +53,13 @@ static void find_program(void) {
     program[length > 0 ? length : 0] = '\0';
     if (strrchr(program, '/') == NULL)
         fail("/proc/self/exe does not name it; mount /proc");
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
+        if (access(in_tree(FILES[i]), R_OK) != 0)
+            fail("a file of its folder cannot be read");
+}
+
+static void set(PyConfig *config, wchar_t **field, const char *value) {
+    check(PyConfig_SetBytesString(config, field, value));
 }
 
 static void add_place(PyConfig *config, const char *name) {
@@ -66,6 +75,7 @@ static void start(int argc, char **argv) {
     PyPreConfig_InitIsolatedConfig(&early);
     /* File names and pipes are UTF-8 whatever the locale says: a service manager starts us with none. */
     early.utf8_mode = 1;
+    early.configure_locale = 1;
     check(Py_PreInitialize(&early));
 
     PyConfig config;
@@ -74,10 +84,14 @@ static void start(int argc, char **argv) {
     config.site_import = 0;
     config.write_bytecode = 0;
     config.install_signal_handlers = 1;
-    check(PyConfig_SetBytesString(&config, &config.program_name, program));
-    check(PyConfig_SetBytesString(&config, &config.executable, program));
-    check(PyConfig_SetBytesString(&config, &config.home, in_tree(INSIDE)));
     config.parse_argv = 0;
+    wchar_t **const programs[] = {&config.program_name, &config.executable, &config.base_executable};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        set(&config, programs[i], program);
+    /* Not by `home`, which a colon divides. */
+    wchar_t **const tops[] = {&config.prefix, &config.exec_prefix, &config.base_prefix, &config.base_exec_prefix};
+    for (size_t i = 0; i < sizeof tops / sizeof *tops; i++)
+        set(&config, tops[i], in_tree(INSIDE));
     check(PyConfig_SetBytesArgv(&config, argc, argv));
     config.module_search_paths_set = 1;
     for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
@@ -96,49 +110,52 @@ static PyObject *checked(PyObject *object) {
 
 static void tell(const char *name, const char *path) {
     PyObject *text = checked(PyUnicode_DecodeFSDefault(path));
-    PySys_SetObject(name, text);
+    if (PySys_SetObject(name, text) != 0)
+        checked(NULL);
     Py_DECREF(text);
+}
+
+static int is_module(PyObject *pair) {
+    return PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2 && PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0)) &&
+           PyBytes_CheckExact(PyTuple_GET_ITEM(pair, 1));
 }
 
 /* The modules that begin, in order, as packaging/complete.py writes them: pairs of a name and marshalled code. */
 static PyObject *read_begin(void) {
-    FILE *file = fopen(in_tree(BEGIN), "rb");
+    FILE *file = fopen(in_tree(BEGIN), "rbe");
     if (file == NULL)
         fail(BEGIN " cannot be opened");
     PyObject *modules = checked(PyMarshal_ReadLastObjectFromFile(file));
     fclose(file);
+    const Py_ssize_t count = PyTuple_CheckExact(modules) ? PyTuple_GET_SIZE(modules) : 0;
+    if (count == 0)
+        fail(BEGIN " is damaged");
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_module(PyTuple_GET_ITEM(modules, i)))
+            fail(BEGIN " is damaged");
     return modules;
 }
 
-/* Runs the program; its exit code. A SystemExit ends the process within PyErr_Print. */
+/* Runs the program, which is the last of the modules; its exit code. A SystemExit ends the process within PyErr_Print. */
 static int run(PyObject *modules) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(modules);
-    PyObject *main_module = PyImport_AddModule("__main__");
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *pair = PyTuple_GET_ITEM(modules, i), *data = PyTuple_GET_ITEM(pair, 1), *ran;
-        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 0));
+    const Py_ssize_t last = PyTuple_GET_SIZE(modules) - 1;
+    PyObject *names = PyModule_GetDict(checked(PyImport_AddModule("__main__"))), *ran = NULL;
+    for (Py_ssize_t i = 0; i <= last; i++) {
+        PyObject *pair = PyTuple_GET_ITEM(modules, i), *data = PyTuple_GET_ITEM(pair, 1);
         PyObject *code = checked(PyMarshal_ReadObjectFromString(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)));
-        if (strcmp(name, "__main__") == 0) {
-            PyObject *names = PyModule_GetDict(main_module);
-            ran = PyEval_EvalCode(code, names, names);
-        } else {
-            ran = PyImport_ExecCodeModule(name, code);
-        }
-        Py_DECREF(code);
-        if (ran == NULL) {
+        if (i < last)
+            ran = checked(PyImport_ExecCodeModule(PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 0)), code));
+        else if ((ran = PyEval_EvalCode(code, names, names)) == NULL)
             PyErr_Print();
-            return EXIT_FAILURE;
-        }
-        Py_DECREF(ran);
+        Py_DECREF(code);
+        Py_XDECREF(ran);
     }
-    return EXIT_SUCCESS;
+    return ran == NULL ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv) {
     find_program();
     start(argc, argv);
-    if (access(in_tree(MODULES), R_OK) != 0)
-        fail(MODULES " cannot be read");
     tell("_MEIPASS", in_tree(INSIDE));
     tell("_pyinstaller_pyz", in_tree(MODULES OFFSET));
     PyObject *modules = read_begin();

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the starter, the head of a tree's program: a few pages without a C library. The same source and compiler give
+# Compiles the starter, the program of a tree: a few pages without a C library. The same source and compiler give
 # the same bytes.
 # Usage: sh packaging/starter/build.sh OUTPUT
 set -eu

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import os
 import platform
 import shutil
@@ -173,7 +174,7 @@ def test_the_environment_of_another_python_do_not_reach_it(places: Path) -> None
 
 
 def test_a_tree_runs_wherever_it_stands_and_names_what_it_lacks(places: Path) -> None:
-    tree = places / "a b?1" / "Käfer"
+    tree = places / "a b:c?1" / "Käfer"
     shutil.copytree(TREE, tree, symlinks=True)
 
     def said() -> subprocess.CompletedProcess[str]:
@@ -182,10 +183,17 @@ def test_a_tree_runs_wherever_it_stands_and_names_what_it_lacks(places: Path) ->
 
     assert said().returncode == 0, said().stderr
     for name in ("begin", "modules.pyz", "base_library.zip", "interpreter"):
-        away = (tree / "_internal" / name).rename(places / name)
-        lacks = said()
-        assert lacks.returncode == 126 and lacks.stderr.endswith("the next start of the one file unpacks it again\n")
-        away.rename(tree / "_internal" / name)
+        file = tree / "_internal" / name
+        away = file.rename(places / name)
+        for content in (None, b"", marshal.dumps([1])):
+            if content is not None:
+                file.write_bytes(content)
+            lacks = said()
+            assert lacks.returncode == 126 and lacks.stderr.endswith(
+                "the next start of the one file unpacks it again\n"
+            )
+            assert "Assertion" not in lacks.stderr
+        away.rename(file)
     assert said().returncode == 0
 
 

@@ -116,6 +116,27 @@ def test_a_stretch_of_time_leads_to_its_shared_messages(held: Any) -> None:
                 assert members == sorted(key for at, key in among if low <= at.at <= high)
 
 
+def test_a_stretch_of_time_leads_to_whether_anything_live_was_said_and_to_the_newest(held: Any) -> None:
+    memory, everything = held
+    conversation = everything[0][0].conversation
+    with store_of(memory).read() as tx:
+        space = tx.value("SELECT space FROM conversation WHERE conversation = ?", conversation)
+        for begin in range(-1, 31, 3):
+            for length in (0, 3, 40):
+                low, high = (BEGIN_US + number * 86_400_000_000 for number in (begin, begin + length))
+                inside = [(at.at, key, visibility) for at, key, visibility in everything if low <= at.at <= high]
+                for kinds in KINDS:
+                    told = toc.has_events(tx, space, conversation, low, high, kinds)
+                    assert told is any(visibility in kinds for _, _, visibility in inside)
+                newest = toc.unsegmented_of(tx, conversation, low, high, 10)
+                # Which of those of the oldest time that is among them is not said.
+                times = sorted((at for at, _, _ in inside), reverse=True)[:10]
+                assert len(newest) <= len(times)
+                shared = {key: at for at, key, visibility in inside if visibility == "shared"}
+                assert set(newest) <= set(shared)
+                assert {key for key, at in shared.items() if at > times[-1]} <= set(newest) if times else not newest
+
+
 def test_the_index_has_the_messages_alone_that_have_not_their_turns_time(held: Any) -> None:
     memory, everything = held
     with store_of(memory).read() as tx:
@@ -125,16 +146,20 @@ def test_the_index_has_the_messages_alone_that_have_not_their_turns_time(held: A
     assert_clean(memory)
 
 
-def test_a_message_that_says_it_wrongly_is_found_and_put_right(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own", [None, day(3)], ids=["its turn's time", "its own"])
+def test_a_message_that_says_it_wrongly_is_found_and_put_right(tmp_path: Path, own: str | None) -> None:
     path = tmp_path / "store.db"
+    second = turn("t2", "two")
+    if own is not None:
+        second["messages"][0]["at"] = own
     with open_runtime(path) as memory:
-        commit(memory, turn("t1", "one"), turn("t2", "two"))
+        commit(memory, turn("t1", "one"), second)
     connection = apsw.Connection(str(path))
-    connection.execute("UPDATE message SET apart = 1 WHERE message_id LIKE 't2%'")
+    connection.execute("UPDATE message SET apart = 1 - apart WHERE message_id LIKE 't2%'")
     connection.close()
     with open_runtime(path) as memory:
         (finding,) = memory.verify_store().findings
-        assert finding.problem == "does not say whether it has its turn's time"
+        assert finding.problem == "says wrongly whether it has its turn's time"
         assert [each.outcome for each in memory.repair_transcript_safe().mended] == ["recounted"]
         assert_clean(memory)
 

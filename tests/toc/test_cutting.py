@@ -14,10 +14,13 @@ from beetle.runtime.areas.toc.building import DayCut
 from beetle.store import toc
 from beetle.store.engine.transaction import Reading
 from beetle.store.toc import Waiting
+from tests.building import message, talk, turn
+from tests.sdk.moving import Home
 from tests.store.conftest import store_of
 from tests.toc.conftest import ask, build, event, everything, ingest, ms, open_memory
 
 AT = ms("2026-01-30T10:00:00Z")
+DAY_MS, MINUTE_MS = 86_400_000, 60_000
 TEXT = "The kiln is fired at night, and the glaze melts at {} degrees."
 
 
@@ -28,7 +31,7 @@ def memory(tmp_path: Path) -> Iterator[MemoryRuntime]:
 
 
 def say(memory: MemoryRuntime, *numbers: int) -> None:
-    ingest(memory, *(event(f"e{n}", AT + n * 60_000, TEXT.format(n)) for n in numbers))
+    ingest(memory, *(event(f"e{n}", AT + n * MINUTE_MS, TEXT.format(n)) for n in numbers))
 
 
 def cut(memory: MemoryRuntime) -> None:
@@ -79,7 +82,7 @@ def test_an_event_that_is_masked_while_its_day_is_cut_is_in_no_bullet(
     memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(memory, 1, 3)
-    ingest(memory, event("e2", AT + 120_000, "The submarine leaves the harbour on Monday."))
+    ingest(memory, event("e2", AT + 2 * MINUTE_MS, "The submarine leaves the harbour on Monday."))
     where = {"channel_id": "event", "conversation_id": "s1"}
     mask = {"conversation": where, "action": "mask", "turn_ids": ["e2"], "reason": "a test asks"}
     while_cut(monkeypatch, lambda: ask(memory, "transcript.lifecycle", mask))
@@ -118,3 +121,59 @@ def test_days_that_were_taken_by_a_run_that_ended_are_cut_by_the_next(
     assert waiting(memory) == 1
     build(memory)
     assert_right(memory)
+
+
+def test_days_that_are_read_with_the_minutes_before_midnight_wait_for_no_second_run(memory: MemoryRuntime) -> None:
+    first = ms("2026-01-10T00:00:00Z")
+    for day in range(20):
+        morning, evening = first + day * DAY_MS + MINUTE_MS, first + (day + 1) * DAY_MS - MINUTE_MS
+        ingest(
+            memory,
+            event(f"m{day}", morning, TEXT.format(day)),
+            event(f"e{day}", evening, f"The harbour {day} is open."),
+        )
+    build(memory)
+    assert_right(memory)
+    ask(memory, "admin.rebuild_toc")
+    assert waiting(memory) == 0
+
+
+def test_what_is_said_before_midnight_while_the_next_day_is_cut_is_read_with_it(
+    memory: MemoryRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight = ms("2026-01-31T00:00:00Z")
+    ingest(memory, event("n", midnight + MINUTE_MS, "And at night the kiln is opened."))
+
+    def late() -> None:
+        ingest(memory, event("l", midnight - MINUTE_MS, "In the evening the kiln is fired."))
+        ask(memory, "admin.rebuild_toc")
+
+    while_cut(monkeypatch, late)
+    cut(memory)
+    build(memory)
+    assert_right(memory)
+
+
+def test_a_conversation_that_is_replaced_while_a_day_is_cut_for_the_first_time_leaves_no_segment_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path, "one")
+
+    def say(name: str, at: str) -> None:
+        told = message(name, "The kiln is fired at night.", at=at)
+        home.ask("transcript.commit", talk(turn(f"t{name}", told, at=at)))
+
+    def run() -> None:
+        home.ask("scheduler.run", {"job_name": "outbox-processor", "wait": True})
+
+    say("a", "2024-05-01T10:00:00Z")
+    run()
+    data = home.snapshot()[0]
+    say("b", "2024-05-05T10:00:00Z")
+    while_cut(monkeypatch, lambda: home.take(data, mode="full_restore"))
+    run()
+    run()
+    found = home.ask("store.verify", {})
+    assert [each for each in found["findings"] if each["check"] == "toc"] == []
+    assert home.rows("SELECT count(*) FROM toc_outbox") == [(0,)]
+    home.close()

@@ -35,7 +35,8 @@ def staging_folder(store: str) -> str:
 class Follower:
     """What the writer knows of the process that follows its log. Set by whoever runs that, read by the writer's thread.
 
-    `commits` counts what was written to the log since the store was opened, the daemon's own notes as well.
+    `commits` counts what was written to the log in this process, the daemon's own notes as well; a store whose files
+    were exchanged counts as one.
     `attached` is whether it holds the log now. `keeps_log` is whether it has ended in step with the log: a store that
     is closed then leaves its log as it is, and the follower goes on there. `waits` and `waited_s` count what the writer
     waited for it. `on_overrun` is called when the log has reached its limit. `on_end` is called by the writer's thread

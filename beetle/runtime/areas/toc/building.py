@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -34,8 +35,8 @@ CHILDREN = 5000
 MANY = 64
 """Of so many children each still hands up all that it has."""
 
-RUNS = itertools.count(1)
-"""Each run that cuts days has a number of its own."""
+RUNS = itertools.count(int.from_bytes(os.urandom(6)) + 1)
+"""Each run that cuts days has a number of its own, that no run of another process has left in the store."""
 BEFORE_ALL = Waiting(-1, 0)
 
 WORD_FIELDS = 4
@@ -69,6 +70,8 @@ def cut_waiting(invocation: Invocation) -> int:
             return toc.take_waiting(tx, run, after, DAYS_AT_ONCE)
 
         days = store.write(take, grows=False, by=by)
+        if not days:
+            return done
         cuts: list[DayCut] = []
         for each in days:
             with invocation.reading(heavy=False) as tx:
@@ -189,7 +192,7 @@ class DayCut(NamedTuple):
     place: ConversationPlace | None
     segments: list[SegmentCut]
     ends_late: bool
-    """Whether the first segment of the next day may be read with its last events."""
+    """Whether an event stands in its last five minutes, which are context of the next day's first segment."""
 
 
 def cut_day(tx: Reading, each: Waiting) -> DayCut:
@@ -205,10 +208,18 @@ def cut_day(tx: Reading, each: Waiting) -> DayCut:
 
 
 def _keep_cuts(tx: WriteTransaction, run: int, cuts: Sequence[DayCut]) -> None:
-    for each in cuts:
-        # A conversation that came or went meanwhile is in the outbox again.
-        if toc.settle_waiting(tx, each.of, run) and toc.place_of(tx, each.of.conversation) == each.place:
+    kept = [each for each in cuts if toc.settle_waiting(tx, each.of, run)]
+    read_behind = {each.of for each in kept}
+    for each in kept:
+        # Where a conversation came or went meanwhile, its days wait to be cut again.
+        if toc.place_of(tx, each.of.conversation) == each.place:
             _keep_day(tx, each)
+            if each.ends_late and _next_day(each.of) not in read_behind:
+                _look_at_next_day(tx, each.of)
+
+
+def _next_day(day: Waiting) -> Waiting:
+    return day._replace(day=day.day + 1)
 
 
 def _keep_day(tx: Writing, cut: DayCut) -> None:
@@ -224,8 +235,6 @@ def _keep_day(tx: Writing, cut: DayCut) -> None:
         # A year's keywords tell it from the others.
         for key in [each.key for each in toc.level(tx, gone.space, LEVELS["year"])] if stays is None else [stays]:
             toc.make_stale(tx, key)
-    if cut.ends_late:
-        _look_at_next_day(tx, cut.of)
 
 
 def _keep_segment(
@@ -245,9 +254,11 @@ def _keep_segment(
 
 def _look_at_next_day(tx: Writing, each: Waiting) -> None:
     """The first segment of the next day is read with the last minutes of this one."""
-    after = Waiting(each.conversation, each.day + 1)
+    after = _next_day(each)
     begin = after.day * DAY_US // 1000
-    if any(segment.starts - begin <= OVERLAP_US // 1000 for segment in toc.segments(tx, *after)):
+    # A day that waits may have been read by another run with the minutes before as they were.
+    near = any(segment.starts - begin <= OVERLAP_US // 1000 for segment in toc.segments(tx, *after))
+    if near or toc.waits(tx, *after):
         toc.put_waiting(tx, *after)
 
 
