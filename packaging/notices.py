@@ -4,9 +4,9 @@
     build/venv/bin/python packaging/notices.py --check dist/tree  ends with 1 when something in the tree has no entry
 
 The packages are those of the archive of modules, with what was compiled into them; the libraries those that stand in
-the tree, and the two that the launcher holds; litestream names the Go modules that it was compiled with. Their texts are
-the ones that the package or the build machine's distribution ships with them, and those of packaging/licences, which
-packaging/gen_licences.py gathers.
+the tree, and the two that the launcher holds; litestream names the Go modules that it was compiled with. Their texts
+are the ones that the package or the build machine's distribution ships with them, and those of packaging/licences,
+which packaging/gen_licences.py gathers.
 """
 
 from __future__ import annotations
