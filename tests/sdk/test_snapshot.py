@@ -436,8 +436,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0018_former_identities",
         "0019_fewer_pages",
         "0020_index_tail",
+        "0021_message_times",
     )
-    assert memory.inspect().store.schema == 20
+    assert memory.inspect().store.schema == 21
     assert_clean(memory)
 
 
