@@ -38,20 +38,23 @@ class Stretch(NamedTuple):
     end: int
 
 
-def in_stretch(columns: str, more: str) -> str:
-    """A statement that has `columns` of the messages `m` of a stretch, with their turns `t`.
+def by_kind(columns: str, more: str) -> tuple[str, str, str]:
+    """Statements that have `columns` of the messages `m` of a stretch, with their turns `t`: one for each kind.
 
     Args:
-        more: further conditions, an order and a limit, with `{at}` for the time of a message and `{newest}` for an
-            order by time, the newest first. They hold for each of the three kinds on its own: with a limit come up to
-            three times as many rows.
+        more: further conditions, an order and a limit, with `{at}` for the time of a message and `{oldest}` for what a
+            kind is to be ordered by so that the oldest come first.
     """
-    # The time, and the order by it, as the index of a kind has them.
-    kinds = ((ON_TIME, "t.at", "t.sequence DESC"), (LATE, "t.at", "t.at DESC"), (APART, "m.at", "m.at DESC"))
-    statements = [
-        f"SELECT * FROM (\nSELECT {columns}{each} {more.format(at=at, newest=newest)}\n)"  # noqa: S608 - our own text
-        for each, at, newest in kinds
-    ]
+    # The time, and what has its order, as the index of a kind has them.
+    kinds = ((ON_TIME, "t.at", "t.sequence"), (LATE, "t.at", "t.at"), (APART, "m.at", "m.at"))
+    first, second, third = (f"SELECT {columns}{kind} {more.format(at=at, oldest=oldest)}" for kind, at, oldest in kinds)
+    return first, second, third
+
+
+def in_stretch(columns: str, more: str) -> str:
+    """One statement that has what those of `by_kind` have. A limit holds for each kind on its own: up to three times as
+    many rows come."""
+    statements = (f"SELECT * FROM (\n{each}\n)" for each in by_kind(columns, more))  # noqa: S608 - our own text
     return "\nUNION ALL ".join(statements)
 
 

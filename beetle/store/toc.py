@@ -7,11 +7,14 @@ node's space, whatever became of a message since.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.message_times import in_stretch, stretch
+from beetle.store.message_times import by_kind, in_stretch, stretch
 from beetle.store.toc_outbox import NOTE_SQL
 
 DAY_US = 86_400_000_000
@@ -32,10 +35,10 @@ PLACE_SQL = """
 SELECT c.space, s.memory_space_id, c.channel_id, c.conversation_id
 FROM conversation c JOIN space s ON s.space = c.space WHERE c.conversation = ?
 """
-MEMBERS_SQL = in_stretch(
+MEMBERS_SQLS = by_kind(
     "m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position, m.message, m.role, "
     "m.length, m.state, m.message_id",
-    "AND m.visibility = 'shared'",
+    "AND m.visibility = 'shared' ORDER BY {oldest}",
 )
 SEGMENTS_SQL = """
 SELECT toc_node, node_id, space, parent, members, starts, ends FROM toc_node
@@ -151,7 +154,7 @@ WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
 UNSEGMENTED_OF_SQL = f"""
 SELECT newest.message FROM (
   SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM (
-{in_stretch("m.message, m.at", "ORDER BY {newest} LIMIT ?6")}
+{in_stretch("m.message, m.at", "ORDER BY {oldest} DESC LIMIT ?6")}
   ) ORDER BY at DESC LIMIT ?6
 ) newest CROSS JOIN message m ON m.message = newest.message
 WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
@@ -291,9 +294,18 @@ def place_of(tx: Reading, conversation: int) -> ConversationPlace | None:
     return tx.one(ConversationPlace, PLACE_SQL, conversation)
 
 
-def members(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
-    """The shared events of a conversation between two times (µs, both included), as fields of a `Member`."""
-    return list(tx.rows(MEMBERS_SQL, *stretch(tx, conversation, first, last)))
+def members(tx: Reading, conversation: int, first: int, last: int) -> Iterator[Row]:
+    """The shared events of a conversation between two times (µs, both included), as fields of a `Member`, in their
+    order. They may be many: those of one time are held at once."""
+    of = stretch(tx, conversation, first, last)
+    on_time, late, apart = MEMBERS_SQLS
+    return merge(*map(_in_order, (tx.rows(on_time, *of[:3]), tx.rows(late, *of), tx.rows(apart, *of))))
+
+
+def _in_order(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows that come in the order of their first columns, in that of all of them."""
+    for _, same in groupby(rows, key=itemgetter(0)):
+        yield from sorted(same)
 
 
 def segments(tx: Reading, conversation: int, day: int) -> list[CutSegment]:

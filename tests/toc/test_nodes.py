@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -284,11 +285,11 @@ def test_a_long_day_of_a_session_is_read_once_whatever_its_segments(
     read = 0
     members = toc.members
 
-    def counted(tx: Reading, conversation: int, first: int, last: int) -> list[Row]:
+    def counted(tx: Reading, conversation: int, first: int, last: int) -> Iterator[Row]:
         nonlocal read
-        found = members(tx, conversation, first, last)
-        read += len(found)
-        return found
+        for row in members(tx, conversation, first, last):
+            read += 1
+            yield row
 
     monkeypatch.setattr(toc, "members", counted)
     ask(memory, "scheduler.run", {"job_name": "segment-summarizer", "wait": True})

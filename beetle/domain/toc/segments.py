@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from beetle.domain.toc.periods import ulid
 from beetle.named_tuple import NamedTuple
@@ -73,25 +73,24 @@ class Segment(NamedTuple):
         return f"toc:segment:{ulid(self.start_ms, named)}"
 
 
-def cut(day: Iterable[Member], before: Sequence[Member] = ()) -> list[Segment]:
+def cut(day: Iterable[Member], before: Sequence[Member] = ()) -> Iterator[Segment]:
     """The segments of one day of a session: a pause of more than 30 minutes, or 4,000 tokens, end one.
 
     Args:
-        before: the last events of the day before.
+        day: its events in the session's order. Two segments of them are held at a time.
+        before: the last events of the day before, at least `OVERLAP_TOKENS` where there are so many.
     """
-    segments: list[Segment] = []
     own: list[Member] = []
     tokens = 0
     previous = tuple(before)
-    for each in sorted(day):
+    for each in day:
         if own and (each.at - own[-1].at > GAP_US or tokens + each.tokens > SEGMENT_TOKENS):
-            segments.append(Segment(tuple(own), _context(previous, own[0].at)))
+            yield Segment(tuple(own), _context(previous, own[0].at))
             previous, own, tokens = tuple(own), [], 0
         own.append(each)
         tokens += each.tokens
     if own:
-        segments.append(Segment(tuple(own), _context(previous, own[0].at)))
-    return segments
+        yield Segment(tuple(own), _context(previous, own[0].at))
 
 
 def _context(previous: Sequence[Member], start: int) -> tuple[Member, ...]:

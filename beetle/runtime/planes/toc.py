@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from beetle.contracts.refs import Ref
 from beetle.domain.toc.periods import FIRST_DAY, day_of, periods_of_day
-from beetle.domain.toc.segments import OVERLAP_US, Member, cut
+from beetle.domain.toc.segments import OVERLAP_TOKENS, OVERLAP_US, Member, cut
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.plane import Named, Plane, Verified
 from beetle.store import toc
@@ -37,15 +38,21 @@ def _agrees(tx: Reading) -> Iterator[Finding]:
         yield Finding(NAME, f"node {node}", f"nothing is below it; {REBUILD}")
 
 
+def day_members(tx: Reading, conversation: int, day: int) -> tuple[Iterator[Member], Sequence[Member]]:
+    """What a day of a conversation is cut from: its events, and the last of those in the minutes before it."""
+    begin = day * DAY_US
+    minutes = toc.members(tx, conversation, begin - OVERLAP_US, begin - 1)
+    # Each has a token at least.
+    before = deque((Member(*row) for row in minutes), maxlen=OVERLAP_TOKENS)
+    return (Member(*row) for row in toc.members(tx, conversation, begin, begin + DAY_US - 1)), before
+
+
 def problems_of(tx: Reading, each: Waiting) -> Iterator[str]:
     """What of the segments of a day of a conversation does not follow from its events."""
     known = {segment.node_id: segment for segment in toc.segments(tx, each.conversation, each.day)}
     place = toc.place_of(tx, each.conversation)
     if place is not None:
-        begin = each.day * DAY_US
-        own = [Member(*row) for row in toc.members(tx, each.conversation, begin, begin + DAY_US - 1)]
-        before = sorted(Member(*row) for row in toc.members(tx, each.conversation, begin - OVERLAP_US, begin - 1))
-        for segment in cut(own, before):
+        for segment in cut(*day_members(tx, *each)):
             found = known.pop(segment.node_id(*place[1:]), None)
             if found is None:
                 yield "a segment is missing"

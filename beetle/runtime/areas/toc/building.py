@@ -11,16 +11,18 @@ import hashlib
 import itertools
 import json
 import os
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from beetle.domain.toc import summary
 from beetle.domain.toc.periods import day_of, periods_of_day, ulid
-from beetle.domain.toc.segments import OVERLAP_US, Member, Segment, cut
+from beetle.domain.toc.segments import OVERLAP_US, Segment, cut
 from beetle.domain.toc.summary import Sentence, Span, Summary, Text, Word
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
+from beetle.runtime.planes.toc import day_members
 from beetle.store import toc, toc_written
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -198,13 +200,13 @@ class DayCut(NamedTuple):
 def cut_day(tx: Reading, each: Waiting) -> DayCut:
     """Cut a day of a conversation as its events are now."""
     place = toc.place_of(tx, each.conversation)
-    own, before = ([], []) if place is None else day_members(tx, *each)
-    segments = [] if place is None else [
-        SegmentCut(found.node_id(*place[1:]), (found.start_ms, found.end_ms), found.digest())
-        for found in cut(own, before)
-    ]  # fmt: skip
-    ends_late = any(member.at >= (each.day + 1) * DAY_US - OVERLAP_US for member in own)
-    return DayCut(each, place, segments, ends_late)
+    segments: list[SegmentCut] = []
+    last = 0
+    if place is not None:
+        for found in cut(*day_members(tx, *each)):
+            segments.append(SegmentCut(found.node_id(*place[1:]), (found.start_ms, found.end_ms), found.digest()))
+            last = found.members[-1].at
+    return DayCut(each, place, segments, bool(segments) and last >= (each.day + 1) * DAY_US - OVERLAP_US)
 
 
 def _keep_cuts(tx: WriteTransaction, run: int, cuts: Sequence[DayCut]) -> None:
@@ -279,36 +281,42 @@ def _periods(tx: Writing, space: int, at_ms: int) -> int:
 # Summarizing.
 
 
+class SegmentMessages(NamedTuple):
+    """The keys of a segment's messages, and of those that are read with it; `digest` is the segment's."""
+
+    digest: bytes
+    own: array[int]
+    context: array[int]
+
+
 class DayCuts:
     """The segments of days as their events make them now. The last day is kept: its segments are asked for in a row."""
 
     def __init__(self) -> None:
         self._day: tuple[int, int] | None = None
-        self._segments: dict[str, Segment] = {}
+        self._segments: dict[str, SegmentMessages] = {}
 
-    def segment(self, tx: Reading, row: NodeRow) -> Segment | None:
-        """The events of a segment; None where they are others than it was cut from, as the outbox says then."""
+    def segment(self, tx: Reading, row: NodeRow) -> SegmentMessages | None:
+        """The messages of a segment; None where they are others than it was cut from, as the outbox says then."""
         assert row.conversation is not None and row.day is not None
         digest = toc.digest_of(tx, row.key)
         day = (row.conversation, row.day)
         found = self._segments.get(row.node_id) if day == self._day else None
-        if found is None or found.digest() != digest:
+        if found is None or found.digest != digest:
             self._day, self._segments = day, self._cut(tx, *day)
             found = self._segments.get(row.node_id)
-        return None if found is None or found.digest() != digest else found
+        return None if found is None or found.digest != digest else found
 
     @staticmethod
-    def _cut(tx: Reading, conversation: int, day: int) -> dict[str, Segment]:
+    def _cut(tx: Reading, conversation: int, day: int) -> dict[str, SegmentMessages]:
         if (place := toc.place_of(tx, conversation)) is None:
             return {}
-        return {each.node_id(*place[1:]): each for each in cut(*day_members(tx, conversation, day))}
+        return {each.node_id(*place[1:]): _messages(each) for each in cut(*day_members(tx, conversation, day))}
 
 
-def day_members(tx: Reading, conversation: int, day: int) -> tuple[list[Member], list[Member]]:
-    """The events of a day of a conversation, and in their order those of the last minutes before it."""
-    begin = day * DAY_US
-    own = [Member(*row) for row in toc.members(tx, conversation, begin, begin + DAY_US - 1)]
-    return own, sorted(Member(*row) for row in toc.members(tx, conversation, begin - OVERLAP_US, begin - 1))
+def _messages(segment: Segment) -> SegmentMessages:
+    own, context = (array("q", (each.message for each in some)) for some in segment)
+    return SegmentMessages(segment.digest(), own, context)
 
 
 def segment_texts(key: bytes, tx: Reading, row: NodeRow, cuts: DayCuts) -> tuple[list[Text], list[Text]]:
@@ -316,8 +324,8 @@ def segment_texts(key: bytes, tx: Reading, row: NodeRow, cuts: DayCuts) -> tuple
     segment = cuts.segment(tx, row)
     if segment is None:
         return [], []
-    own = _texts(key, tx, row.space, [each.message for each in segment.members])
-    return own, _texts(key, tx, row.space, [each.message for each in segment.context])
+    own = _texts(key, tx, row.space, segment.own)
+    return own, _texts(key, tx, row.space, segment.context)
 
 
 def _texts(key: bytes, tx: Reading, space: int, messages: Sequence[int]) -> list[Text]:

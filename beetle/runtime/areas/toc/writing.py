@@ -13,10 +13,17 @@ import time
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.domain.toc.periods import ulid
-from beetle.domain.toc.segments import Segment
 from beetle.domain.toc.writing import Bullet, Question, Written, question_of, written_of
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.toc.building import WORD_FIELDS, Counted, DayCuts, is_named, segment_texts, stale_parent
+from beetle.runtime.areas.toc.building import (
+    WORD_FIELDS,
+    Counted,
+    DayCuts,
+    SegmentMessages,
+    is_named,
+    segment_texts,
+    stale_parent,
+)
 from beetle.runtime.host.held_back import HeldBack
 from beetle.runtime.host.model import ModelClient
 from beetle.runtime.host.model_failure import ModelFailed
@@ -36,7 +43,7 @@ class Asking(NamedTuple):
     """A segment to ask about."""
 
     row: NodeRow
-    segment: Segment
+    segment: SegmentMessages
     question: Question | None
 
 
@@ -70,7 +77,7 @@ def _next(
         for row in rows:
             before = row.key
             segment = cuts.segment(tx, row)
-            if segment is None or held_back.holds(segment.digest()) or _waits(tx, row):
+            if segment is None or held_back.holds(segment.digest) or _waits(tx, row):
                 continue
             return before, Asking(row, segment, question_of(*segment_texts(invocation.key, tx, row, cuts)))
     return before, None
@@ -84,7 +91,7 @@ def _write_one(invocation: Invocation, model: ModelClient, asking: Asking) -> bo
             written = _asked(model, asking.question)
         except ModelFailed as failure:
             if failure.counts:
-                model.held_back.put(asking.segment.digest())
+                model.held_back.put(asking.segment.digest)
             raise
 
     def keep(tx: WriteTransaction) -> bool:
@@ -119,7 +126,7 @@ def _keep(tx: Writing, asking: Asking, written: Written) -> bool:
     row = toc.by_key(tx, asking.row.key)
     if row is None or row.node_id != asking.row.node_id or _waits(tx, row):
         return False
-    if row.stale or toc.digest_of(tx, row.key) != asking.segment.digest():
+    if row.stale or toc.digest_of(tx, row.key) != asking.segment.digest:
         return False
     assert row.conversation is not None
     place = toc.place_of(tx, row.conversation)
