@@ -65,7 +65,7 @@ def write(memory: MemoryRuntime, seed: int, kind: str) -> None:
             memory.call("event.ingest", {"event": {**made, "role": "user", "text": "one word"}})
 
 
-@pytest.fixture(scope="module", params=[(1, "mixed"), (2, "mixed"), (3, "backwards"), (4, "apart"), (5, "events")])
+@pytest.fixture(scope="module", params=[(1, "mixed"), (3, "backwards"), (4, "apart"), (5, "events")])
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with open_runtime(tmp_path_factory.mktemp("times") / "store.db") as memory:
         write(memory, *request.param)
@@ -83,9 +83,9 @@ def test_a_place_leads_to_the_messages_before_and_behind_it(held: Any, kinds: tu
     memory, everything = held
     among = seen(everything, kinds)
     with store_of(memory).read() as tx:
-        for place, message, _ in everything[::7]:
+        for place, message, _ in everything[::19]:
             assert session_order.place(tx, message) == place
-            for most in (0, 1, 4, 50, 1000):
+            for most in (0, 1, 4, 1000):
                 below = [key for at, key in among if at < place]
                 above = [key for at, key in among if at > place]
                 told = [each.message for each in session_order.before(tx, place, kinds, most)]
