@@ -39,7 +39,7 @@ INTERPRETER = "_internal/interpreter"
 BEGIN = "_internal/begin"
 LIBC = "_internal/libc"
 OF_LIBC = tuple(f"{name}.so." for name in ("libc", "libm", "libdl", "libpthread", "librt", "libutil", "libresolv"))
-SEARCHED = "$ORIGIN/_internal/libc:$ORIGIN/_internal"
+SEARCHED = f"$ORIGIN/{LIBC}:$ORIGIN/_internal"
 OPTIONS = ["pyi-contents-directory _internal"]
 """What PyInstaller tells its bootloader: nothing that the interpreter does not do."""
 
@@ -119,9 +119,7 @@ def unpack_archive(tree: Path) -> None:
         if kind == PKG_ITEM_PYZ:
             (tree / MODULES).write_bytes(archive.extract(name))
         elif kind in (PKG_ITEM_PYMODULE, PKG_ITEM_PYSOURCE):
-            # A module of PyInstaller's by its name; the one script is the program.
-            known = name if kind == PKG_ITEM_PYMODULE or name.startswith("pyi") else "__main__"
-            begin.append((known, archive.extract(name)))
+            begin.append((name, archive.extract(name)))
         else:
             raise SystemExit(f"{tree / ARCHIVE}: {name} is of a kind that is not known: {kind!r}")
     names = [name for name, _ in begin]

@@ -13,6 +13,8 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.turn_messages import OF_TURN
 
 EVER = 1 << 62
+EVENT_ID, SEQUENCE = "iif(t.door = 'event', t.turn_id, '')", "iif(t.door = 'event', 0, t.sequence)"
+"""What orders messages of one time: ingested events by their ids, others as they came."""
 ON_TIME = f"""
 FROM turn t CROSS JOIN message m ON {OF_TURN} AND m.apart = 0
 WHERE t.conversation = ?1 AND t.sequence BETWEEN ?2 AND ?3 AND t.at = t.latest"""

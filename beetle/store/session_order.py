@@ -8,9 +8,8 @@ from beetle.named_tuple import NamedTuple
 from beetle.store import turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.events import MS_OF_MESSAGE, Timed
-from beetle.store.message_times import EVER, ON_TIME, Stretch, in_stretch, stretch
+from beetle.store.message_times import EVENT_ID, EVER, ON_TIME, SEQUENCE, Stretch, in_stretch, stretch
 
-EVENT_ID, SEQUENCE = "iif(t.door = 'event', t.turn_id, '')", "iif(t.door = 'event', 0, t.sequence)"
 PLACE_SQL = f"""
 SELECT m.conversation, m.at, {EVENT_ID}, {SEQUENCE}, m.position
 FROM message m JOIN turn t ON t.turn = m.turn WHERE m.message = ?

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
-from beetle.store.message_times import by_kind, in_stretch, stretch
+from beetle.store.message_times import EVENT_ID, SEQUENCE, by_kind, in_stretch, stretch
 from beetle.store.toc_outbox import NOTE_SQL
 
 DAY_US = 86_400_000_000
@@ -28,7 +28,6 @@ UPDATE toc_outbox SET taken = ?1 WHERE (conversation, day) IN (
 RETURNING conversation, day
 """
 OUTBOX_SIZE_SQL = "SELECT count(*) FROM toc_outbox"
-TAKEN_SQL = "SELECT taken FROM toc_outbox WHERE conversation = ? AND day = ?"
 SETTLE_OUTBOX_SQL = "DELETE FROM toc_outbox WHERE conversation = ? AND day = ? AND taken = ?"
 WAITS_SQL = "SELECT 1 FROM toc_outbox WHERE conversation = ? AND day = ?"
 PLACE_SQL = """
@@ -36,8 +35,7 @@ SELECT c.space, s.memory_space_id, c.channel_id, c.conversation_id
 FROM conversation c JOIN space s ON s.space = c.space WHERE c.conversation = ?
 """
 MEMBERS_SQLS = by_kind(
-    "m.at, iif(t.door = 'event', t.turn_id, ''), iif(t.door = 'event', 0, t.sequence), m.position, m.message, m.role, "
-    "m.length, m.state, m.message_id",
+    f"m.at, {EVENT_ID}, {SEQUENCE}, m.position, m.message, m.role, m.length, m.state, m.message_id",
     "AND m.visibility = 'shared' ORDER BY {oldest}",
 )
 SEGMENTS_SQL = """
@@ -284,9 +282,9 @@ def settle_waiting(tx: Writing, each: Waiting, run: int) -> bool:
     Returns:
         Whether what was cut counts; not when another run has cut the day meanwhile.
     """
-    taken = tx.value(TAKEN_SQL, *each)
+    counts = waits(tx, *each)
     tx.run(SETTLE_OUTBOX_SQL, *each, run)
-    return taken is not None
+    return counts
 
 
 def place_of(tx: Reading, conversation: int) -> ConversationPlace | None:
