@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -173,8 +173,8 @@ class FrameReader:
     def feed(self, data: bytes) -> None:
         """Takes one chunk as it came from the socket. The reader bounds what it waits for, not the chunk's size."""
         if not self.buffered:
-            self._buffer, self._start = data, 0
-            self._restart()
+            # What was held is cut out whole: the reader stands at the start.
+            self._buffer = data
             return
         if isinstance(self._buffer, bytes):
             self._buffer = bytearray(memoryview(self._buffer)[self._start :])
@@ -189,11 +189,12 @@ class FrameReader:
         Args:
             breathe: called at every so many bytes, and may wait.
         """
-        if not self.buffered:
-            return None
         data = self._buffer
+        if len(data) == self._start:
+            return None
         if self._position == self._start == 0 and isinstance(data, bytes) and _is_sound(data, self._limits):
-            self.drop()
+            # Nothing else of the reader has moved.
+            self._buffer = b""
             return Frame(data, None)
         if self._position == self._start and _KIND[self._buffer[self._start]] != _MAP:
             raise InvalidFrame(reason="a frame begins with a byte that no MessagePack map begins with")
@@ -327,27 +328,11 @@ def _is_sound(data: bytes, limits: FrameLimits) -> bool:
     if len(found) > limits.nesting or found.translate(None, _CONTAINERS):
         return False
     try:
-        found = msgspec.msgpack.decode(data)
-        return _has_texts_for_keys(found) and msgspec.msgpack.encode(found) == data
+        # A key that is no text becomes one here, or is refused.
+        texts = msgspec.to_builtins(msgspec.msgpack.decode(data), str_keys=True)
+        return msgspec.msgpack.encode(texts) == data
     except (msgspec.DecodeError, ValueError, TypeError):
         return False
-
-
-def _has_texts_for_keys(value: object) -> bool:
-    """Whether every key of a map, and of the maps in it, is a text: the library takes others too. In loops, because a
-    generator, or a call for each value, would take twice as long."""
-    items: Iterable[object]
-    if isinstance(value, dict):
-        for key in (fields := cast("dict[object, object]", value)):
-            if type(key) is not str:
-                return False
-        items = fields.values()
-    else:
-        items = cast("list[object]", value)
-    for each in items:
-        if (type(each) is dict or type(each) is list) and not _has_texts_for_keys(cast("object", each)):
-            return False
-    return True
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:

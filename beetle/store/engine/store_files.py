@@ -10,9 +10,11 @@ import fcntl
 import logging
 import os
 import struct
+import time
 from collections.abc import Iterable
 
 from beetle.contracts.errors import StoreReadOnly
+from beetle.named_tuple import NamedTuple
 from beetle.store.engine.follower import Follower
 from beetle.store.engine.lock import lock_path
 
@@ -22,6 +24,11 @@ FILE, LOCK = "the store's file", "the store's lock file"
 LOG, INDEX = "the store's write-ahead log", "the index of the store's write-ahead log"
 FLOCK = "hhqqi"
 """The fields of `struct flock`: type, whence, start, length, process."""
+SETTLED_S = 4.0
+"""A folder that has not changed for so long has no further change with the same time: no file system tells times of
+changes more coarsely than by two seconds."""
+LOOK_S = 1.0
+"""So often the files themselves are looked at, for what no folder tells, such as a mount over one of them."""
 SHARED_FIRST, SHARED_BYTES = 0x40000002, 510
 """The range of a database file in which SQLite's readers hold a lock, in WAL mode for as long as they are open."""
 
@@ -31,6 +38,23 @@ class StoreMoved(StoreReadOnly):
 
     template = "{path}: {reason}; nothing is written any more"
     hint_template = "stop the daemon, put the store's files together under one name, and start it again"
+
+
+FolderMark = tuple[int, int, int]
+"""A folder's device and inode, and the time of its last change, in nanoseconds. Nobody sets that time by hand."""
+
+
+class Seen(NamedTuple):
+    """What a look at the files has found: how their folders were, since when they are so, and when it was (monotonic
+    seconds). One value, since several threads look.
+
+    Each name that comes, goes or changes gives its folder another time. So, while that is the same, one look at the
+    folder is enough, in place of one at each of four files, twice for each commit.
+    """
+
+    marks: list[FolderMark | None]
+    since: float
+    looked: float
 
 
 class StoreFiles:
@@ -56,6 +80,8 @@ class StoreFiles:
             self._files.append((path, what, found))
         self.descriptor = _opened(store) if self._files else None
         """Of the database file, for as long as SQLite has it open."""
+        self._folders = sorted({os.path.dirname(path) or os.curdir for path, _, _ in self._files})
+        self._seen = Seen([], 0.0, 0.0)
 
     def check(self) -> None:
         """Look, and refuse what would be written or opened by name. Once lost, a place is lost for good: who had the
@@ -83,20 +109,27 @@ class StoreFiles:
             return False
 
     def _look(self) -> bool:
-        """Look; the first time that something is found, the log is told.
+        """Look, or see that nothing can have changed; the first time that something is found, the log is told.
 
         Raises:
             OSError: nobody can tell now, as where the mode of a parent folder was changed for a while.
         """
-        if self.lost is None:
-            for path, what, was in self._files:
-                if _mark(path) != was:
-                    self.lost = _told(path, what, was)
-                    break
-            if self.lost is not None:
-                log.critical(
-                    "%s; writes are refused until the store is opened again", self.lost, extra={"event": "store_moved"}
-                )
+        if self.lost is not None:
+            return True
+        marks, now = [_folder_mark(each) for each in self._folders], time.monotonic()
+        seen = self._seen
+        since = seen.since if marks == seen.marks else now
+        if now - seen.looked < LOOK_S and seen.looked - since > SETTLED_S:
+            return False
+        for path, what, was in self._files:
+            if _mark(path) != was:
+                self.lost = _told(path, what, was)
+                break
+        if self.lost is not None:
+            log.critical(
+                "%s; writes are refused until the store is opened again", self.lost, extra={"event": "store_moved"}
+            )
+        self._seen = Seen(marks, since, now)
         return self.lost is not None
 
     def alone(self) -> bool:
@@ -137,6 +170,14 @@ def _mark(path: str) -> tuple[int, int] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _folder_mark(path: str) -> FolderMark | None:
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
 def _told(path: str, what: str, was: tuple[int, int]) -> str | None:
