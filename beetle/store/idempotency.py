@@ -28,7 +28,7 @@ def find(tx: Reading, principal: str, space: str, key: str) -> FirstReport | Non
 
 def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, now: int, most: int) -> None:
     """Keep a first report. The oldest go, some at a time: at most `most` are kept, at least seven eighths of that."""
-    row = tx.insert(KEEP_SQL, principal, space, key, first.request, first.report, now)
+    row = tx.insert_sealed("idempotency", KEEP_SQL, principal, space, key, first.request, first.report, now)
     at_once = max(1, min(DROPPED_AT_ONCE, most // 8))
     if row % at_once == 0:
         tx.run(DROP_OLD_SQL, row - most + at_once - 1)

@@ -241,6 +241,10 @@ class Changes:
         if self.trusts:
             self._trusted.add((table, row))
 
+    def added(self, table: str, row: int, values: tuple[Any, ...]) -> None:
+        """A row was added whose integer key and values are known, so that SQLite need not tell them."""
+        self._add(table, row, None, values)
+
     def __bool__(self) -> bool:
         return bool(self._rows or self._turns or self._parts)
 
@@ -251,8 +255,12 @@ class Changes:
         self._turns.clear()
         self._parts.clear()
 
-    def settle(self, tx: Writing) -> set[int]:
-        """Write the seals of what was changed; the turns that must be sealed anew."""
+    def settle(self, tx: Writing, known: dict[Any, Any]) -> set[int]:
+        """Write the seals of what was changed; the turns that must be sealed anew.
+
+        Args:
+            known: what the commits before have noted of rows that only the writer changes.
+        """
         rows, self._rows = self._rows, {}
         turns, self._turns = self._turns, set()
         parts, self._parts = self._parts, set()
@@ -263,7 +271,7 @@ class Changes:
             sums[table] = (counted + count, summed ^ total)
         for table, (count, total) in sums.items():
             if count or total:
-                add_to_sum(tx, self.sealer, table, count, total)
+                add_to_sum(tx, self.sealer, table, (count, total), known)
         found = (tx.value(TURN_OF_SQL[table], key) for table, key in parts)
         return turns | {each for each in found if each is not None}
 
@@ -304,15 +312,22 @@ def _number(seal: bytes) -> int:
     return int.from_bytes(seal, "big")
 
 
-def add_to_sum(tx: Writing, sealer: Sealer, table: str, count: int, total: int) -> None:
-    """Add so many seals, whose exclusive or is `total`, to a table's sum. A sum changed by hand stays."""
-    found = tx.row(SUM_SQL, table)
-    rows, sum_ = 0, NO_SUM
-    if found is not None:
-        rows, sum_, seal = found
-        if sealer.fits(seal, "table_seal", (table, rows, sum_)) is False:
-            return
-    put_sum(tx, sealer, table, rows + count, _number(sum_) ^ total)
+def add_to_sum(tx: Writing, sealer: Sealer, table: str, more: tuple[int, int], known: dict[Any, Any]) -> None:
+    """Add so many seals, with their exclusive or, to a table's sum. A sum changed by hand stays.
+
+    Args:
+        known: has the sums that the commits before have written, and this one then.
+    """
+    count, total = more
+    if (before := known.get((SUM_SQL, table))) is None:
+        before = (0, 0)
+        if (found := tx.row(SUM_SQL, table)) is not None:
+            rows, sum_, seal = found
+            if sealer.fits(seal, "table_seal", (table, rows, sum_)) is False:
+                return
+            before = rows, _number(sum_)
+    after = known[SUM_SQL, table] = before[0] + count, before[1] ^ total
+    put_sum(tx, sealer, table, *after)
 
 
 def put_sum(tx: Writing, sealer: Sealer, table: str, rows: int, total: int) -> None:

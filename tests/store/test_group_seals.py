@@ -6,11 +6,19 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import apsw
+import pytest
+
+from beetle.contracts.errors import InvalidRequest
 from beetle.store import seals
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.seals import Sealer
+from tests.bench.writes import turn
 from tests.store.conftest import assert_clean, open_runtime, store_of
 from tests.store.test_writer import Crowd
 
+NEW_SQL = "INSERT INTO meta VALUES (?, 1)"
+SUM_SQL = "SELECT rows, sum, seal FROM table_seal WHERE of = 'meta'"
 PUT_SQL = "INSERT INTO meta VALUES ('shared', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 
@@ -51,6 +59,45 @@ def test_a_write_sees_the_seals_of_those_before_it_in_its_group(path: str) -> No
         crowd.add("look again", is_sealed)
         answers = crowd.release()
         assert answers["look"] is answers["look again"] is True
+        assert_clean(memory)
+
+
+def test_a_sum_that_is_changed_by_hand_while_the_daemon_runs_stays_as_it_was_made(path: str) -> None:
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        for number in range(3):
+            store.write(lambda tx, key=f"k{number}": tx.run(NEW_SQL, key))
+        other = apsw.Connection(path)
+        other.execute("UPDATE table_seal SET rows = rows + 1 WHERE of = 'meta'")
+        (by_hand,) = other.execute(SUM_SQL)
+        for number in range(3, 6):
+            store.write(lambda tx, key=f"k{number}": tx.run(NEW_SQL, key))
+        assert list(other.execute(SUM_SQL)) == [by_hand]
+        other.close()
+
+
+def test_sums_follow_a_write_that_was_undone_and_rows_sealed_in_other_ways(path: str) -> None:
+    def fails(tx: WriteTransaction) -> None:
+        tx.run(NEW_SQL, "undone")
+        tx.settle()
+        raise InvalidRequest(reason="not this one")
+
+    def beside(tx: WriteTransaction) -> None:
+        tx.run(NEW_SQL, "noted")
+        seals.put_sum(tx.unnoted(), tx.sealer or Sealer(None, b""), "meta", 7, 0)
+        raise InvalidRequest(reason="nor this")
+
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        store.write(lambda tx: tx.run(NEW_SQL, "first"))
+        for each in (fails, beside):
+            with pytest.raises(InvalidRequest):
+                store.write(each)
+            store.write(lambda tx, key=each.__name__: tx.run(NEW_SQL, key))
+            assert_clean(memory)
+        for key in ("one", "two"):
+            request = {"conversation": {"conversation_id": "c"}, "turns": [turn(0, int(key == "two"))]}
+            memory.call("transcript.commit", request, idempotency_key=key)
         assert_clean(memory)
 
 

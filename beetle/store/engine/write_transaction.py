@@ -30,7 +30,7 @@ REMEMBERED = "remembered_conversation"
 """What every statement names that reads or writes what somebody last committed to."""
 KNOWN_TABLES = frozenset({
     "space", "conversation", SPEAKERS, "message", "event_place", REMEMBERED, "toc_outbox",
-    "tool_observation",
+    "tool_observation", "table_seal",
 })  # fmt: skip
 """Of whose rows something is known from commit to commit."""
 MOST_KNOWN = 1024
@@ -44,6 +44,12 @@ def reads_seals(sql: str) -> bool:
     return "row_seal" in sql or "table_seal" in sql or ("SELECT" in sql and OF_SEAL.search(sql) is not None)
 
 
+@lru_cache(maxsize=MOST_KNOWN)
+def asks_first(sql: str) -> bool:
+    """Whether something may have to be written before a statement runs, or noted of it."""
+    return INDEX in sql or SPEAKERS in sql or REMEMBERED in sql or reads_seals(sql)
+
+
 class Known:
     """What the writer knows of the store's rows without reading them, and the statements that leave that as it is.
 
@@ -55,7 +61,8 @@ class Known:
         self.fields = fields
         self.tail: Waiting | None = None
         self._version = -1
-        self._harmless: set[str] = set()
+        self.harmless: set[str] = set()
+        """Statements that leave what is known as it is, as far as they were met."""
 
     def begin(self, connection: apsw.Connection) -> None:
         """A transaction has begun: nothing is known where another connection has written since."""
@@ -78,13 +85,11 @@ class Known:
         self._version = -1
 
     def look_at(self, sql: str) -> None:
-        """A statement is about to run."""
-        if sql in self._harmless:
-            return
+        """A statement is about to run that is not known to be harmless."""
         # A change of a message leaves its key as it is.
         found = [(verb, table) for verb, table in WRITES.findall(sql) if table in KNOWN_TABLES]
         if all(each == ("UPDATE", "message") for each in found):
-            self._harmless.add(sql)
+            self.harmless.add(sql)
         else:
             self.rows.clear()
 
@@ -107,6 +112,7 @@ class WriteTransaction(Writing):
     __slots__ = (
         "_chain_hash",
         "_changes",
+        "_harmless",
         "_head",
         "_held_back",
         "_known",
@@ -149,6 +155,7 @@ class WriteTransaction(Writing):
         self.speakers_change = False
         self._recorded = False
         self._known = known
+        self._harmless: Collection[str] = known.harmless
 
     @property
     def known(self) -> dict[Any, Any]:
@@ -162,12 +169,14 @@ class WriteTransaction(Writing):
 
     def run(self, sql: str, *values: Any) -> None:
         """One statement that answers no rows."""
-        self._known.look_at(sql)
+        if sql not in self._harmless:
+            self._known.look_at(sql)
         self.run_known(sql, *values)
 
     def run_known(self, sql: str, *values: Any) -> None:
         """As `run`, of a statement of which the caller brings `known` up to date itself."""
-        self._prepare(sql)
+        if asks_first(sql):
+            self._prepare(sql)
         if sql in self._plain:
             for _ in self.connection.execute(sql, values):
                 pass
@@ -177,19 +186,23 @@ class WriteTransaction(Writing):
 
     def rows(self, sql: str, *values: Any) -> Iterator[Row]:
         """The rows, as they are read; what the statement changes is noted."""
-        self._known.look_at(sql)
+        if sql not in self._harmless:
+            self._known.look_at(sql)
         return self._rows(sql, *values)
 
     def _rows(self, sql: str, *values: Any) -> Iterator[Row]:
-        self._prepare(sql)
+        if asks_first(sql):
+            self._prepare(sql)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().rows(sql, *values)
         return iter(self._noted(sql, values, self._changes))
 
     def row(self, sql: str, *values: Any) -> Row | None:
         """The first row."""
-        self._known.look_at(sql)
-        self._prepare(sql)
+        if sql not in self._harmless:
+            self._known.look_at(sql)
+        if asks_first(sql):
+            self._prepare(sql)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().row(sql, *values)
         return next(iter(self._noted(sql, values, self._changes)), None)
@@ -204,6 +217,15 @@ class WriteTransaction(Writing):
             self._write_put_off()
         if reads_seals(sql) and self._changes:
             self.settle()
+
+    def insert_sealed(self, table: str, sql: str, *values: Any) -> int:
+        """One INSERT, whose values are all columns of the table behind its integer key; its rowid. As `run_known`."""
+        for _ in self.connection.execute(sql, values):
+            pass
+        row = self.connection.last_insert_rowid()
+        if self._changes is not None:
+            self._changes.added(table, row, (row, *values))
+        return row
 
     def put_off(self, sql: str, *values: Any) -> None:
         """A statement on what is remembered of conversations, whose caller brings `known` up to date. It runs when the
@@ -285,8 +307,8 @@ class WriteTransaction(Writing):
 
     def unnoted(self) -> Writing:
         """Writes in this transaction, of whose changes no seal follows: for what writes the seals itself."""
-        self._known.forget()
         self.settle()
+        self._known.forget()
         return Writing(self.connection)
 
     def index_changed(self, rows: Iterable[int] | None) -> None:
@@ -303,7 +325,7 @@ class WriteTransaction(Writing):
             self._write_put_off()
         changes = self._changes
         if changes:
-            seal_again(self, changes.sealer, changes.settle(self))
+            seal_again(self, changes.sealer, changes.settle(Writing(self.connection), self._known.rows))
             changes.forget()
 
     def log(self, event: Event) -> int:
