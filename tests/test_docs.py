@@ -34,7 +34,7 @@ from beetle.contracts.errors import ERRORS, MESSAGE_LIMIT, STATUS
 from beetle.contracts.fields import Visibility
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import OPERATIONS
-from beetle.domain import lexical, projection, ranking
+from beetle.domain import lexical, projection, ranking, surroundings
 from beetle.runtime.areas.evidence import lifecycle
 from beetle.runtime.areas.recall import recall as memory
 from beetle.runtime.host import config
@@ -426,7 +426,7 @@ def test_the_numbers_in_sentences_are_those_of_the_code() -> None:
     assert f"has at most {socket_connection.SUBSCRIPTIONS} subscriptions" in text_of("socket.md")
     assert f"reads nothing for {socket_connection.SEND_SECONDS} seconds" in text_of("socket.md")
     assert lifecycle.ERASURE_WAIT_S == 3.0 and "for three seconds" in text_of("store.md")
-    assert ranking.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than 30 minutes" in sentences_of("recall.md")
+    assert surroundings.SESSION_GAP_US == 30 * 60 * 1_000_000 and "more than 30 minutes" in sentences_of("recall.md")
     assert f"The hits are the best {memory.PROJECTED_HITS} for" in text_of("recall.md")
     assert f"`0x{connection.APPLICATION_ID:X}`" in text_of("store.md")
     assert f"have at most {MESSAGE_LIMIT} characters" in text_of("errors.md")

@@ -307,3 +307,8 @@ def _date_terms(date: DatePart) -> list[str]:
     if date.day:
         terms += [f"day{date.day}", f"{month} {date.day}", f"{date.day} {month}"]
     return terms
+
+
+def stem_of(term: str) -> str:
+    """A word without its last letters: the start that most of its inflections share."""
+    return term[: max(4, len(term) - 2)] if term.isascii() else term

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from math import log
-from unicodedata import category
+from operator import neg
 
 from beetle.contracts.names import SignalName
-from beetle.domain.lexical import FIRST_PERSON, MONTHS, WEEKDAYS, DatePart, ParsedQuery, name_words, utc_time
+from beetle.domain.lexical import FIRST_PERSON, MONTHS, WEEKDAYS, DatePart, ParsedQuery, name_words, stem_of, utc_time
+from beetle.domain.surroundings import coverage, lent_by, session_shares, turns_of, windows_of
 from beetle.named_tuple import NamedTuple
 
 POOL = 112
@@ -27,14 +27,8 @@ SEEDS = 8
 REREAD = 40
 """First results whose text is searched for time expressions and first person."""
 
-SESSION_GAP_US = 30 * 60 * 1_000_000
-"""A pause this long (µs) ends a session: nothing is lent across it."""
-
 READ_CHARS = 2000
 """Text features look at this many characters of a candidate."""
-
-_BORDER_CHARS = 24
-"""How far an excerpt gives way to end between words; some scripts have no spaces, and some tokens no end."""
 
 WORD_FLOOR = 0.05
 """What a matching word counts at the least. A word that half of all rows hold counts next to nothing, so that in a
@@ -129,7 +123,7 @@ class Ranked(NamedTuple):
     why: tuple[SignalName, ...]
 
 
-_Window = list[tuple[int, int]]
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 _TIME_EXPRESSION = (
     r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|since|(?:last|next|this|past|other|few)\s+\w+|(?:19|20)\d\d|"
@@ -143,9 +137,9 @@ def neighbours_wanted(candidates: Iterable[Candidate], top: int = SEEDS) -> list
 
     The caller fetches those it may show as candidates with bm25 0. A place may not exist.
     """
-    hits = [(hit.bm25, hit.conversation, hit.sequence) for hit in candidates if hit.conversation is not None]
+    hits = [(-hit.bm25, hit.conversation, hit.sequence) for hit in candidates if hit.conversation is not None]
     present = {(conversation, sequence) for _, conversation, sequence in hits}
-    hits.sort(key=lambda hit: (-hit[0], hit[1], hit[2]))
+    hits.sort()
     places = ((conversation, sequence + step) for _, conversation, sequence in hits[:top] for step in (-1, 1, -2, 2))
     return list(dict.fromkeys(place for place in places if place not in present))
 
@@ -158,55 +152,111 @@ def rank(
     asker: Collection[str] = (),
     current_conversation: int | None = None,
     weights: Weights = WEIGHTS,
+    matching: bool = False,
+    limit: int | None = None,
 ) -> list[Ranked]:
     """The candidates that match or stand beside a match, best first; the order they came in does not matter.
 
-    `phrases`: what each phrase counts that the scores do not have yet. `asker`: the speaker names that "I" and "my" in
-    the query mean.
+    Most of them take part in little: loops over all of them do what all need, and what few have is done for those.
+
+    Args:
+        phrases: what each phrase counts that the scores do not have yet.
+        asker: the speaker names that "I" and "my" in the query mean.
+        matching: only those that match themselves.
+        limit: at most so many.
     """
     pool = _distinct(candidates)
     if not pool:
         return []
-    texts = [candidate.text[:READ_CHARS].lower() for candidate in pool]
-    matched = _with_phrases(pool, texts, phrases) if phrases else [candidate.bm25 for candidate in pool]
-    own = _floored(_length_corrected(pool, matched, weights.length), parsed, texts)
-    windows = _windows(pool, own)
-    asks = [candidate.conversation is not None and _asks(candidate.text) for candidate in pool]
-    lent = _lent(own, asks, windows, weights)
-    scores = [
-        score * weights.alone if candidate.conversation is None else score + gift
-        for candidate, score, gift in zip(pool, own, lent, strict=True)
+    columns = _columns(pool)
+    texts = [text[:READ_CHARS].lower() for text in columns.text]
+    matched = _with_phrases(pool, texts, phrases) if phrases else columns.bm25
+    own = _floored(_length_corrected(columns.text, matched, weights.length), parsed, texts)
+    turns = turns_of(columns.conversation, columns.sequence, columns.at_us)
+    windows = windows_of(turns, own)
+    asks = [
+        conversation is not None and text[-16:].rstrip().endswith(_QUESTION_MARKS)
+        for conversation, text in zip(columns.conversation, columns.text, strict=True)
     ]
-    sessions = _session_shares(pool, scores)
-    heard = _heard(parsed, pool, asker)
-    speaker_words = name_words({candidate.speaker for candidate in pool if candidate.speaker})
-    covered = _coverage([term for term in parsed.terms if term not in speaker_words], texts, windows)
-    whys: list[list[SignalName]] = []
-    for i, candidate in enumerate(pool):
-        bonus = 1.0 + weights.session * sessions[i] + weights.coverage * covered[i]
-        why: list[SignalName] = ["lexical"] if own[i] else []
-        if lent[i]:
-            why.append("neighbour")
-        if sessions[i] >= 0.5:
-            why.append("session")
-        for phrase in parsed.phrases:
-            if phrase in texts[i]:
-                why.append("phrase")
-                break
-        for name, value in _attributes(parsed, candidate, heard, current_conversation, weights):
-            bonus += value
-            if value > 0:
-                why.append(name)
-        scores[i] *= bonus * _damping(candidate, asks[i], weights)
-        whys.append(why)
-    order = sorted(range(len(pool)), key=lambda i: -scores[i])
-    for i in order[:REREAD]:
-        for name, factor in _reread(parsed, pool[i], heard, weights):
-            scores[i] *= factor
-            whys[i].append(name)
-    order.sort(key=lambda i: (-scores[i], -pool[i].at_us, i))
+    lent = lent_by(own, asks, windows, weights.near, weights.far, weights.answer)
+    scores = [
+        score * weights.alone if conversation is None else score + gift
+        for conversation, score, gift in zip(columns.conversation, own, lent, strict=True)
+    ]
+    sessions = session_shares(turns, scores)
+    heard = _heard(parsed, columns, asker)
+    speaker_words = name_words({speaker for speaker in set(columns.speaker) if speaker})
+    covered = coverage([term for term in parsed.terms if term not in speaker_words], texts, windows)
+    signals = _signals(parsed, pool, columns, heard, current_conversation, weights)
+    bonuses = [
+        1.0 + weights.session * session + weights.coverage * cover
+        for session, cover in zip(sessions, covered, strict=True)
+    ]
+    for i, found in signals.items():
+        for _, value in found:
+            bonuses[i] += value
+    for i in _damped(columns, asks):
+        bonuses[i] *= _damping(pool[i], asks[i], weights)
+    scores = [score * bonus for score, bonus in zip(scores, bonuses, strict=True)]
+    reread: dict[int, list[SignalName]] = {}
+    if heard or parsed.asks_when:
+        for i in sorted(range(len(pool)), key=scores.__getitem__, reverse=True)[:REREAD]:
+            for name, factor in _reread(parsed, pool[i], heard, weights):
+                scores[i] *= factor
+                reread.setdefault(i, []).append(name)
+    order = [i for *_, i in sorted(zip(map(neg, scores), map(neg, columns.at_us), range(len(pool)), strict=True))]
     best = scores[order[0]]
-    return [Ranked(pool[i], scores[i] / best, tuple(whys[i])) for i in order if scores[i] > 0]
+    shown = [i for i in order if scores[i] > 0 and (own[i] or not matching)][:limit]
+    parts = _Parts(own, lent, sessions, signals, reread)
+    return [Ranked(pool[i], scores[i] / best, _why(i, parsed, texts[i], parts)) for i in shown]
+
+
+class _Parts(NamedTuple):
+    """What the scores of the candidates were made of, by their indices."""
+
+    own: Sequence[float]
+    lent: Sequence[float]
+    sessions: Sequence[float]
+    signals: Mapping[int, Sequence[tuple[SignalName, float]]]
+    reread: Mapping[int, Sequence[SignalName]]
+
+
+def _why(i: int, parsed: ParsedQuery, text: str, parts: _Parts) -> tuple[SignalName, ...]:
+    why: list[SignalName] = []
+    if parts.own[i]:
+        why.append("lexical")
+    if parts.lent[i]:
+        why.append("neighbour")
+    if parts.sessions[i] >= 0.5:
+        why.append("session")
+    if any(phrase in text for phrase in parsed.phrases):
+        why.append("phrase")
+    why.extend(name for name, value in parts.signals.get(i, ()) if value > 0)
+    return (*why, *parts.reread.get(i, ()))
+
+
+class _Columns(NamedTuple):
+    """The fields of all candidates, field by field."""
+
+    plane: tuple[str, ...]
+    source_id: tuple[str, ...]
+    text: tuple[str, ...]
+    at_us: tuple[int, ...]
+    bm25: tuple[float, ...]
+    conversation: tuple[int | None, ...]
+    sequence: tuple[int, ...]
+    speaker: tuple[str | None, ...]
+    title: tuple[str, ...]
+    archived: tuple[bool, ...]
+    dated: tuple[bool, ...]
+    importance: tuple[float | None, ...]
+    confidence: tuple[float | None, ...]
+    references: tuple[int, ...]
+    superseded: tuple[bool, ...]
+
+
+def _columns(pool: Sequence[Candidate]) -> _Columns:
+    return _Columns(*zip(*pool, strict=True))
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -236,22 +286,25 @@ def _with_phrases(pool: Sequence[Candidate], texts: Sequence[str], phrases: Mapp
     return scores
 
 
-def _length_corrected(pool: Sequence[Candidate], matched: Sequence[float], b: float) -> list[float]:
+def _length_corrected(texts: Sequence[str], matched: Sequence[float], b: float) -> list[float]:
     """BM25's score of words that occur once in a text of this length: times (k1 + 1) / (1 + k1·(1−b+b·L)).
 
     L is the length over the median length of the pool, up to 10 (Robertson and Zaragoza, 2009, eq. 3.12).
     """
-    lengths = [len(candidate.text) + 1 for candidate in pool]
+    lengths = [len(text) + 1 for text in texts]
     middle = sorted(lengths)[len(lengths) // 2]
+    most, whole, rest = 10 * middle, 1 + _BM25_K1, 1 - b
     return [
-        max(0.0, score) * (1 + _BM25_K1) / (1 + _BM25_K1 * (1 - b + b * min(10.0, length / middle)))
+        score * whole / (1 + _BM25_K1 * (rest + b * (length / middle if length < most else 10.0))) if score > 0 else 0.0
         for score, length in zip(matched, lengths, strict=True)
     ]
 
 
-def _floored(own: Sequence[float], parsed: ParsedQuery, texts: Sequence[str]) -> list[float]:
+def _floored(own: list[float], parsed: ParsedQuery, texts: Sequence[str]) -> list[float]:
     """At least `WORD_FLOOR` for each of the query's words in a text that matched."""
     most = WORD_FLOOR * max(1, len(parsed.terms))
+    if min(filter(None, own), default=most) >= most:
+        return own
     return [
         score
         if score >= most or not score
@@ -260,105 +313,41 @@ def _floored(own: Sequence[float], parsed: ParsedQuery, texts: Sequence[str]) ->
     ]
 
 
-def _windows(pool: Sequence[Candidate], own: Sequence[float]) -> list[_Window]:
-    """For each candidate its neighbours as (index, steps from the neighbour to it), none across a session gap.
-
-    Of several rows in one place the one that matches best stands for all.
-    """
-    # The sequences of a conversation side by side, and far from those of the next one.
-    keys = [
-        None if candidate.conversation is None else (candidate.conversation << 40) + candidate.sequence
-        for candidate in pool
-    ]
-    places: dict[int, int] = {}
-    for i, key in enumerate(keys):
-        if key is not None and (key not in places or own[i] > own[places[key]]):
-            places[key] = i
-    windows: list[_Window] = []
-    for i, key in enumerate(keys):
-        window: _Window = []
-        windows.append(window)
-        if key is None:
-            continue
-        for step in (-2, -1, 1, 2):
-            j = places.get(key - step)
-            if j is not None and abs(pool[j].at_us - pool[i].at_us) <= SESSION_GAP_US:
-                window.append((j, step))
-    return windows
+def _signals(
+    parsed: ParsedQuery,
+    pool: Sequence[Candidate],
+    columns: _Columns,
+    heard: Collection[str],
+    current_conversation: int | None,
+    weights: Weights,
+) -> dict[int, list[tuple[SignalName, float]]]:
+    """The signals that need no reading of the text, of those that may have any, by their indices."""
+    worth = any(columns.references) or {*columns.importance, *columns.confidence} != {None}
+    chosen: Iterable[int]
+    if parsed.dates or parsed.window is not None or worth or any(columns.title):
+        chosen = range(len(pool))
+    elif heard or current_conversation is not None:
+        chosen = [
+            i
+            for i, (speaker, conversation) in enumerate(zip(columns.speaker, columns.conversation, strict=True))
+            if speaker in heard or (conversation is not None and conversation == current_conversation)
+        ]
+    else:
+        return {}
+    return {i: _attributes(parsed, pool[i], heard, current_conversation, weights) for i in chosen}
 
 
-def _lent(own: Sequence[float], asks: Sequence[bool], windows: Sequence[_Window], weights: Weights) -> list[float]:
-    share = {-2: weights.far, -1: weights.near, 1: weights.near, 2: weights.far}
-    lent: list[float] = []
-    for window in windows:
-        total = 0.0
-        for j, step in window:
-            if own[j]:
-                total += own[j] * (weights.answer if step == 1 and asks[j] else share[step])
-        lent.append(total)
-    return lent
+def _damped(columns: _Columns, asks: Sequence[bool]) -> list[int]:
+    """The indices of those that one of the factors may lower."""
+    if not (any(columns.archived) or any(columns.superseded)):
+        return [i for i, each in enumerate(asks) if each]
+    return [i for i, each in enumerate(zip(asks, columns.archived, columns.superseded, strict=True)) if any(each)]
 
 
-def _session_shares(pool: Sequence[Candidate], scores: Sequence[float]) -> list[float]:
-    """For each candidate the three best scores of its session together, as a share of the best session's."""
-    turns = sorted(
-        (candidate.conversation, candidate.sequence, candidate.at_us, i)
-        for i, candidate in enumerate(pool)
-        if candidate.conversation is not None
-    )
-    sessions: list[list[int]] = []
-    before: tuple[int, int] | None = None
-    for conversation, _, at_us, i in turns:
-        if before is None or before[0] != conversation or abs(at_us - before[1]) > SESSION_GAP_US:
-            sessions.append([])
-        sessions[-1].append(i)
-        before = (conversation, at_us)
-    sums = [
-        scores[session[0]] if len(session) == 1 else sum(sorted([scores[i] for i in session], reverse=True)[:3])
-        for session in sessions
-    ]
-    best = max(sums, default=0.0) or 1.0
-    shares = [0.0] * len(pool)
-    for session, total in zip(sessions, sums, strict=True):
-        for i in session:
-            shares[i] = total / best
-    return shares
-
-
-def _coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[_Window]) -> list[float]:
-    """The share of the terms, weighted by their rarity in the pool, that a candidate's window holds between them."""
-    stems = [(1 << k, stem_of(term)) for k, term in enumerate(terms)]
-    held: list[int] = []
-    counts = [0] * len(stems)
-    for text in texts:
-        bits = 0
-        for k, (bit, stem) in enumerate(stems):
-            if stem in text:
-                bits |= bit
-                counts[k] += 1
-        held.append(bits)
-    rarity = [log(1 + len(texts) / (1 + count)) if count else 0.0 for count in counts]
-    whole = sum(rarity) or 1.0
-    shares: dict[int, float] = {}
-    covered: list[float] = []
-    for bits, window in zip(held, windows, strict=True):
-        for j, _ in window:
-            bits |= held[j]
-        if bits not in shares:
-            shares[bits] = sum(value for k, value in enumerate(rarity) if bits >> k & 1) / whole
-        covered.append(shares[bits])
-    return covered
-
-
-def stem_of(term: str) -> str:
-    """A word without its last letters: the start that most of its inflections share."""
-    return term[: max(4, len(term) - 2)] if term.isascii() else term
-
-
-def _heard(parsed: ParsedQuery, pool: Sequence[Candidate], asker: Collection[str]) -> frozenset[str]:
+def _heard(parsed: ParsedQuery, columns: _Columns, asker: Collection[str]) -> frozenset[str]:
     """The speakers whose own words are asked for."""
     terms = set(parsed.terms)
-    speakers = {candidate.speaker for candidate in pool if candidate.speaker}
+    speakers = {speaker for speaker in set(columns.speaker) if speaker}
     named = {speaker for speaker in speakers if not terms.isdisjoint(name_words((speaker,)))}
     return frozenset(named | (speakers.intersection(asker) if parsed.first_person else set()))
 
@@ -432,10 +421,6 @@ def _damping(candidate: Candidate, asks: bool, weights: Weights) -> float:
     return question * superseded * (weights.archived if candidate.archived else 1.0)
 
 
-def _asks(text: str) -> bool:
-    return text[-16:].rstrip().endswith(("?", "\uff1f", "\u061f"))
-
-
 def _reread(
     parsed: ParsedQuery, candidate: Candidate, heard: Collection[str], weights: Weights
 ) -> list[tuple[SignalName, float]]:
@@ -447,77 +432,3 @@ def _reread(
     if parsed.asks_when and re.search(_TIME_EXPRESSION, text):
         signals.append(("time_expression", 1 + weights.when))
     return signals
-
-
-def excerpt(content: str, parsed: ParsedQuery, length: int = 240) -> str:
-    """At most `length` characters around the place that holds most of the query's words, … marking what is left out."""
-    if len(content) <= length:
-        return content
-    room = length - 2
-    if room < 1:
-        return ""
-    first, last = _densest(content, parsed, room)
-    start = max(0, min(first - (room - (last - first)) // 2, len(content) - room))
-    end = start + room
-    if start:
-        space = content.find(" ", start, min(first, start + _BORDER_CHARS))
-        start = space + 1 if space >= 0 else start
-    if end < len(content):
-        space = content.rfind(" ", max(last, end - _BORDER_CHARS), end + 1)
-        end = space if space > start else end
-    while 0 < start < end and _joined(content, start):
-        start += 1
-    while start < end < len(content) and _joined(content, end):
-        end -= 1
-    return ("…" if start else "") + content[start:end] + ("…" if end < len(content) else "")
-
-
-def _densest(content: str, parsed: ParsedQuery, room: int) -> tuple[int, int]:
-    """Where the first window of `room` characters with most distinct query words begins and ends its words."""
-    lower = content.lower()
-    if len(lower) != len(content):  # a letter that grows in lower case would shift every place after it
-        lower = content
-    places = sorted(
-        (start, start + len(stem), stem)
-        for stem in {stem_of(word) for word in (*parsed.terms, *parsed.phrases)}
-        for start in _starts(lower, stem)
-    )
-    best, found, left = 0, (0, 0), 0
-    inside: dict[str, int] = {}
-    for start, end, stem in places:
-        inside[stem] = inside.get(stem, 0) + 1
-        while places[left][0] < end - room and places[left][0] < start:
-            gone = places[left][2]
-            inside[gone] -= 1
-            if not inside[gone]:
-                del inside[gone]
-            left += 1
-        if len(inside) > best:
-            best, found = len(inside), (places[left][0], end)
-    return found
-
-
-def _starts(text: str, stem: str) -> list[int]:
-    """Up to 64 places where a word begins with `stem`; a script without spaces has no such border."""
-    starts: list[int] = []
-    at = text.find(stem)
-    while at >= 0 and len(starts) < 64:
-        if not at or not stem.isascii() or not text[at - 1].isalnum():
-            starts.append(at)
-        at = text.find(stem, at + 1)
-    return starts
-
-
-def _joined(text: str, at: int) -> bool:
-    """Whether the characters before and after `at` are drawn as one: a cut there would change either."""
-    before, after = text[at - 1], text[at]
-    if after.isascii():
-        return before == "\r" and after == "\n"
-    if before == "\u200d" or after == "\u200d" or category(after)[0] == "M":
-        return True
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f" or "\u1160" <= after <= "\u11ff":
-        return True
-    flags = 0
-    while flags < 256 and at - flags > 0 and "\U0001f1e6" <= text[at - flags - 1] <= "\U0001f1ff":
-        flags += 1
-    return flags % 2 == 1 and "\U0001f1e6" <= after <= "\U0001f1ff"

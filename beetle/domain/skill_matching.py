@@ -6,8 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from math import log
 
-from beetle.domain.lexical import STOP_WORDS, all_words
-from beetle.domain.ranking import stem_of
+from beetle.domain.lexical import STOP_WORDS, all_words, stem_of
 
 K1, B = 1.2, 0.75
 """As in the recall index."""

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import parse_query
-from beetle.domain.ranking import SESSION_GAP_US, WEIGHTS, Candidate, Ranked, excerpt, neighbours_wanted, rank
+from beetle.domain.ranking import WEIGHTS, Candidate, Ranked, neighbours_wanted, rank
+from beetle.domain.surroundings import SESSION_GAP_US
 
 MINUTE = 60 * 1_000_000
 MAY_8_2023 = 1_683_504_000_000_000

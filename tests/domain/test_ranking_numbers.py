@@ -6,7 +6,6 @@ import pytest
 
 from beetle.domain.lexical import parse_query
 from beetle.domain.ranking import (
-    SESSION_GAP_US,
     WEIGHTS,
     WORD_FLOOR,
     Candidate,
@@ -14,6 +13,7 @@ from beetle.domain.ranking import (
     Weights,
     rank,
 )
+from beetle.domain.surroundings import SESSION_GAP_US
 
 DAY = 24 * 60 * 60 * 1_000_000
 MAY_8_2023 = 1_683_504_000_000_000

@@ -12,8 +12,8 @@ from unicodedata import category
 
 from beetle.contracts.codec import pack_json
 from beetle.contracts.toc import decode_segment_answer
+from beetle.domain.lexical import stem_of
 from beetle.domain.maintenance import FREE, Prompt
-from beetle.domain.ranking import stem_of
 from beetle.domain.sensitive import is_secret
 from beetle.domain.toc.segments import TOOL_CHARS, TOOL_ROLES
 from beetle.domain.toc.summary import (

@@ -6,9 +6,10 @@ from typing import Any
 
 from beetle.contracts.memory import AgentSkillReport, RecallHit
 from beetle.contracts.refs import Ref, format_ref
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
-from beetle.domain.ranking import WORD_FLOOR, Candidate, Ranked, excerpt
+from beetle.domain.ranking import WORD_FLOOR, Candidate, Ranked
 from beetle.runtime.host.skill_folder import SkillFolder
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.plane import Asked, Loaded, Named, Plane, Projected, Recall, Search

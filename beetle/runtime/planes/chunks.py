@@ -8,9 +8,10 @@ from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
-from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import chunk_checks, gather_chunks
 from beetle.runtime.planes.chunk_rows import NAME, erase, index_row, indexed_text, is_sound, is_whole, ref_of

@@ -12,9 +12,10 @@ from beetle.contracts.refs import EvidenceRef, Ref, format_ref
 from beetle.contracts.tool_parts import tail_of
 from beetle.contracts.turns import EVENT_TYPES, ActorAttribution, HostOpaqueRef, MessageDelta
 from beetle.domain.digest import content_digest
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery, evidence_fields
 from beetle.domain.projection import Item
-from beetle.domain.ranking import Candidate, Ranked, excerpt, neighbours_wanted
+from beetle.domain.ranking import Candidate, Ranked, neighbours_wanted
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import evidence_forgetting, gather_evidence
 from beetle.runtime.planes.plane import (

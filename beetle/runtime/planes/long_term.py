@@ -11,10 +11,11 @@ from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, format_ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.digest import keyed
+from beetle.domain.excerpts import excerpt
 from beetle.domain.governance import normalised
 from beetle.domain.lexical import IndexFields, ParsedQuery, fact_fields
 from beetle.domain.projection import Item
-from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.domain.ranking import Candidate, Ranked
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_derived, removed

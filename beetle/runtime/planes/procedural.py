@@ -11,9 +11,10 @@ from beetle.contracts.refs import Ref, format_ref, parse_ref
 from beetle.contracts.skills import SKILL_PREFIX
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.digest import keyed
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery, skill_fields
 from beetle.domain.projection import Item
-from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_derived, removed
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind

@@ -7,9 +7,10 @@ from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chains import ledger
+from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
-from beetle.domain.ranking import Candidate, Ranked, excerpt
+from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_chains, thought_checks

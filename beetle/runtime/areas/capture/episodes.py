@@ -33,8 +33,8 @@ from beetle.contracts.turns import (
     ToolResult,
     TranscriptAttr,
 )
-from beetle.domain.lexical import parse_query
-from beetle.domain.ranking import Candidate, rank, stem_of
+from beetle.domain.lexical import parse_query, stem_of
+from beetle.domain.ranking import Candidate, rank
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.capture.events import EPOCH
 from beetle.runtime.areas.evidence.transcript import committing
@@ -210,7 +210,7 @@ def similar(invocation: Invocation, request: EpisodeSimilarRequest, tx: Reading)
             )
             candidates.append(made)
     shares = {each.source_id: each.bm25 for each in candidates}
-    ranked = rank(parsed, candidates)[: request.limit]
+    ranked = rank(parsed, candidates, limit=request.limit)
     found = [each.candidate.source_id for each in ranked]
     return EpisodeSimilarReport(
         episodes=tuple(_summary(told[int(source_id)], shares[source_id] or 0.0) for source_id in found)

@@ -66,10 +66,14 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         records[name] = loaded.records
     invocation.work.breathe()
     ready = time.perf_counter()
-    ranked = rank(parsed, candidates, phrases=phrases, current_conversation=current.conversation)
-    if not search.neighbours:
-        ranked = [each for each in ranked if "lexical" in each.why]
-    shown = ranked[: search.limit]
+    shown = rank(
+        parsed,
+        candidates,
+        phrases=phrases,
+        current_conversation=current.conversation,
+        matching=not search.neighbours,
+        limit=search.limit,
+    )
     for name, recall in looked.items():
         if recall.records is not None:
             ids = (each.candidate.source_id for each in shown if each.candidate.plane == name)

@@ -16,8 +16,8 @@ from beetle.contracts.toc import (
     TocSearchNodeReport,
     TocSearchNodeRequest,
 )
-from beetle.domain.lexical import parse_query
-from beetle.domain.ranking import Candidate, rank, stem_of
+from beetle.domain.lexical import parse_query, stem_of
+from beetle.domain.ranking import Candidate, rank
 from beetle.domain.toc.periods import DAY_MS
 from beetle.runtime.areas.recall.search import find
 from beetle.runtime.areas.toc.paths import Paths, together
