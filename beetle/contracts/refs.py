@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote
 
 from beetle.named_tuple import NamedTuple
 
+_PLAIN = re.compile("[A-Za-z0-9_.~-]*")
+"""What needs no encoding."""
 SHAPES: dict[str, tuple[int, int]] = {
     "evidence": (3, 4),
     "procedural": (1, 2),
@@ -31,7 +34,11 @@ class Ref(NamedTuple):
 
 def format_ref(plane: str, *segments: str | int) -> str:
     """The ref of a record; unreserved characters of RFC 3986 stay as they are."""
-    return plane + ":" + "/".join(quote(str(s), safe="") for s in segments)
+    return f"{plane}:{'/'.join([_encoded(str(each)) for each in segments])}"
+
+
+def _encoded(segment: str) -> str:
+    return segment if _PLAIN.fullmatch(segment) else quote(segment, safe="")
 
 
 def parse_ref(text: str) -> Ref | None:

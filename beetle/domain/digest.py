@@ -8,13 +8,13 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from beetle.contracts.codec import pack, to_us
 from beetle.contracts.tool_parts import is_tail, tail_of
 from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
-from beetle.mac import mac
+from beetle.mac import mac, macs
 
 
 def keyed(key: bytes, purpose: str, data: bytes) -> bytes:
@@ -30,6 +30,11 @@ def keyed_once(key: bytes, purpose: str, data: bytes) -> bytes:
 def content_digest(key: bytes, content: str) -> bytes:
     """Of one message's content: `keyed` for "message"."""
     return mac(key, b"message\0", content.encode())
+
+
+def content_digests(key: bytes, contents: Iterable[str]) -> Iterator[bytes]:
+    """As `content_digest`, of each of many."""
+    return macs(key, b"message\0", map(str.encode, contents))
 
 
 def shown_digest(key: bytes, record: Sequence[Any], digest: bytes) -> bytes:

@@ -204,7 +204,7 @@ def rank(
             for name, factor in _reread(parsed, pool[i], heard, weights):
                 scores[i] *= factor
                 reread.setdefault(i, []).append(name)
-    order = [i for *_, i in sorted(zip(map(neg, scores), map(neg, columns.at_us), range(len(pool)), strict=True))]
+    order = [i for _, _, i in sorted(zip(map(neg, scores), map(neg, columns.at_us), range(len(pool)), strict=True))]
     best = scores[order[0]]
     shown = [i for i in order if scores[i] > 0 and (own[i] or not matching)][:limit]
     parts = _Parts(own, lent, sessions, signals, reread)
@@ -260,14 +260,18 @@ def _columns(pool: Sequence[Candidate]) -> _Columns:
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    best: dict[tuple[str, int, str], Candidate] = {}
-    for candidate in candidates:
-        # By number where they are numbers: as texts, "9" and "10" would say how many rows are before them.
-        key = (candidate.plane, len(candidate.source_id), candidate.source_id)
-        known = best.get(key)
-        if known is None or candidate.bm25 > known.bm25:
-            best[key] = candidate
-    return [best[key] for key in sorted(best)]
+    """Each record once, with its best match, in the order of their planes and ids."""
+    pool = list(candidates)
+    # By number where they are numbers: as texts, "9" and "10" would say how many rows are before them.
+    keys = [(each[0], len(each[1]), each[1]) for each in pool]
+    if len(set(keys)) < len(keys):
+        best: dict[tuple[str, int, str], Candidate] = {}
+        for key, candidate in zip(keys, pool, strict=True):
+            known = best.get(key)
+            if known is None or candidate.bm25 > known.bm25:
+                best[key] = candidate
+        keys, pool = list(best), list(best.values())
+    return [pool[i] for _, i in sorted(zip(keys, range(len(pool)), strict=True))]
 
 
 def _with_phrases(pool: Sequence[Candidate], texts: Sequence[str], phrases: Mapping[str, float]) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
 from operator import itemgetter
@@ -21,7 +21,6 @@ Turn: TypeAlias = tuple[int, int, int]
 side, and far from those of the next one."""
 Window: TypeAlias = Sequence[tuple[int, int]]
 """The neighbours of a candidate: their indices, and the steps from each to it."""
-_NO_WINDOW: Window = ()
 
 
 def turns_of(conversations: Sequence[int | None], sequences: Sequence[int], times: Sequence[int]) -> list[Turn]:
@@ -35,38 +34,39 @@ def turns_of(conversations: Sequence[int | None], sequences: Sequence[int], time
     return turns
 
 
-def windows_of(turns: Sequence[Turn], own: Sequence[float]) -> list[Window]:
-    """For each candidate its neighbours as (index, steps from the neighbour to it), none across a session gap.
+def windows_of(turns: Sequence[Turn], own: Sequence[float]) -> dict[int, Window]:
+    """The neighbours of each candidate that has any, by its index; none across a session gap.
 
     Of several rows in one place the one that matches best stands for all, of equals the first.
     """
-    windows: list[Window] = [_NO_WINDOW] * len(own)
     places = [place for place, _, _ in turns]
     close = {each for pair in pairwise(places) if pair[1] - pair[0] <= 2 for each in pair}
     if not close:
-        return windows
-    held: dict[int, tuple[int, int]] = {}
+        return {}
     near = [each for each in turns if each[0] in close]
+    held: dict[int, tuple[int, int]] = {}
     for place, at_us, i in sorted(near, key=itemgetter(2)):
         if place not in held or own[i] > own[held[place][0]]:
             held[place] = i, at_us
+    windows: dict[int, Window] = {}
     for place, at_us, i in near:
-        windows[i] = [
-            (there[0], step)
-            for step in (-2, -1, 1, 2)
-            if (there := held.get(place - step)) is not None and -SESSION_GAP_US <= there[1] - at_us <= SESSION_GAP_US
-        ]
+        window: list[tuple[int, int]] = []
+        for step in (-2, -1, 1, 2):
+            there = held.get(place - step)
+            if there is not None and -SESSION_GAP_US <= there[1] - at_us <= SESSION_GAP_US:
+                window.append((there[0], step))
+        windows[i] = window
     return windows
 
 
 def lent_by(
-    own: Sequence[float], asks: Sequence[bool], windows: Sequence[Window], near: float, far: float, answer: float
+    own: Sequence[float], asks: Sequence[bool], windows: Mapping[int, Window], near: float, far: float, answer: float
 ) -> list[float]:
     """What its neighbours lend to each candidate, of their own scores: a share of `near` by the turn before and after,
     of `far` by those two turns away, of `answer` by a question to the turn after it."""
     share = {-2: far, -1: near, 1: near, 2: far}
     lent = [0.0] * len(own)
-    for i, window in enumerate(windows):
+    for i, window in windows.items():
         for j, step in window:
             if own[j]:
                 lent[i] += own[j] * (answer if step == 1 and asks[j] else share[step])
@@ -77,14 +77,14 @@ def session_shares(turns: Sequence[Turn], scores: Sequence[float]) -> list[float
     """For each candidate the three best scores of its session together, as a share of the best session's."""
     sessions: list[list[int]] = []
     session: list[int] = []
-    conversation = before = -1
+    end = before = 0
     for place, at_us, i in turns:
-        if place >> _SEQUENCE_BITS == conversation and -SESSION_GAP_US <= at_us - before <= SESSION_GAP_US:
+        if place < end and -SESSION_GAP_US <= at_us - before <= SESSION_GAP_US:
             session.append(i)
         else:
             session = [i]
             sessions.append(session)
-            conversation = place >> _SEQUENCE_BITS
+            end = ((place >> _SEQUENCE_BITS) + 1) << _SEQUENCE_BITS
         before = at_us
     sums = [
         scores[session[0]] if len(session) == 1 else sum(sorted([scores[i] for i in session], reverse=True)[:3])
@@ -99,11 +99,11 @@ def session_shares(turns: Sequence[Turn], scores: Sequence[float]) -> list[float
     return shares
 
 
-def coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[Window]) -> list[float]:
+def coverage(terms: Sequence[str], texts: Sequence[str], windows: Mapping[int, Window]) -> list[float]:
     """The share of the terms, weighted by their rarity in the pool, that a candidate's window holds between them."""
     # One text, whose parts a stem cannot reach across: a word has no line's end.
     joined = "\n".join(texts)
-    ends = list(accumulate(len(text) + 1 for text in texts))
+    ends = list(accumulate([len(text) + 1 for text in texts]))
     held = [0] * len(texts)
     rarity: list[float] = []
     for k, term in enumerate(terms):
@@ -111,16 +111,13 @@ def coverage(terms: Sequence[str], texts: Sequence[str], windows: Sequence[Windo
         for i in found:
             held[i] |= 1 << k
         rarity.append(log(1 + len(texts) / (1 + len(found))) if found else 0.0)
-    whole = sum(rarity) or 1.0
-    shares: dict[int, float] = {}
-    covered: list[float] = []
-    for bits, window in zip(held, windows, strict=True):
+    reached = held.copy()
+    for i, window in windows.items():
         for j, _ in window:
-            bits |= held[j]
-        if bits not in shares:
-            shares[bits] = sum(value for k, value in enumerate(rarity) if bits >> k & 1) / whole
-        covered.append(shares[bits])
-    return covered
+            reached[i] |= held[j]
+    whole = sum(rarity) or 1.0
+    shares = {bits: sum([value for k, value in enumerate(rarity) if bits >> k & 1]) / whole for bits in set(reached)}
+    return [shares[bits] for bits in reached]
 
 
 def _holding(joined: str, ends: Sequence[int], stem: str) -> list[int]:

@@ -80,6 +80,15 @@ def test_the_order_candidates_come_in_does_not_matter(query: str, pool: list[Can
     assert rank(parse_query(query), pool) == rank(parse_query(query), shuffled)
 
 
+@given(queries, pools, st.booleans(), st.integers(0, 6))
+def test_a_part_of_the_answer_is_what_the_whole_has_of_it(
+    query: str, pool: list[Candidate], matching: bool, limit: int
+) -> None:
+    parsed = parse_query(query)
+    whole = [each for each in rank(parsed, pool) if "lexical" in each.why or not matching]
+    assert rank(parsed, pool, matching=matching, limit=limit) == whole[:limit]
+
+
 def test_a_turn_beside_a_hit_is_found_through_it() -> None:
     ranked = rank(POTTERY, [turn(5, "pottery", 4.0), turn(6), turn(7), turn(8)])
     assert order(ranked)[:3] == ["e5", "e6", "e7"]

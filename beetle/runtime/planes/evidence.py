@@ -33,7 +33,7 @@ from beetle.runtime.planes.plane import (
     Texts,
     Verified,
 )
-from beetle.runtime.planes.proof import is_whole
+from beetle.runtime.planes.proof import is_whole, whole
 from beetle.store import evidence, plane_evidence, recall_index, repair, skills, transcripts
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
@@ -109,16 +109,14 @@ def index(tx: Writing, space: int, conversation: int, written: Iterable[tuple[in
 def _load(asked: Asked) -> Loaded:
     """The messages behind the matches, and the neighbouring turns that lend to them or borrow from them."""
     scores, key, kinds = asked.scores(NAME), asked.invocation.key, asked.kinds
-    candidates = [
-        _candidate(row, scores[row.message])
-        for row in transcripts.said_by_key(asked.tx, scores)
-        if row.visibility in kinds and is_whole(key, row)
-    ]
-    candidates += [
-        _candidate(row, 0.0)
+    said = (row for row in transcripts.said_by_key(asked.tx, scores) if row.visibility in kinds)
+    candidates = [_candidate(row, scores[row.message]) for row in whole(key, said)]
+    beside = (
+        row
         for row in transcripts.said_by_place(asked.tx, neighbours_wanted(candidates))
-        if row.visibility in kinds and _in_time(row.at, asked.search) and is_whole(key, row)
-    ]
+        if row.visibility in kinds and _in_time(row.at, asked.search)
+    )
+    candidates += [_candidate(row, 0.0) for row in whole(key, beside)]
     return Loaded(candidates, {})
 
 
@@ -132,17 +130,8 @@ def _in_time(at: int, search: Search) -> bool:
 
 
 def _candidate(row: SaidRow, score: float) -> Candidate:
-    return Candidate(
-        NAME,
-        str(row.message),
-        row.content,
-        row.at,
-        score,
-        row.conversation,
-        row.ordinal,
-        row.speaker,
-        archived=bool(row.archived),
-    )
+    message, conversation, ordinal, at, _, speaker, archived, content, _ = row
+    return Candidate(NAME, str(message), content, at, score, conversation, ordinal, speaker, "", archived > 0)
 
 
 def _hit(ranked: Ranked, row: EvidenceRow, parsed: ParsedQuery) -> RecallHit:

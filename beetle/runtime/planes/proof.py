@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
-from beetle.domain.digest import content_digest, shown_digest
-from beetle.store.transcripts import Proof
+from beetle.domain.digest import content_digest, content_digests, shown_digest
+from beetle.store.transcripts import Proof, SaidRow
 
 
 class Digested(Protocol):
@@ -30,3 +31,10 @@ def proof(key: bytes) -> Proof:
 def is_whole(key: bytes, row: Digested) -> bool:
     """Whether a message has content, and it is what was committed."""
     return row.content is not None and content_digest(key, row.content) == row.digest
+
+
+def whole(key: bytes, rows: Iterable[SaidRow]) -> list[SaidRow]:
+    """Those of many messages whose content is what was committed."""
+    given = list(rows)
+    digests = content_digests(key, (row.content for row in given))
+    return [row for row, digest in zip(given, digests, strict=True) if digest == row.digest]
