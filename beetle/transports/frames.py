@@ -31,6 +31,8 @@ _UINT64: Final = 0xCF
 _TIMESTAMP: Final = 0xFF
 """The extension type -1 as a byte: the one that MessagePack itself defines."""
 
+_HIGHEST_NUMBER: Final = 2**32 - 1
+"""Of a request whose bytes are looked into no further: it is no float, and far below 63 bits."""
 _QUICK_BYTES: Final = 16_384
 """Longest frame that is looked at whole."""
 _CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
@@ -325,14 +327,23 @@ def _is_sound(data: bytes, limits: FrameLimits) -> bool:
     if len(data) > min(_QUICK_BYTES, limits.frame_bytes) or _KIND[data[0]] != _MAP:
         return False
     found = data.translate(None, _INNOCENT)
-    if len(found) > limits.nesting or found.translate(None, _CONTAINERS):
+    if len(found) > limits.nesting:
         return False
+    suspects = found.translate(None, _CONTAINERS)
     try:
         # A key that is no text becomes one here, or is refused.
         texts = msgspec.to_builtins(msgspec.msgpack.decode(data), str_keys=True)
-        return msgspec.msgpack.encode(texts) == data
+        return (not suspects or suspects == _suspects_of_id(texts)) and msgspec.msgpack.encode(texts) == data
     except (msgspec.DecodeError, ValueError, TypeError):
         return False
+
+
+def _suspects_of_id(frame: dict[str, object]) -> bytes:
+    """The bytes to look into that a frame has for the sake of its number alone: one in twenty numbers has some."""
+    number = frame.get("id")
+    if type(number) is not int or not 0 <= number <= _HIGHEST_NUMBER:
+        return b""
+    return msgspec.msgpack.encode(number).translate(None, _INNOCENT + _CONTAINERS)
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:

@@ -135,6 +135,44 @@ def test_any_bytes_end_the_same_way_however_they_are_cut(data: bytes, lengths: l
     assert type(parts_error) is type(whole_error)
 
 
+NUMBERS = (
+    0,
+    0xC1,
+    0xC4,
+    0xCB,
+    0xCF,
+    0xC4C4,
+    0xCFCBCA,
+    2**32 - 1,
+    2**32,
+    2**63 - 1,
+    2**63,
+    -1,
+    -60,
+    -(2**40),
+    1.5,
+    "Ë",
+    None,
+)
+LOOKED_INTO = (
+    1, "kettle", "Ë", 0.5, 2**40, 2**63, 2**64 - 1, math.nan, -math.inf, b"\xcb", msgpack.ExtType(7, b""),
+    msgpack.Timestamp(0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("value", LOOKED_INTO, ids=repr)
+def test_what_a_frame_holds_beside_its_number_is_looked_into_whatever_the_number_is(number: Any, value: Any) -> None:
+    for frame in (
+        {"v": 1, "id": number, "args": {"a": value}},
+        {"args": [{"id": number}, value], "id": number},
+        {"args": {"id": value}, "v": number},
+    ):
+        data = msgpack.packb(frame)
+        assert read([data]) == read([data[:1], data[1:]]), "as the scan judges it, which a cut one is left to"
+        assert (read([data]) == ([Frame(data, None)], None)) == is_sound(data) or isinstance(value, msgpack.Timestamp)
+
+
 @given(garbage | damaged_frames() | maps.map(packed))
 def test_a_frame_is_sound_exactly_when_msgpack_reads_it_as_a_map_without_faults(data: bytes) -> None:
     assert (read([data]) == ([Frame(data, None)], None)) == is_sound(data)

@@ -254,6 +254,9 @@ class Crowd:
 
     def is_crowded(self, by: str) -> bool:
         """Whether another principal asks, or did just now."""
+        # Mostly nobody else does, which needs no lock to see: one who comes at this moment is seen at the next look.
+        if len(self._asking) == 1 and by in self._asking and len(self._asked) == (by in self._asked):
+            return False
         with self._guard:
             if len(self._asking) > 1 or (self._asking and by not in self._asking):
                 return True

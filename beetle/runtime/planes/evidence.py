@@ -47,6 +47,7 @@ from beetle.store.verify import Finding
 NAME = "evidence"
 TABLES = (plane_evidence.MESSAGES,)
 FINDINGS = 100
+_NOBODY: tuple[str | None, ...] = (None,) * len(ActorAttribution.__struct_fields__)
 
 
 def entry(message: int, space: int, conversation: int, visibility: str) -> Entry:
@@ -63,8 +64,9 @@ def prepared(key: bytes, message: MessageDelta | MessageRecord, at: int) -> Prep
     """A message as it is written, with its digest and what the index is to hold of it."""
     content = message.content or ""
     text = content + _tail(message)
-    actor = message.actor or ActorAttribution()
-    who = tuple(getattr(actor, name) for name in ActorAttribution.__struct_fields__)
+    who = _NOBODY
+    if message.actor is not None:
+        who = tuple(getattr(message.actor, name) for name in ActorAttribution.__struct_fields__)
     fields = evidence_fields(text, who[0], at) if message.visibility in INDEXED else None
     return PreparedMessage(
         message_id=message.message_id,
