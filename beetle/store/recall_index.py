@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from math import fsum, log
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,9 +48,10 @@ BESIDE = 16
 PHRASE_ROWS = 2_048
 """Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
 whoever reads the texts of the best rows looks for the phrase there."""
-LOOKED_AT = (256, 1024, 2048, 4096)
-"""Of so many of the best rows it is looked up whether they are of a time; where that promises too few, SQLite looks at
-every row."""
+LOOKED_AT_FIRST, LOOKED_AT_LEAST = 256, 64
+LOOKED_AT = 7_424
+"""Of so many of the best rows at most it is looked up whether they are of a time; where that promises too few, SQLite
+looks at every row."""
 LEAST_IDF = 1e-6
 """Of a word that half of the rows hold: it still counts, since it says that a row matches at all."""
 SEGMENT_BITS = 37
@@ -137,10 +138,14 @@ class Term(Protocol):
 
 
 class Found(NamedTuple):
-    """The best matches, and what each phrase counts that was not looked for: as much as its words together."""
+    """The best matches, and what each phrase counts that was not looked for: as much as its words together.
+
+    `within` is the best matches of a part of the time.
+    """
 
     matches: list[IndexMatch]
     phrases: dict[str, float]
+    within: Sequence[IndexMatch] = ()
 
 
 def append(tx: Writing, entry: Entry, fields: Fields | None) -> None:
@@ -288,12 +293,18 @@ def varint(page: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -> Found:
+def search(
+    tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, within: tuple[int, int] | None = None
+) -> Found:
     """The best `limit` matches of any of the terms within the scope.
 
     A row's score is the sum of its terms' weights, each times the term's inverse document frequency, log((N - n + ½) /
     (n + ½)) with N rows in the scope and n of them with the term (Robertson and Zaragoza, 2009, eq. 3.3). FTS5's own
     bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
+
+    Args:
+        within: the first and the last moment of a time, in microseconds, of which as many matches are told apart; for a
+            scope that names no time.
     """
     size, looked = _looked_up(tx, terms, scope)
     held: list[tuple[Rows, float]] = []
@@ -309,19 +320,41 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int) -
             behind.setdefault(row, []).append(weight)
     apart = sorted(((row, fsum(weights)) for row, weights in behind.items()), key=rank)
     phrases = {each.phrase: sum(rarity[word] for word in each.of) for each in terms if each not in looked}
-    if scope.since is None and scope.until is None and scope.as_of is None:
-        best = _merged(ranked(held, tx.breathe), apart)
-        return Found([_match(*each) for each in islice(best, limit)], phrases)
+    wanted = _Wanted(weighted, apart, limit)
+    best = _merged(ranked(held, tx.breathe), apart)
+    if scope.since is not None or scope.until is not None or scope.as_of is not None:
+        return Found(_of_time(tx, best, wanted, scope), phrases)
+    first = list(islice(best, limit))
+    matches = [_match(*each) for each in first]
+    if within is None:
+        return Found(matches, phrases)
+    since, until = within
+    return Found(matches, phrases, _of_time(tx, chain(first, best), wanted, scope._replace(since=since, until=until)))
+
+
+class _Wanted(NamedTuple):
+    """What a search looks for: expressions with their weights, the rows that the index has not taken in, and how many
+    matches."""
+
+    weighted: list[tuple[str, float]]
+    apart: list[tuple[int, float]]
+    limit: int
+
+
+def _of_time(tx: Reading, best: Iterator[tuple[int, float]], wanted: _Wanted, scope: SearchScope) -> list[IndexMatch]:
+    """The best matches of the time that a scope names; `best` are those of all times."""
     since = -(2**63) if scope.since is None else scope.since
     until = 2**63 - 1 if scope.until is None else scope.until
     of_time = (rows_between(scope.tables), since, until, scope.as_of)
-    found = _best_between(tx, _merged(ranked(held, tx.breathe), apart), of_time, limit)
+    found = _best_between(tx, best, of_time, wanted.limit)
     if found is None:
-        every = tx.value(search_between(scope.tables), json_text(weighted), since, until, scope.as_of, limit)
-        inside = _between(tx, [row for row, _ in apart], of_time)
+        between, weighted = search_between(scope.tables), json_text(wanted.weighted)
+        every = tx.value(between, weighted, since, until, scope.as_of, wanted.limit)
+        inside = _between(tx, [row for row, _ in wanted.apart], of_time)
         rows = iter([(row, float(score)) for row, score in unpack_json(every)])
-        found = list(islice(_merged(rows, [each for each in apart if each[0] in inside]), limit))
-    return Found([_match(*each) for each in found], phrases)
+        apart = [each for each in wanted.apart if each[0] in inside]
+        found = list(islice(_merged(rows, apart), wanted.limit))
+    return [_match(*each) for each in found]
 
 
 def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
@@ -418,16 +451,19 @@ def _best_between(
 ) -> list[tuple[int, float]] | None:
     """The first `limit` of the rows that are of a time; None where too many others come before them."""
     found: list[tuple[int, float]] = []
-    seen = 0
-    for most in LOOKED_AT:
+    seen, most = 0, min(LOOKED_AT_FIRST, LOOKED_AT)
+    while most:
         looked = list(islice(rows, most))
         inside = _between(tx, [row for row, _ in looked], time)
         found += [each for each in looked if each[0] in inside]
         seen += most
         if len(found) >= limit or len(looked) < most:
             return found[:limit]
-        if len(found) * sum(LOOKED_AT) < limit * seen:
+        # So many more promise the rest; a quarter more than those, since fewer would have to be followed by others.
+        promising = (limit - len(found)) * seen // max(1, len(found)) + 1
+        if promising > LOOKED_AT - seen:
             break
+        most = min(LOOKED_AT - seen, max(LOOKED_AT_LEAST, promising * 5 // 4))
     return None
 
 

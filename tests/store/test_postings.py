@@ -8,6 +8,7 @@ import tracemalloc
 from array import array
 from collections import defaultdict
 from contextlib import ExitStack
+from itertools import islice
 from math import fsum
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,7 @@ from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
 from beetle.store import index_tail, postings, recall_index, recover, row_sets, transcripts
-from beetle.store.best_rows import best_rows
+from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
 from beetle.store.postings import CHANGES, ENTRY_BYTES, FEW_PART, FEW_ROWS, PostingCache
@@ -64,8 +65,8 @@ def test_the_best_rows_are_those_of_scoring_every_row(lists: list[tuple[list[int
     for rows, weight in lists:
         for row in rows:
             scores[row].append(weight)
-    ranked = sorted(((row, fsum(weights)) for row, weights in scores.items()), key=lambda each: (-each[1], -each[0]))
-    assert best_rows(lists, most) == ranked[:most]
+    right = sorted(((row, fsum(weights)) for row, weights in scores.items()), key=lambda each: (-each[1], -each[0]))
+    assert list(islice(ranked(lists), most)) == right[:most]
 
 
 def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
@@ -106,7 +107,10 @@ def assert_true(tx: Reading) -> None:
         assert_same(told, by_sqlite(tx, scope._replace(since=-(2**62))))
         for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
             timed = scope._replace(since=since, until=until)
-            assert_same(recall_index.search(tx, TERMS, timed, 20).matches, by_sqlite(tx, timed))
+            inside = recall_index.search(tx, TERMS, timed, 20).matches
+            assert_same(inside, by_sqlite(tx, timed))
+            both = recall_index.search(tx, TERMS, scope, 20, (since, 2**62 if until is None else until))
+            assert (both.matches, list(both.within)) == (told, inside), "of all times and of one, in one search"
 
 
 def assert_within(tx: Reading, space: int, private: bool) -> None:
@@ -121,7 +125,7 @@ def assert_within(tx: Reading, space: int, private: bool) -> None:
 
 def by_sqlite(tx: Reading, scope: SearchScope) -> list[recall_index.IndexMatch]:
     """A search in a time that looks at none of the best rows first."""
-    with patch.object(recall_index, "LOOKED_AT", ()):
+    with patch.object(recall_index, "LOOKED_AT", 0):
         return recall_index.search(tx, TERMS, scope, 20).matches
 
 

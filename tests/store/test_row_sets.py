@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from itertools import islice
 from math import fsum
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beetle.store.best_rows import best_rows
+from beetle.store.best_rows import ranked
 from beetle.store.row_sets import (
     DENSE,
     KEY_BITS,
@@ -101,10 +102,10 @@ def test_bits_are_told_the_highest_first(places: set[int]) -> None:
 def test_the_best_rows_are_those_of_scoring_every_row(lists: list[tuple[set[int], str, float]], most: int) -> None:
     every = {row: fsum(weight for rows, _, weight in lists if row in rows) for rows, _, _ in lists for row in rows}
     right = sorted(every.items(), key=lambda each: (-each[1], -each[0]))[:most]
-    assert best_rows([(made(rows, form), weight) for rows, form, weight in lists], most) == right
+    assert list(islice(ranked([(made(rows, form), weight) for rows, form, weight in lists]), most)) == right
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_long_list_of_one_weight_is_read_from_its_end(form: str) -> None:
     rows = {key << PLANE_BITS for key in range(0, 3 * TILE, 37)}
-    assert best_rows([(made(rows, form), 2.0)], 3) == [(row, 2.0) for row in sorted(rows)[:-4:-1]]
+    assert list(islice(ranked([(made(rows, form), 2.0)]), 3)) == [(row, 2.0) for row in sorted(rows)[:-4:-1]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
-from beetle.domain.lexical import ParsedQuery, search_terms
+from beetle.domain.lexical import search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.evidence.alias import current_conversation
@@ -53,7 +53,7 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         parsed = parsed._replace(terms=(), phrases=())
         looked, found = {EVIDENCE: looked[EVIDENCE]}, {EVIDENCE: every}
     else:
-        found = _matches(tx, timed, search, space, tables, phrases)
+        found = {} if space is None or not tables else _search(tx, timed, search, space, tables, phrases)
     searched = time.perf_counter()
     asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
     candidates: list[Candidate] = []
@@ -104,20 +104,6 @@ def _shown_time(at: int | None) -> str | None:
     return None if at is None or abs(at) >= OPEN_END else format_us(at)
 
 
-def _matches(
-    tx: Reading, timed: Timed, search: Search, space: int | None, tables: Tables, phrases: dict[str, float]
-) -> dict[str, dict[int, float]]:
-    """The best matches, and those of the time that the query names, which may not be among the best of all times."""
-    if space is None or not tables:
-        return {}
-    found = _search(tx, timed.parsed, search, space, tables, phrases)
-    if timed.window is not None:
-        within = search._replace(since=timed.window.since, until=timed.window.until)
-        for name, scores in _search(tx, timed.parsed, within, space, tables, {}).items():
-            found[name] = {**scores, **found.get(name, {})}
-    return found
-
-
 def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:
     """The planes that this search looks through, by their names."""
     return {
@@ -130,17 +116,17 @@ def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]
 
 
 def _search(
-    tx: Reading, parsed: ParsedQuery, search: Search, space: int, tables: Tables, phrases: dict[str, float]
+    tx: Reading, timed: Timed, search: Search, space: int, tables: Tables, phrases: dict[str, float]
 ) -> dict[str, dict[int, float]]:
-    """The scores of the index's best matches, by its own names and keys. `phrases` gets what those count that it was
-    not asked for."""
+    """The scores of the index's best matches, by its own names and keys, and of those of the time that the query names,
+    which may not be among the best of all times. `phrases` gets what those count that it was not asked for."""
     conversation: int | None = None
     if search.conversation is not None:
         row = evidence.find_conversation(tx, space, search.conversation.channel_id, search.conversation.conversation_id)
         # A conversation that is not there holds no evidence; what belongs to no conversation is still in view.
         conversation = -1 if row is None else row.conversation
     kinds = visible_kinds(search.viewer)
-    terms = search_terms(parsed, transcripts.speakers(tx, space, conversation, kinds))
+    terms = search_terms(timed.parsed, transcripts.speakers(tx, space, conversation, kinds))
     if not terms:
         return {}
     until = search.until
@@ -156,10 +142,11 @@ def _search(
         as_of=search.as_of,
         label=search.label,
     )
-    answer = recall_index.search(tx, terms, scope, POOL)
+    within = None if timed.window is None else (timed.window.since, timed.window.until)
+    answer = recall_index.search(tx, terms, scope, POOL, within)
     phrases.update(answer.phrases)
     found: dict[str, dict[int, float]] = {}
-    for each in answer.matches:
+    for each in (*answer.within, *answer.matches):
         found.setdefault(each.plane, {})[each.key] = each.score
     return found
 
