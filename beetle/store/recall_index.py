@@ -48,7 +48,7 @@ BESIDE = 16
 PHRASE_ROWS = 2_048
 """Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
 whoever reads the texts of the best rows looks for the phrase there."""
-LOOKED_AT_FIRST, LOOKED_AT_LEAST = 256, 64
+LOOKED_AT_FIRST = 256
 LOOKED_AT = 7_424
 """Of so many of the best rows at most it is looked up whether they are of a time; where that promises too few, SQLite
 looks at every row."""
@@ -459,11 +459,11 @@ def _best_between(
         seen += most
         if len(found) >= limit or len(looked) < most:
             return found[:limit]
-        # So many more promise the rest; a quarter more than those, since fewer would have to be followed by others.
+        # So many more promise the rest. A quarter more than those, and half of what was looked at: few steps so.
         promising = (limit - len(found)) * seen // max(1, len(found)) + 1
         if promising > LOOKED_AT - seen:
             break
-        most = min(LOOKED_AT - seen, max(LOOKED_AT_LEAST, promising * 5 // 4))
+        most = min(LOOKED_AT - seen, max(seen // 2, promising * 5 // 4))
     return None
 
 

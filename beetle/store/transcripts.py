@@ -260,7 +260,10 @@ class EvidenceRow(NamedTuple):
 
 
 class SaidRow(NamedTuple):
-    """A message as recall weighs it: of most it needs no more. Times in microseconds."""
+    """A message as recall weighs it: of most it needs no more. Times in microseconds.
+
+    `content` is None in a damaged file alone.
+    """
 
     message: int
     conversation: int
@@ -269,7 +272,7 @@ class SaidRow(NamedTuple):
     visibility: str
     speaker: str | None
     archived: int
-    content: str
+    content: str | None
     digest_hex: str
 
     @property

@@ -334,7 +334,7 @@ def _is_sound(data: bytes, limits: FrameLimits) -> bool:
         # A key that is no text becomes one here, or is refused.
         texts = msgspec.to_builtins(msgspec.msgpack.decode(data), str_keys=True)
         return (not suspects or suspects == _suspects_of_id(texts)) and msgspec.msgpack.encode(texts) == data
-    except (msgspec.DecodeError, ValueError, TypeError):
+    except (msgspec.DecodeError, ValueError, TypeError, RecursionError):
         return False
 
 

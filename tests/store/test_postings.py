@@ -348,3 +348,17 @@ def test_who_spoke_is_read_again_where_that_was_changed_and_not_else(
         assert names() == set()
         lifecycle(memory, "unmask", "t1", "t2")
         assert names() == {"Ann"}
+
+
+@pytest.mark.parametrize("hits", [0, 1, 56, 80, 100, 111])
+def test_few_statements_find_that_a_time_has_no_more_of_the_best_rows(hits: int) -> None:
+    asked: list[int] = []
+
+    def between(_: Reading, rows: list[int], time: object) -> set[int]:
+        asked.append(len(rows))
+        return {row for row in rows if row < hits}
+
+    with patch.object(recall_index, "_between", between):
+        rows = iter([(row, 1.0) for row in range(100_000)])
+        assert recall_index._best_between(None, rows, ("", 0, 1, None), 112) is None  # type: ignore[arg-type]
+    assert sum(asked) <= recall_index.LOOKED_AT and len(asked) <= 10

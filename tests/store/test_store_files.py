@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def settled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreFiles]:
     """Files whose folder has rested for so long that it alone is looked at, and will be from now on."""
-    monkeypatch.setattr(store_files, "SETTLED_S", 0.05)
+    monkeypatch.setattr(store_files, "SETTLED_S", 0.02)
     monkeypatch.setattr(store_files, "LOOK_S", 3600.0)
     looks = Looks(monkeypatch)
     files = files_of(str(folder / NAMES[0]), Follower(2**20), walled=True)
@@ -79,16 +79,23 @@ def replace_and_date_back(file: Path) -> None:
     os.utime(file.parent, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-@pytest.mark.parametrize("name", NAMES)
+CHANGES: dict[str, Callable[[Path], None]] = {
+    "removed": Path.unlink,
+    "renamed": lambda file: os.rename(file, f"{file}.moved"),
+    "replaced": replace,
+    "dated back": replace_and_date_back,
+    "folder": replace_folder,
+}
+
+
 @pytest.mark.parametrize(
-    "change",
-    [Path.unlink, lambda file: os.rename(file, f"{file}.moved"), replace, replace_folder, replace_and_date_back],
-    ids=["removed", "renamed", "replaced", "folder", "dated-back"],
+    ("change", "name"),
+    [*(("removed", name) for name in NAMES), *((change, NAMES[0]) for change in CHANGES if change != "removed")],
 )
 def test_a_file_that_goes_from_a_folder_at_rest_is_missed(
-    settled: StoreFiles, folder: Path, name: str, change: Callable[[Path], None]
+    settled: StoreFiles, folder: Path, change: str, name: str
 ) -> None:
-    change(folder / name)
+    CHANGES[change](folder / name)
     with pytest.raises(StoreMoved, match="while it was open"):
         settled.check()
     assert settled.is_lost(), "and is lost for good"

@@ -36,5 +36,10 @@ def is_whole(key: bytes, row: Digested) -> bool:
 def whole(key: bytes, rows: Iterable[SaidRow]) -> list[SaidRow]:
     """Those of many messages whose content is what was committed."""
     given = list(rows)
-    digests = content_digests(key, (row.content for row in given))
-    return [row for row, digest in zip(given, digests, strict=True) if digest == row.digest]
+    contents = [row.content for row in given]
+    digests = content_digests(key, [content or "" for content in contents])
+    return [
+        row
+        for row, content, digest in zip(given, contents, digests, strict=True)
+        if content is not None and digest == row.digest
+    ]
