@@ -26,7 +26,7 @@ def mac(key: bytes, first: bytes, data: bytes) -> bytes:
 
 
 def macs(key: bytes, first: bytes, every: Iterable[bytes]) -> Iterator[bytes]:
-    """As `mac`, of each of many data."""
+    """`mac` of each of these, in their order."""
     inner, outer = _begun(key, first)
     for data in every:
         within, around = inner.copy(), outer.copy()

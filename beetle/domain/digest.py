@@ -33,7 +33,7 @@ def content_digest(key: bytes, content: str) -> bytes:
 
 
 def content_digests(key: bytes, contents: Iterable[str]) -> Iterator[bytes]:
-    """As `content_digest`, of each of many."""
+    """`content_digest` of each of these, in their order."""
     return macs(key, b"message\0", map(str.encode, contents))
 
 

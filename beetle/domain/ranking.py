@@ -157,13 +157,13 @@ def rank(
 ) -> list[Ranked]:
     """The candidates that match or stand beside a match, best first; the order they came in does not matter.
 
-    Most of them take part in little: loops over all of them do what all need, and what few have is done for those.
+    What all candidates need is computed for all at once; what only some have, for those alone.
 
     Args:
         phrases: what each phrase counts that the scores do not have yet.
         asker: the speaker names that "I" and "my" in the query mean.
-        matching: only those that match themselves.
-        limit: at most so many.
+        matching: leave out those that only stand beside a match.
+        limit: return at most this many.
     """
     pool = _distinct(candidates)
     if not pool:
@@ -236,7 +236,7 @@ def _why(i: int, parsed: ParsedQuery, text: str, parts: _Parts) -> tuple[SignalN
 
 
 class _Columns(NamedTuple):
-    """The fields of all candidates, field by field."""
+    """The fields of all candidates, field by field, in the order of `Candidate`."""
 
     plane: tuple[str, ...]
     source_id: tuple[str, ...]
@@ -325,7 +325,7 @@ def _signals(
     current_conversation: int | None,
     weights: Weights,
 ) -> dict[int, list[tuple[SignalName, float]]]:
-    """The signals that need no reading of the text, of those that may have any, by their indices."""
+    """The signals found without reading the text, by index, of the candidates that may have any."""
     worth = any(columns.references) or {*columns.importance, *columns.confidence} != {None}
     chosen: Iterable[int]
     if parsed.dates or parsed.window is not None or worth or any(columns.title):
@@ -342,7 +342,7 @@ def _signals(
 
 
 def _damped(columns: _Columns, asks: Sequence[bool]) -> list[int]:
-    """The indices of those that one of the factors may lower."""
+    """The indices of the candidates that a damping factor applies to."""
     if not (any(columns.archived) or any(columns.superseded)):
         return [i for i, each in enumerate(asks) if each]
     return [i for i, each in enumerate(zip(asks, columns.archived, columns.superseded, strict=True)) if any(each)]

@@ -17,8 +17,8 @@ SESSION_GAP_US = 30 * 60 * 1_000_000
 _SEQUENCE_BITS = 40
 
 Turn: TypeAlias = tuple[int, int, int]
-"""Conversation and sequence as one number, time, and the candidate's index: the sequences of a conversation side by
-side, and far from those of the next one."""
+"""(conversation << 40 | sequence, time, the candidate's index). Sequences are below 2^40, so that the turns of a
+conversation stand side by side."""
 Window: TypeAlias = Sequence[tuple[int, int]]
 """The neighbours of a candidate: their indices, and the steps from each to it."""
 
@@ -35,7 +35,7 @@ def turns_of(conversations: Sequence[int | None], sequences: Sequence[int], time
 
 
 def windows_of(turns: Sequence[Turn], own: Sequence[float]) -> dict[int, Window]:
-    """The neighbours of each candidate that has any, by its index; none across a session gap.
+    """The neighbours of each candidate that may have any, by its index; none across a session gap.
 
     Of several rows in one place the one that matches best stands for all, of equals the first.
     """
@@ -62,7 +62,7 @@ def windows_of(turns: Sequence[Turn], own: Sequence[float]) -> dict[int, Window]
 def lent_by(
     own: Sequence[float], asks: Sequence[bool], windows: Mapping[int, Window], near: float, far: float, answer: float
 ) -> list[float]:
-    """What its neighbours lend to each candidate, of their own scores: a share of `near` by the turn before and after,
+    """What each candidate's neighbours lend it of their own scores: a share of `near` by the turn before and after,
     of `far` by those two turns away, of `answer` by a question to the turn after it."""
     share = {-2: far, -1: near, 1: near, 2: far}
     lent = [0.0] * len(own)
@@ -77,9 +77,10 @@ def session_shares(turns: Sequence[Turn], scores: Sequence[float]) -> list[float
     """For each candidate the three best scores of its session together, as a share of the best session's."""
     sessions: list[list[int]] = []
     session: list[int] = []
-    end = before = 0
+    end: int | None = None
+    before = 0
     for place, at_us, i in turns:
-        if place < end and -SESSION_GAP_US <= at_us - before <= SESSION_GAP_US:
+        if end is not None and place < end and -SESSION_GAP_US <= at_us - before <= SESSION_GAP_US:
             session.append(i)
         else:
             session = [i]
@@ -101,7 +102,7 @@ def session_shares(turns: Sequence[Turn], scores: Sequence[float]) -> list[float
 
 def coverage(terms: Sequence[str], texts: Sequence[str], windows: Mapping[int, Window]) -> list[float]:
     """The share of the terms, weighted by their rarity in the pool, that a candidate's window holds between them."""
-    # One text, whose parts a stem cannot reach across: a word has no line's end.
+    # One text: no term contains a newline, so that no stem is found across two texts.
     joined = "\n".join(texts)
     ends = list(accumulate([len(text) + 1 for text in texts]))
     held = [0] * len(texts)
@@ -121,7 +122,7 @@ def coverage(terms: Sequence[str], texts: Sequence[str], windows: Mapping[int, W
 
 
 def _holding(joined: str, ends: Sequence[int], stem: str) -> list[int]:
-    """Which of the texts that were joined, and that end at these places, hold a stem."""
+    """The indices of the joined texts that hold the stem; `ends` says where each of them ends."""
     found: list[int] = []
     at = joined.find(stem)
     while at >= 0:

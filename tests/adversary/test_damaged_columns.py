@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import apsw
@@ -118,3 +119,40 @@ def test_an_altered_fact_is_left_out_and_named(tmp_path: Path) -> None:
     found = call(opened, "store.verify", {})["findings"]
     assert any(each["check"] == "long_term" and "not what was written" in each["problem"] for each in found)
     opened.store.close()
+
+
+def make_null(path: str, table: str, column: str, where: str) -> None:
+    """One value is NULL, as a flipped bit of its record makes it, whatever the schema says."""
+    connection = apsw.Connection(path)
+    (sql,) = next(connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)))
+    version = connection.pragma("schema_version")
+    for number, text in enumerate((re.sub(rf"(\b{column}\s+\w+) NOT NULL", r"\1", sql), sql), version + 1):
+        connection.pragma("writable_schema", True)
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (text, table))
+        connection.pragma("schema_version", number)
+        connection.close()
+        connection = apsw.Connection(path)
+        if text != sql:
+            connection.execute(f"UPDATE {table} SET {column} = NULL WHERE {where}")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "found"), [("body", "content", {"m2"}), ("turn", "archived", {"m1", "m2"})]
+)
+def test_a_value_that_reads_as_null_leaves_recall_to_the_others(
+    tmp_path: Path, table: str, column: str, found: set[str]
+) -> None:
+    path = str(tmp_path / "store.db")
+    opened = open_store(path, PROFILE)
+    turns = (turn("t1", message("m1", "the kettle is blue")), turn("t2", message("m2", "the kettle is on")))
+    call(opened, "transcript.commit", talk(*turns))
+    opened.store.write(lambda tx: tx.write_index())
+    opened.store.close()
+    make_null(path, table, column, f"{'message' if table == 'body' else 'turn'} = 1")
+    opened = open_store(path, PROFILE)
+    try:
+        hits = call(opened, "memory.recall", {"query": "kettle", "planes": ["evidence"]})["hits"]
+        assert {each["message_id"] for each in hits} == found
+    finally:
+        opened.store.close()

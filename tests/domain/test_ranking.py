@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beetle.domain import ranking
 from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import parse_query
 from beetle.domain.ranking import WEIGHTS, Candidate, Ranked, neighbours_wanted, rank
@@ -87,6 +88,10 @@ def test_a_part_of_the_answer_is_what_the_whole_has_of_it(
     parsed = parse_query(query)
     whole = [each for each in rank(parsed, pool) if "lexical" in each.why or not matching]
     assert rank(parsed, pool, matching=matching, limit=limit) == whole[:limit]
+
+
+def test_the_columns_of_candidates_are_their_fields() -> None:
+    assert ranking._Columns._fields == Candidate._fields
 
 
 def test_a_turn_beside_a_hit_is_found_through_it() -> None:

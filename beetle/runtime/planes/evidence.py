@@ -134,7 +134,7 @@ def _in_time(at: int, search: Search) -> bool:
 def _candidate(row: SaidRow, score: float) -> Candidate:
     message, conversation, ordinal, at, _, speaker, archived, content, _ = row
     assert content is not None, "a message that is whole has one"
-    return Candidate(NAME, str(message), content, at, score, conversation, ordinal, speaker, "", archived > 0)
+    return Candidate(NAME, str(message), content, at, score, conversation, ordinal, speaker, "", bool(archived))
 
 
 def _hit(ranked: Ranked, row: EvidenceRow, parsed: ParsedQuery) -> RecallHit:
