@@ -30,8 +30,8 @@ INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
-_LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
+FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
+LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 _PLACE = r" - at `\$([^`]*)`\Z"
 _NAMED_FIELD = r"(?s)Object (?:contains unknown|missing required) field `(.*)`"
 _WORDS = {
@@ -288,7 +288,7 @@ def to_us(at: datetime) -> int:
         InvalidRequest: its zone puts it outside the years 1 to 9999 of UTC, where no answer could show it.
     """
     found = (at - EPOCH) // _MICROSECOND
-    if not _FIRST_US <= found <= _LAST_US:
+    if not FIRST_US <= found <= LAST_US:
         raise InvalidRequest(reason=f"{at.isoformat()} lies outside the years 1 to 9999 of UTC")
     return found
 

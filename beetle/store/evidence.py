@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
-from beetle.contracts.errors import Conflict
+from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -163,8 +163,18 @@ def ensure_conversation(tx: Writing, space: int, channel: str, conversation_id: 
 
 
 def find_conversation(tx: Reading, space: int | None, channel: str, conversation_id: str) -> ConversationRow | None:
-    """The conversation, or None."""
-    return tx.one(ConversationRow, CONVERSATION_SQL, space, channel, conversation_id)
+    """The conversation, or None.
+
+    Raises:
+        IntegrityViolation: its row is damaged, so that nothing can be written behind it.
+    """
+    found = tx.row(CONVERSATION_SQL, space, channel, conversation_id)
+    if found is None:
+        return None
+    *numbers, latest = found
+    if not all(type(each) is int for each in numbers) or not (latest is None or type(latest) is int):
+        raise IntegrityViolation(reason=f"the row of conversation {channel}/{conversation_id} is damaged")
+    return ConversationRow(*found)
 
 
 class KnownTurn(NamedTuple):

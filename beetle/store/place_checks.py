@@ -107,7 +107,7 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
             held = tx.value(HELD_SQL, space, *named)
             if held is None and last:
                 yield space, named, "is not there, and the event log tells of its turns"
-            elif held is not None and held < last:
+            elif held is not None and (not isinstance(held, int) or held < last):
                 yield space, named, f"holds turns up to {held}, and the event log tells of {last}"
 
 

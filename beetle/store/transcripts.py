@@ -8,7 +8,8 @@ from functools import partial
 from itertools import starmap
 from typing import Any, cast
 
-from beetle.contracts.codec import UNSET, fields_of, format_us
+from beetle.contracts.codec import FIRST_US, LAST_US, UNSET, fields_of, format_us
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
     ActorView,
@@ -115,6 +116,8 @@ def edges(tx: Reading, conversation: int) -> tuple[int, int] | None:
 def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> list[TranscriptTurn]:
     if not rows:
         return []
+    for turn, turn_id, sequence, at, _ in rows:
+        _check_row("turn", turn, (turn_id,), (sequence,), (at,))
     span = (conversation, rows[0][2], rows[-1][2])
     messages = _grouped(tx.rows(MESSAGES_SQL, *span), partial(_message, proof))
     refs = _grouped(tx.rows(REFS_SQL, *span), _ref)
@@ -133,6 +136,17 @@ def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> 
     ]
 
 
+def _check_row(kind: str, key: Any, texts: Iterable[Any], numbers: Iterable[Any], times: Iterable[Any]) -> None:
+    """A flipped bit of a record may make its values of another type, or its times of no year that can be shown.
+
+    Raises:
+        IntegrityViolation: it did.
+    """
+    integers = all(type(each) is int for each in (*numbers, *times))
+    if not (integers and all(type(each) is str for each in texts) and all(FIRST_US <= at <= LAST_US for at in times)):
+        raise IntegrityViolation(reason=f"the row of {kind} {key} is damaged")
+
+
 def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
     groups: dict[int, list[Any]] = {}
     for turn, *rest in rows:
@@ -143,6 +157,7 @@ def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
 def _message(proof: Proof, *row: Any) -> TranscriptMessage:
     message, message_id, role, at, visibility, state, length, digest, committed_at, *rest = row
     *actor, content, deleted_at, deleted_by, event_type = rest
+    _check_row("message", message, (message_id, role, visibility), (length,), (at,))
     shown, sound = proof((message, committed_at), digest, content)
     said, (calls, result) = _parted(content, length) if sound else (None, ((), None))
     deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
@@ -214,6 +229,8 @@ def conversations(
 def conversation_summary(tx: Reading, row: Row, visible: Sequence[str]) -> ConversationSummary:
     """One row of `conversations` with the speakers of the messages that the caller may see."""
     key, channel, conversation_id, turns, first, last = row
+    times = [each for each in (first, last) if each is not None]
+    _check_row("conversation", key, (channel, conversation_id), (turns,), times)
     return ConversationSummary(
         channel_id=channel,
         conversation_id=conversation_id,
@@ -260,10 +277,7 @@ class EvidenceRow(NamedTuple):
 
 
 class SaidRow(NamedTuple):
-    """A message as recall weighs it: of most it needs no more. Times in microseconds.
-
-    `content` is None in a damaged file alone.
-    """
+    """A message as recall weighs it: of most it needs no more. Times in microseconds."""
 
     message: int
     conversation: int
@@ -272,7 +286,7 @@ class SaidRow(NamedTuple):
     visibility: str
     speaker: str | None
     archived: int
-    content: str | None
+    content: str
     digest_hex: str
 
     @property
@@ -281,7 +295,7 @@ class SaidRow(NamedTuple):
 
 
 EVIDENCE_COLUMNS = """
-m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived, m.ordinal, m.message_id,
+m.message, m.conversation, c.channel_id, c.conversation_id, t.turn_id, t.archived IS 1, m.ordinal, m.message_id,
   m.role, m.at, m.visibility, m.state, m.speaker, b.content, hex(m.digest)
 """
 EVIDENCE_TABLES = """
@@ -290,33 +304,43 @@ JOIN conversation c ON c.conversation = m.conversation
 JOIN body b ON b.message = m.message
 """
 SAID_COLUMNS = """
-m.message, m.conversation, m.ordinal, m.at, m.visibility, m.speaker, t.archived, b.content, hex(m.digest)
+m.message, m.conversation, m.ordinal, m.at, m.visibility, m.speaker, t.archived IS 1, b.content, hex(m.digest)
 """
-BY_KEY = "WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live'"
+# One flipped bit of a record may make a value one of another type, whatever the schema says. Such a message is damaged,
+# which `store.verify` names: it is left out, and takes no other one with it.
+READABLE = f"""
+AND typeof(m.ordinal) = 'integer' AND typeof(m.at) = 'integer' AND m.at BETWEEN {FIRST_US} AND {LAST_US}
+AND typeof(m.visibility) = 'text' AND typeof(m.speaker) IN ('text', 'null') AND typeof(b.content) = 'text'
+"""
+NAMED = """
+AND typeof(c.channel_id) = 'text' AND typeof(c.conversation_id) = 'text' AND typeof(t.turn_id) = 'text'
+AND typeof(m.message_id) = 'text' AND typeof(m.role) = 'text'
+"""
+BY_KEY = f"WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live' {READABLE}"  # noqa: S608 - our own text
 SAID_BY_KEY = f"""
 FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation JOIN body b ON b.message = m.message
 {BY_KEY}
 """
-SAID_BY_PLACE = """
+SAID_BY_PLACE = f"""
 FROM json_each(?) j
 CROSS JOIN message m ON m.conversation = j.value ->> 0 AND m.ordinal = j.value ->> 1
 JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
 JOIN body b ON b.message = m.message
-WHERE m.state = 'live'
+WHERE m.state = 'live' {READABLE}
 """
 ONE_BY_ONE = f"SELECT {EVIDENCE_COLUMNS}"
-BY_KEY_SQL = ONE_BY_ONE + EVIDENCE_TABLES + BY_KEY
-BY_KEY_AT_ONCE_SQL = f"SELECT json_group_array(json_array({EVIDENCE_COLUMNS}))" + EVIDENCE_TABLES + BY_KEY
+BY_KEY_SQL = ONE_BY_ONE + EVIDENCE_TABLES + BY_KEY + NAMED
+BY_KEY_AT_ONCE_SQL = f"SELECT json_group_array(json_array({EVIDENCE_COLUMNS}))" + EVIDENCE_TABLES + BY_KEY + NAMED
 SAID_ONE_BY_ONE = f"SELECT {SAID_COLUMNS}"
 SAID_AT_ONCE = f"SELECT json_group_array(json_array({SAID_COLUMNS}))"
 SAID_BY_KEY_SQL = SAID_ONE_BY_ONE + SAID_BY_KEY
 SAID_BY_KEY_AT_ONCE_SQL = SAID_AT_ONCE + SAID_BY_KEY
 SAID_BY_PLACE_SQL = SAID_ONE_BY_ONE + SAID_BY_PLACE
 SAID_BY_PLACE_AT_ONCE_SQL = SAID_AT_ONCE + SAID_BY_PLACE
-RECENT = """
-WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?))
+RECENT = f"""
+WHERE m.conversation = ? AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?)) {READABLE} {NAMED}
 ORDER BY m.ordinal DESC LIMIT ?
-"""
+"""  # noqa: S608 - our own text
 RECENT_SQL = ONE_BY_ONE + EVIDENCE_TABLES + RECENT
 HIDDEN_SQL = """
 SELECT count(*) FROM (

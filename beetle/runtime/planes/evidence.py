@@ -33,7 +33,7 @@ from beetle.runtime.planes.plane import (
     Texts,
     Verified,
 )
-from beetle.runtime.planes.proof import is_whole, whole
+from beetle.runtime.planes.proof import is_content, is_whole, whole
 from beetle.store import evidence, plane_evidence, recall_index, repair, skills, transcripts
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
@@ -133,7 +133,6 @@ def _in_time(at: int, search: Search) -> bool:
 
 def _candidate(row: SaidRow, score: float) -> Candidate:
     message, conversation, ordinal, at, _, speaker, archived, content, _ = row
-    assert content is not None, "a message that is whole has one"
     return Candidate(NAME, str(message), content, at, score, conversation, ordinal, speaker, "", bool(archived))
 
 
@@ -201,7 +200,7 @@ def _contents(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
     count = 0
     for message, digest, content in plane_evidence.contents(tx):
         count += 1
-        if content_digest(invocation.key, content) != digest and len(findings) < FINDINGS:
+        if not is_content(invocation.key, content, digest) and len(findings) < FINDINGS:
             findings.append(Finding("evidence", f"message {message}", "its content is not what was committed"))
         if not count % EVERY:
             invocation.progress.at(count)

@@ -23,23 +23,23 @@ def proof(key: bytes) -> Proof:
     """What a transcript is read with: digests as they are shown, and no content that is not what was committed."""
 
     def proven(record: tuple[int, int], digest: bytes, content: str | None) -> tuple[str, bool]:
-        return shown_digest(key, record, digest).hex(), content is None or content_digest(key, content) == digest
+        return shown_digest(key, record, digest).hex(), content is None or is_content(key, content, digest)
 
     return proven
 
 
+def is_content(key: bytes, content: object, digest: bytes | None) -> bool:
+    """Whether this was committed with the digest. In a damaged file it may be no text."""
+    return isinstance(content, str) and content_digest(key, content) == digest
+
+
 def is_whole(key: bytes, row: Digested) -> bool:
     """Whether a message has content, and it is what was committed."""
-    return row.content is not None and content_digest(key, row.content) == row.digest
+    return is_content(key, row.content, row.digest)
 
 
 def whole(key: bytes, rows: Iterable[SaidRow]) -> list[SaidRow]:
     """Those of many messages whose content is what was committed."""
     given = list(rows)
-    contents = [row.content for row in given]
-    digests = content_digests(key, [content or "" for content in contents])
-    return [
-        row
-        for row, content, digest in zip(given, contents, digests, strict=True)
-        if content is not None and digest == row.digest
-    ]
+    digests = content_digests(key, [row.content for row in given])
+    return [row for row, digest in zip(given, digests, strict=True) if digest == row.digest]

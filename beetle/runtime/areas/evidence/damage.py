@@ -10,12 +10,13 @@ from beetle.contracts.common import ConversationRef
 from beetle.contracts.refs import evidence_named, format_ref
 from beetle.contracts.tool_parts import is_tail
 from beetle.contracts.transcript_repair import IssueKind, Mended, Problem, TranscriptRepairIssue
-from beetle.domain.digest import content_digest, message_part, parts_digest
+from beetle.domain.digest import message_part, parts_digest
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.sealing import sealer_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import NAME, entry
+from beetle.runtime.planes.proof import is_whole
 from beetle.store import repair, seal_checks, turn_seals
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
@@ -133,7 +134,7 @@ def issues(
     for link in progress.through(links):
         if only is None or _about(link) & names:
             yield from link_issues(tx, space, link)
-    progress.step("messages", of=sum(where.messages for where in held))
+    progress.step("messages", of=sum(where.messages for where in held if type(where.messages) is int))
     looked = 0
     for where in held:
         yield from counts_issues(where, repair.counts(tx, where.conversation))
@@ -296,7 +297,7 @@ def message_issues(
             yield _of_record(where, each, "body_missing")
     elif each.state == "deleted":
         yield _of_record(where, each, "body_left")
-    elif content_digest(key, each.content) != each.digest:
+    elif not is_whole(key, each):
         yield _of_record(where, each, "digest_mismatch")
     else:
         sound = True

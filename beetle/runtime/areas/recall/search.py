@@ -80,8 +80,9 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
             records[name] = recall.records(asked, ids)
     room = Room(invocation)
     hits = room.fill(
-        looked[each.candidate.plane].hit(each, records[each.candidate.plane][each.candidate.source_id], parsed)
+        looked[each.candidate.plane].hit(each, record, parsed)
         for each in shown
+        if (record := records[each.candidate.plane].get(each.candidate.source_id)) is not None
     )
     done = time.perf_counter()
     working = WorkingRecall(
