@@ -32,6 +32,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
 LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MICROSECOND
+"""The ends of the years 1 to 9999 of UTC, in microseconds since the epoch."""
 _PLACE = r" - at `\$([^`]*)`\Z"
 _NAMED_FIELD = r"(?s)Object (?:contains unknown|missing required) field `(.*)`"
 _WORDS = {

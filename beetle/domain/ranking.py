@@ -168,7 +168,7 @@ def rank(
     pool = _distinct(candidates)
     if not pool:
         return []
-    columns = _columns(pool)
+    columns = _Columns(*zip(*pool, strict=True))
     texts = [text[:READ_CHARS].lower() for text in columns.text]
     matched = _with_phrases(pool, texts, phrases) if phrases else columns.bm25
     own = _floored(_length_corrected(columns.text, matched, weights.length), parsed, texts)
@@ -255,15 +255,11 @@ class _Columns(NamedTuple):
     superseded: tuple[bool, ...]
 
 
-def _columns(pool: Sequence[Candidate]) -> _Columns:
-    return _Columns(*zip(*pool, strict=True))
-
-
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Each record once, with its best match, in the order of their planes and ids."""
     pool = list(candidates)
     # By number where they are numbers: as texts, "9" and "10" would say how many rows are before them.
-    keys = [(each[0], len(each[1]), each[1]) for each in pool]
+    keys = [(each.plane, len(each.source_id), each.source_id) for each in pool]
     if len(set(keys)) < len(keys):
         best: dict[tuple[str, int, str], Candidate] = {}
         for key, candidate in zip(keys, pool, strict=True):

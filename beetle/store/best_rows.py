@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush, merge
 from math import fsum
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.indexed import PLANE_BITS
@@ -50,12 +50,9 @@ def ranked(
         bitmaps = [(bitmap([places[row] for row in rows]), weight) for rows, (_, weight) in zip(few, held, strict=True)]
         return ((named[place], score) for bits, score in _best(bitmaps, breathe) for place in descending(bits))
     tiled = [(tiles_of(rows), weight) for rows, weight in held]
-    tiles = {tile for of, _ in tiled for tile in of}
-    each = [_of_tile(tile, [(of.get(tile, 0), weight) for of, weight in tiled], breathe) for tile in tiles]
-    if len({tile >> PLANE_BITS for tile in tiles}) < len(tiles):
-        return merge(*map(_rows_of, each), key=rank)
-    # No two tiles have rows between each other's: those of one score follow tile by tile.
-    return _rows_of(merge(*each))
+    numbers = {tile for tiles, _ in tiled for tile in tiles}
+    each = [_of_tile(tile, [(tiles.get(tile, 0), weight) for tiles, weight in tiled], breathe) for tile in numbers]
+    return each[0] if len(each) == 1 else merge(*each, key=rank)
 
 
 def rank(row: tuple[int, float]) -> tuple[float, int]:
@@ -71,18 +68,10 @@ def _few(lists: Sequence[Rows]) -> list[Sequence[int]]:
     return few
 
 
-_Tier: TypeAlias = tuple[float, int, int]
-"""Rows of one score in a tile: the score and the tile with minus signs, as they are sorted, and the bitmap."""
-
-
-def _of_tile(tile: int, bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None) -> Iterator[_Tier]:
-    return ((-score, -tile, bits) for bits, score in _best(bitmaps, breathe))
-
-
-def _rows_of(tiers: Iterable[_Tier]) -> Iterator[tuple[int, float]]:
-    for score, tile, bits in tiers:
-        for row in rows_in(-tile, bits):
-            yield row, -score
+def _of_tile(
+    tile: int, bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None
+) -> Iterator[tuple[int, float]]:
+    return ((row, score) for bits, score in _best(bitmaps, breathe) for row in rows_in(tile, bits))
 
 
 def _best(bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None) -> Iterator[tuple[int, float]]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
-from beetle.contracts.errors import Conflict, IntegrityViolation
+from beetle.contracts.errors import Conflict
 from beetle.named_tuple import NamedTuple
 from beetle.store import events, toc_outbox, turn_seals
+from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import MARKED, NEWEST
 from beetle.store.turn_messages import OF_ONE_TURN, OF_TURNS, by_turn
@@ -172,8 +173,8 @@ def find_conversation(tx: Reading, space: int | None, channel: str, conversation
     if found is None:
         return None
     *numbers, latest = found
-    if not all(type(each) is int for each in numbers) or not (latest is None or type(latest) is int):
-        raise IntegrityViolation(reason=f"the row of conversation {channel}/{conversation_id} is damaged")
+    known = numbers if latest is None else found
+    check_row("conversation", f"{channel}/{conversation_id}", numbers=known)
     return ConversationRow(*found)
 
 

@@ -9,7 +9,6 @@ from itertools import starmap
 from typing import Any, cast
 
 from beetle.contracts.codec import FIRST_US, LAST_US, UNSET, fields_of, format_us
-from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
     ActorView,
@@ -24,6 +23,7 @@ from beetle.contracts.transcript import (
 )
 from beetle.contracts.turns import EVENT_NUMBERS, EVENT_TYPES
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading, Row
 from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 
@@ -117,7 +117,7 @@ def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> 
     if not rows:
         return []
     for turn, turn_id, sequence, at, _ in rows:
-        _check_row("turn", turn, (turn_id,), (sequence,), (at,))
+        check_row("turn", turn, texts=(turn_id,), numbers=(sequence,), times=(at,))
     span = (conversation, rows[0][2], rows[-1][2])
     messages = _grouped(tx.rows(MESSAGES_SQL, *span), partial(_message, proof))
     refs = _grouped(tx.rows(REFS_SQL, *span), _ref)
@@ -136,17 +136,6 @@ def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> 
     ]
 
 
-def _check_row(kind: str, key: Any, texts: Iterable[Any], numbers: Iterable[Any], times: Iterable[Any]) -> None:
-    """A flipped bit of a record may make its values of another type, or its times of no year that can be shown.
-
-    Raises:
-        IntegrityViolation: it did.
-    """
-    integers = all(type(each) is int for each in (*numbers, *times))
-    if not (integers and all(type(each) is str for each in texts) and all(FIRST_US <= at <= LAST_US for at in times)):
-        raise IntegrityViolation(reason=f"the row of {kind} {key} is damaged")
-
-
 def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
     groups: dict[int, list[Any]] = {}
     for turn, *rest in rows:
@@ -157,7 +146,7 @@ def _grouped(rows: Iterable[Row], build: Any) -> dict[int, list[Any]]:
 def _message(proof: Proof, *row: Any) -> TranscriptMessage:
     message, message_id, role, at, visibility, state, length, digest, committed_at, *rest = row
     *actor, content, deleted_at, deleted_by, event_type = rest
-    _check_row("message", message, (message_id, role, visibility), (length,), (at,))
+    check_row("message", message, texts=(message_id, role, visibility), numbers=(length,), times=(at,))
     shown, sound = proof((message, committed_at), digest, content)
     said, (calls, result) = _parted(content, length) if sound else (None, ((), None))
     deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
@@ -230,7 +219,7 @@ def conversation_summary(tx: Reading, row: Row, visible: Sequence[str]) -> Conve
     """One row of `conversations` with the speakers of the messages that the caller may see."""
     key, channel, conversation_id, turns, first, last = row
     times = [each for each in (first, last) if each is not None]
-    _check_row("conversation", key, (channel, conversation_id), (turns,), times)
+    check_row("conversation", key, texts=(channel, conversation_id), numbers=(turns,), times=times)
     return ConversationSummary(
         channel_id=channel,
         conversation_id=conversation_id,

@@ -38,6 +38,7 @@ _QUICK_BYTES: Final = 16_384
 _CONTAINERS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 _SUSPECTS: Final = bytes((_UNUSED, *range(0xC4, 0xCC), _UINT64, *range(0xD4, 0xD9)))
 """Unused, bins, extensions, floats and what may be beyond 63 bits: as a value, or as any byte of a text."""
+_UNSUSPECTED: Final = bytes(byte for byte in range(256) if byte not in _SUSPECTS)
 _INNOCENT: Final = bytes(byte for byte in range(256) if byte not in _CONTAINERS + _SUSPECTS)
 
 _STRETCH: Final = 4096
@@ -343,7 +344,7 @@ def _suspects_of_id(frame: dict[str, object]) -> bytes:
     number = frame.get("id")
     if type(number) is not int or not 0 <= number <= _HIGHEST_NUMBER:
         return b""
-    return msgspec.msgpack.encode(number).translate(None, _INNOCENT + _CONTAINERS)
+    return msgspec.msgpack.encode(number).translate(None, _UNSUSPECTED)
 
 
 def _step(left: int, keys: _Keys | None, name: bytes | int) -> str:

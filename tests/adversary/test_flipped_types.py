@@ -15,6 +15,7 @@ import pytest
 from beetle.contracts.errors import BeetleError
 from beetle.open import open_store
 from beetle.store.engine.connection import PAGE_SIZE
+from beetle.store.recall_index import varint
 from tests.adversary.test_damaged_text import call
 from tests.building import Plain, message, talk, turn
 from tests.conformance.doors import PROFILE
@@ -27,15 +28,6 @@ READS: list[tuple[str, Plain]] = [
     ("transcript.replay", {"conversation": CONVERSATION, "view": "model_context"}), ("transcript.conversations", {}),
     ("transcript.repair", {}),
 ]  # fmt: skip
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """One of SQLite's integers (https://sqlite.org/fileformat2.html#varint) below 2^56, and where it ends."""
-    value = 0
-    while True:
-        value, at = value << 7 | data[at] & 0x7F, at + 1
-        if data[at - 1] < 0x80:
-            return value, at
 
 
 def headers(store: Path, records: int) -> Iterator[int]:

@@ -38,7 +38,6 @@ OF_SEAL = re.compile(r"\bseal\b")
 EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
 
 
-@lru_cache(maxsize=MOST_KNOWN)
 def reads_seals(sql: str) -> bool:
     """Whether a statement looks at the seals of rows."""
     return "row_seal" in sql or "table_seal" in sql or ("SELECT" in sql and OF_SEAL.search(sql) is not None)
