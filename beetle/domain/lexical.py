@@ -87,13 +87,15 @@ class IndexFields(NamedTuple):
 class SearchTerm(NamedTuple):
     """A word or phrase to look for: an FTS5 expression, and what a match counts beside its rarity.
 
-    Of a phrase, `phrase` is its text and `of` the expressions of its two words.
+    `word` is what is looked for in all fields but `scope`, and alone. Of a phrase, `phrase` is its text and `of` the
+    expressions of its two words.
     """
 
     expression: str
     weight: float
     phrase: str = ""
     of: tuple[str, ...] = ()
+    word: str = ""
 
 
 class DatePart(NamedTuple):
@@ -198,7 +200,7 @@ def search_terms(parsed: ParsedQuery, speakers: Collection[str] = ()) -> tuple[S
     named = present.pop() if len(present) == 1 else frozenset[str]()
     if named == terms:
         named = frozenset[str]()
-    found = [SearchTerm(_anywhere(term), 1.0) for term in parsed.terms if term not in named]
+    found = [SearchTerm(_anywhere(term), 1.0, word=_spaced(term)) for term in parsed.terms if term not in named]
     for phrase in parsed.phrases:
         words = phrase.split(" ")
         if named.isdisjoint(words):

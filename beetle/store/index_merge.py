@@ -14,7 +14,8 @@ from hashlib import sha256
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.recall_index import ADD_SQL, EMPTY_SQL, FLUSH_SQL, REMOVE_SQL, varint
+from beetle.store.indexed import ADD_SQL, FLUSH_SQL, varint
+from beetle.store.recall_index import EMPTY_SQL, REMOVE_SQL
 
 MERGE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('merge', ?)"
 STRUCTURE_SQL = "SELECT block FROM recall_index_data WHERE id = 10"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import apsw
 
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
-from beetle.store.recall_index import Entry, Fields, rowid_of, scope_of, tokenizer
+from beetle.store.indexed import Entry, Fields, rowid_of, scope_of, tokenizer
 from beetle.store.verify import INDEX, Finding
 
 NAMES = ("text", "names", "time", "scope")
-MAKE_SQL = "CREATE VIRTUAL TABLE temp.index_term USING fts5vocab(main, recall_index, instance)"
-TERMS_SQL = "SELECT doc, CAST(term AS BLOB), col, offset FROM temp.index_term"
-DROP_SQL = "DROP TABLE temp.index_term"
+MAKE_SQL = "CREATE VIRTUAL TABLE temp.index_term USING fts5vocab(main, recall_index, {kind})"
+VOCABULARY = "temp.index_term"
+TERMS_SQL = f"SELECT doc, CAST(term AS BLOB), col, offset FROM {VOCABULARY}"  # noqa: S608 - our own text
+DROP_SQL = f"DROP TABLE {VOCABULARY}"
 KEYS_SQL = "SELECT id >> 4 FROM recall_index_docsize WHERE id & 15 = ? AND id > ? << 4 | 15 ORDER BY id LIMIT ?"
 TERM_BYTES = 32_768
 """Of a longer term FTS5 keeps the beginning (FTS5_MAX_TOKEN_SIZE)."""
@@ -60,19 +62,22 @@ def _difference(tx: Reading, rows: Rows, progress: Progress, group: Callable[[in
             for offset, words in enumerate(found):
                 for word in (each for each in words if isinstance(each, str)):
                     sums[into] = sums.get(into, 0) + hash((row, word.encode()[:TERM_BYTES], name, offset))
-    for row, *term in _held(tx):
-        if (into := group(row)) is not None:
-            sums[into] = sums.get(into, 0) - hash((row, *term))
+    with vocabulary(tx, "instance"):
+        for row, *term in tx.connection.execute(TERMS_SQL):
+            if (into := group(row)) is not None:
+                sums[into] = sums.get(into, 0) - hash((row, *term))
     return sums
 
 
-def _held(tx: Reading) -> Iterator[tuple[int, bytes, str, int]]:
-    """(row, term, column, place) of every term that the index has. The reader's own temporary table is no change."""
+@contextmanager
+def vocabulary(tx: Reading, kind: str) -> Iterator[None]:
+    """The terms that the index has, as the table `VOCABULARY`: an fts5vocab of that kind. The reader's own temporary
+    table is no change."""
     tx.connection.pragma("query_only", 0)
     try:
-        tx.connection.execute(MAKE_SQL)
+        tx.connection.execute(MAKE_SQL.format(kind=kind))
         try:
-            yield from tx.connection.execute(TERMS_SQL)
+            yield
         finally:
             tx.connection.execute(DROP_SQL)
     finally:

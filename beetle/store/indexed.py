@@ -1,14 +1,21 @@
 """How the rows of the recall index stand to the tables: how a record is a row, what each plane hands in, and the
-statements made of that."""
+statements made of that; how FTS5 makes terms of texts, and writes numbers."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
+
+import apsw
 
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
 
+if TYPE_CHECKING:
+    from beetle.store.engine.transaction import Reading
+
 PLANE_BITS = 4
+FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
 ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"
 
 INDEXED = ("shared", "private")
@@ -136,3 +143,23 @@ ORDER BY id LIMIT ?2
 
 def _cases(tables: Tables, part: str) -> str:
     return "".join(f"\n  WHEN {each.code} THEN {getattr(each, part).strip()}" for each in tables)
+
+
+def tokenizer(tx: Reading) -> apsw.FTS5Tokenizer:
+    """What makes terms of texts, as the index has it in its definition."""
+    return tx.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+
+
+def tokens_of(tx: Reading, text: str) -> list[str]:
+    """The terms that the index makes of a text."""
+    found = tokenizer(tx)(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
+    return [word for words in found for word in words if isinstance(word, str)]
+
+
+def varint(page: bytes, at: int) -> tuple[int, int]:
+    """One of SQLite's variable-length integers of up to four bytes, and where it ends."""
+    value = 0
+    while True:
+        value, at = value << 7 | page[at] & 0x7F, at + 1
+        if page[at - 1] < 0x80:
+            return value, at

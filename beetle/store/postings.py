@@ -139,7 +139,7 @@ class PostingCache:
         now: Snapshot,
         expression: str,
         left_out: int,
-        read: Callable[[], Numbers] | None = None,
+        read: Callable[[], Dense | Numbers] | None = None,
     ) -> Dense | Numbers:
         """The rows that match an expression, as the transaction sees them.
 
@@ -152,7 +152,8 @@ class PostingCache:
             changed, broken = list(self._changed), self._broken
         # Told before the commit: whatever this transaction sees, its writer has told.
         if held is None or min(held.seen.seq, now.seq) <= broken:
-            rows = kept(read_rows(tx, expression, left_out) if read is None else read(), tx.breathe)
+            found = read_rows(tx, expression, left_out) if read is None else read()
+            rows = found if isinstance(found, Dense) else kept(found, tx.breathe)
         else:
             since = min(held.seen.seq, now.seq)
             rows = _up_to_date(tx, held, now, expression, left_out, {row for seq, row in changed if seq >= since})

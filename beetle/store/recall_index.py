@@ -7,24 +7,24 @@ every row that matches the words.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice
 from math import fsum, log
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import apsw
 
 from beetle.contracts.codec import json_text, unpack_json
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
-from beetle.store import postings
+from beetle.store import postings, word_lists
 from beetle.store.best_rows import rank, ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import PLANE, TailRow
 from beetle.store.indexed import (
     ADD_SQL,
+    FLUSH_SQL,
     PLANE_BITS,
     Entry,
     Fields,
@@ -32,19 +32,17 @@ from beetle.store.indexed import (
     rows_between,
     scope_of,
     search_between,
+    tokens_of,
+    varint,
 )
-from beetle.store.row_sets import Dense, common
-from beetle.store.search_scope import Parts, SearchScope, both, left_out_of, parts_of
+from beetle.store.search_scope import SearchScope, both, left_out_of, parts_of
+from beetle.store.word_lists import Term
 
 NAMED: dict[int, str] = {code: name for name, code in INDEX_CODES.items()}
 LONG_WORD = 64
 """Bytes of a word beyond which its beginnings are not named one by one: their bytes grow with the square of it."""
 MARK = 4
 """Bytes of a removed term that may stay in a mark: so much of it any other word may share."""
-FEW = 16_384
-"""Rows of a scope whose lists are read anew at each search; those of a larger one are remembered."""
-BESIDE = 16
-"""A list is read with the rows beside its scope where these are at most such a part of all."""
 PHRASE_ROWS = 2_048
 """Rows of both words of a phrase up to which the index is asked for the phrase. It goes through all of them: with more,
 whoever reads the texts of the best rows looks for the phrase there."""
@@ -62,7 +60,6 @@ INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES 
 """
 TOUCH_INDEX_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH 'x' LIMIT 1"
 HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
-FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
 EMPTY_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
 SECURE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', ?)"
 MARKS_SQL = """
@@ -83,8 +80,6 @@ WITH RECURSIVE segment (segid) AS (
 SELECT i.segid, i.term, i.pgno >> 1 FROM segment s
 CROSS JOIN recall_index_idx i ON i.segid = s.segid AND i.term BETWEEN ? AND ?
 """
-AVERAGES_SQL = "SELECT block FROM recall_index_data WHERE id = 1"
-"""FTS5's own record of what it holds, which begins with the number of its rows (fts5_index.c, "Averages record")."""
 PAGE_SQL = "SELECT block FROM recall_index_data WHERE id = ?"
 REMARK_SQL = "UPDATE recall_index_idx SET term = ? WHERE segid = ? AND term = ?"
 FIRST_SQL = """
@@ -121,20 +116,6 @@ class IndexMatch(NamedTuple):
     plane: str
     key: int
     score: float
-
-
-class Term(Protocol):
-    """What to look for: an FTS5 expression, and what a match counts beside its rarity. A `phrase` has expressions `of`
-    its words."""
-
-    @property
-    def expression(self) -> str: ...
-    @property
-    def weight(self) -> float: ...
-    @property
-    def phrase(self) -> str: ...
-    @property
-    def of(self) -> tuple[str, ...]: ...
 
 
 class Found(NamedTuple):
@@ -220,11 +201,6 @@ def _remove(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> list[str]:
     return texts
 
 
-def tokenizer(tx: Reading) -> apsw.FTS5Tokenizer:
-    """What makes terms of texts, as the index has it in its definition."""
-    return tx.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-
-
 def _unmark(tx: Writing, fields: Iterable[str]) -> None:
     """Take removed terms out of the marks by which FTS5 finds a page.
 
@@ -232,12 +208,7 @@ def _unmark(tx: Writing, fields: Iterable[str]) -> None:
     tells it from the term before: of a rare word, most or all. `secure-delete` takes the term off the page and leaves
     the mark. The first term that the page holds now serves as well: it comes behind all of the page before.
     """
-    tokens = tokenizer(tx)
-    words: set[str] = set()
-    for text in fields:
-        for found in tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
-            words.update(word for word in found if isinstance(word, str))
-    removed = {word.encode() for word in words}
+    removed = {word.encode() for text in fields for word in tokens_of(tx, text)}
     if not _marks(tx, removed):
         return
     tx.run(FLUSH_SQL)
@@ -282,15 +253,6 @@ def first_term(page: bytes | None) -> bytes | None:
     offset, _ = varint(page, end)
     size, start = varint(page, offset)
     return page[start : start + size]
-
-
-def varint(page: bytes, at: int) -> tuple[int, int]:
-    """One of SQLite's variable-length integers of up to four bytes, and where it ends."""
-    value = 0
-    while True:
-        value, at = value << 7 | page[at] & 0x7F, at + 1
-        if page[at - 1] < 0x80:
-            return value, at
 
 
 def search(
@@ -362,7 +324,7 @@ def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -
 
 
 if TYPE_CHECKING:
-    from beetle.store.row_sets import Numbers, Rows
+    from beetle.store.row_sets import Rows
 
     _Looked = dict[Term, tuple[str, Rows, Sequence[int]]]
 
@@ -373,13 +335,13 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
     parts, left_out = parts_of(tx, scope), left_out_of(scope)
     expressions = [both(each.expression, parts.within) for each in terms]
     waits, *waiting = _waiting(tx, scope, [parts.within, *expressions])
-    if scope.is_part and len(inside := _first(tx, parts.within, left_out)) <= FEW:
+    if scope.is_part and len(inside := _first(tx, parts.within, left_out)) <= word_lists.FEW:
         # FTS5 would look for each token of the scope with each word again: the rows that are known leave others out.
         around = json_text([both(each.expression, parts.around) for each in terms])
         lists = [[row for row in rows if row in inside] for rows in unpack_json(tx.value(LISTS_SQL, around, left_out))]
         return len(inside) + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
     now = postings.snapshot(tx)
-    size, rows_of = _lists(tx, now, parts, left_out)
+    size, rows_of = word_lists.lists(tx, now, parts, left_out)
     looked: _Looked = {}
     counts: dict[str, int] = {}
     # Words stand before the phrases that are made of them.
@@ -387,47 +349,14 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
         of = [counts.get(word) for word in term.of]
         if term.phrase and None not in of and sum(count or 0 for count in of) > PHRASE_ROWS:
             continue
-        rows = rows_of(term.expression)
+        rows = rows_of(term)
         looked[term], counts[term.expression] = (expression, rows, behind), len(rows) + len(behind)
     return size + len(waits), looked
 
 
 def _first(tx: Reading, expression: str, left_out: int) -> set[int]:
     """The rows of an expression, of more than a few the first."""
-    return set(unpack_json(tx.value(FIRST_SQL, expression, left_out, FEW + 1)))
-
-
-def _lists(
-    tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int
-) -> tuple[int, Callable[[str], Dense | Numbers]]:
-    """How many rows a scope has, and what gives those of an expression in it.
-
-    Where nearly all rows are within, those beside are left out of a list that is read: FTS5 would go through the rows
-    that are within for each word, which takes several times as long as the word's own.
-    """
-    if tx.postings is not None and parts.beside:
-        remembered, beside = tx.postings, _rows(tx, now, parts.beside, left_out)
-        around = _size(tx, now, parts.around, left_out)
-        if len(beside) * BESIDE <= around:
-
-            def rows_of(expression: str) -> Dense | Numbers:
-                def read() -> Numbers:
-                    return _without(postings.read_rows(tx, both(expression, parts.around), left_out), beside)
-
-                return remembered.rows(tx, now, both(expression, parts.within), left_out, read)
-
-            return around - len(beside), rows_of
-    size = _size(tx, now, parts.within, left_out)
-    return size, lambda expression: _rows(tx, now, both(expression, parts.within), left_out)
-
-
-def _size(tx: Reading, now: postings.Snapshot, within: str, left_out: int) -> int:
-    return len(_rows(tx, now, within, left_out)) if within else rows_of_index(tx, now, left_out)
-
-
-def _without(rows: Numbers, beside: Dense | Numbers) -> Numbers:
-    dropped = common(rows, beside) if len(beside) else None
-    return array(rows.typecode, [row for row in rows if row not in dropped]) if dropped else rows
+    return set(unpack_json(tx.value(FIRST_SQL, expression, left_out, word_lists.FEW + 1)))
 
 
 def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> list[list[int]]:
@@ -435,15 +364,6 @@ def _waiting(tx: Reading, scope: SearchScope, expressions: Sequence[str]) -> lis
     if tx.postings is None or all(each.name != PLANE for each in scope.tables):
         return [[] for _ in expressions]
     return tx.postings.tail.lists(tx, expressions)
-
-
-def rows_of_index(tx: Reading, now: postings.Snapshot, left_out: int) -> int:
-    """How many rows the index has, without those of a code."""
-    if isinstance(tx, Writing):
-        tx.run(FLUSH_SQL)  # it counts what it has written
-    averages: bytes | None = tx.value(AVERAGES_SQL)
-    every = varint(averages, 0)[0] if averages else 0
-    return every if left_out < 0 else every - len(_rows(tx, now, f'{{scope}} : "p{left_out}"', -1))
 
 
 def _best_between(
@@ -471,13 +391,6 @@ def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None
     """Those of the rows that are of a time."""
     sql, *between = time
     return set(unpack_json(tx.value(sql, json_text(rows), *between)))
-
-
-def _rows(tx: Reading, now: postings.Snapshot, expression: str, left_out: int) -> Dense | Numbers:
-    """The rows of an expression, remembered from search to search."""
-    if tx.postings is None:
-        return postings.read_rows(tx, expression, left_out)
-    return tx.postings.rows(tx, now, expression, left_out)
 
 
 def _weight(weight: float, size: int, count: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from beetle.store import columns
+from beetle.store import columns, word_bitmaps
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
@@ -104,6 +104,7 @@ def empty_index(tx: WriteTransaction) -> None:
     if not is_marked(index):
         index.run(ALL_INDEXED_SQL)
     index.run(EMPTY_SQL)
+    word_bitmaps.clear(index)
     tx.index_changed(None)
     columns.mend_keywords(tx)
     tx.run(MARK_SQL, REBUILDING, tx.now)

@@ -143,7 +143,14 @@ def without_rows(rows: Dense, gone: Rows) -> Dense:
     return Dense(tiles, count)
 
 
-def common(rows: Numbers, others: Dense | Numbers) -> set[int]:
+def among(rows: Dense, others: Rows) -> Dense:
+    """Those of the rows that are among the others."""
+    held = tiles_of(others)
+    tiles = {tile: bits & held.get(tile, 0) for tile, bits in rows.tiles.items()}
+    return Dense(tiles, sum(bits.bit_count() for bits in tiles.values()))
+
+
+def common(rows: Numbers, others: Rows) -> set[int]:
     """Some of the others, and all that are among the rows."""
     if not isinstance(others, Dense):
         return set(others)

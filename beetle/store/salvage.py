@@ -54,6 +54,8 @@ KEEP_LEDGER_SQL = """
 UPDATE schema_migration SET applied_at = ?, beetle_version = ? WHERE number = ? AND name = ? AND sha256 = ?
 """
 TAIL = "index_tail"
+NOT_BROUGHT = (LEDGER, "word_bitmap")
+"""The new store has a ledger of its own, and an index that is filled again, of which no bitmaps were made."""
 KEY_SQL = "SELECT key, value FROM meta WHERE key IN ('store_id', 'store_key')"
 SPARE_BYTES = 8 * 2**20
 """Room that is left beside a second store."""
@@ -260,7 +262,7 @@ class _Rescue:
         told: list[TableSalvaged] = []
         with transaction(self._connection):
             for name, table in self._tables.items():
-                if name != LEDGER:
+                if name not in NOT_BROUGHT:
                     told.append(self._bring(table))
             if TAIL in self._tables:
                 # Its index is filled again with all of them: what a lost row said would be taken for nothing.

@@ -46,6 +46,7 @@ UNSEALED: Mapping[str, str] = {
     "event": "follows from the messages, and is compared with them",
     "recall_index": "follows from what it indexes, and is compared with that",
     "index_tail": "says what the recall index has, which is compared with the messages",
+    "word_bitmap": "follows from the recall index, and is compared with it",
     "toc_outbox": "says what of the table of contents is to be made anew, which may be all of it",
     "row_seal": "compared with the rows that it seals",
     "table_seal": "holds its own seal",

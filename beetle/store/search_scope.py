@@ -46,11 +46,12 @@ class SearchScope(NamedTuple):
 class Parts(NamedTuple):
     """A scope as FTS5 expressions, each empty for all rows: of the rows `within`; of those `around`, of any plane and
     whoever may see them; and of those around that are not within, empty where there are none or where they are likely
-    to be most: all messages."""
+    to be most: all messages. `token` is what the rows around have in `scope`, where that is one token."""
 
     within: str
     around: str
     beside: str
+    token: str
 
 
 def parts_of(tx: Reading, scope: SearchScope) -> Parts:
@@ -67,6 +68,7 @@ def parts_of(tx: Reading, scope: SearchScope) -> Parts:
         around.append(_any_of([f"c{scope.conversation}", *(f"p{code}" for code in _held_apart(tx))]))
     if scope.label is not None:
         around.append(f'"l{scope.label}"')
+    token = f"s{scope.space}" if around and not scope.is_part else ""
     within, beside = [*around], list[str]()
     if not scope.private:
         within.append('"vshared"')
@@ -76,8 +78,8 @@ def parts_of(tx: Reading, scope: SearchScope) -> Parts:
         within.append(_any_of(f"p{code}" for code in sorted(INDEX_CODES[name] for name in names)))
         beside += [f"p{code}" for code in sorted(INDEX_CODES[name] for name in others)]
     if not beside or names.isdisjoint(OF_CONVERSATIONS):
-        return Parts(_in_scope(within), _in_scope(around), "")
-    return Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]))
+        return Parts(_in_scope(within), _in_scope(around), "", token)
+    return Parts(_in_scope(within), _in_scope(around), _in_scope([*around, _any_of(beside)]), token)
 
 
 def _any_of(tokens: Iterable[str]) -> str:
@@ -93,6 +95,12 @@ def _held_apart(tx: Reading) -> list[int]:
     takes FTS5 as long as to look for a word, with each word of a query."""
     codes = [code for plane, code in INDEX_CODES.items() if plane not in OF_CONVERSATIONS]
     return [row[0] for row in tx.rows(HELD_CODES_SQL, json_text(codes))]
+
+
+def in_planes(tx: Reading) -> str:
+    """The expression of all rows that are no messages, empty where the index has none."""
+    codes = _held_apart(tx)
+    return _in_scope([_any_of(f"p{code}" for code in codes)]) if codes else ""
 
 
 def both(expression: str, within: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from beetle.contracts.errors import BeetleError
 from beetle.runtime.areas.checks import BY_NAME
+from beetle.store import common_words, word_bitmaps
 from beetle.store.seals import UNSEALED
 from tests.building import candidate, candidates, message, skill, turn, write
 from tests.cases import PROPOSAL
@@ -43,7 +45,16 @@ class Store(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def small_blocks() -> Iterator[None]:
+    """Few messages have bitmaps."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(word_bitmaps, "BLOCK_KEY_BITS", 3)
+        patched.setattr(common_words, "COMMON", 1_000)
+        yield
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, small_blocks: None) -> Store:
     material = Material(tmp_path_factory.mktemp("rows"), "unmasked")
     conversation = {"conversation_id": "spoken"}
     said = message("s1", "I keep bees", actor={"speaker": "Ada"})
@@ -97,6 +108,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         memory.call("admin.rebuild_toc", {})
         left = {"conversation": conversation, "turn": turn("s2", message("s3", "They sting"))}
         memory.call("memory.finalize_turn", left, idempotency_key="k")
+        memory.call("admin.compact", {})
         said = [turn("s4", message("s4", "the bees swarm"))]
         memory.call("transcript.commit", {"conversation": {"conversation_id": "swarm"}, "turns": said})
     connection = apsw.Connection(str(path))

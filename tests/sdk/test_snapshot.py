@@ -437,8 +437,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0019_fewer_pages",
         "0020_index_tail",
         "0021_message_times",
+        "0022_word_bitmaps",
     )
-    assert memory.inspect().store.schema == 21
+    assert memory.inspect().store.schema == 22
     assert_clean(memory)
 
 

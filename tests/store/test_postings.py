@@ -23,7 +23,17 @@ from beetle.contracts.names import INDEX_CODES
 from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
-from beetle.store import index_tail, postings, recall_index, recover, row_sets, transcripts
+from beetle.store import (
+    common_words,
+    index_tail,
+    postings,
+    recall_index,
+    recover,
+    row_sets,
+    transcripts,
+    word_bitmaps,
+    word_lists,
+)
 from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
@@ -35,7 +45,7 @@ WORDS = ("anchor", "bridge", "candle", "dagger", "ember")
 SPEAKERS = ("Ann", "Bo Lee", "Cy", "Di", "Ed")
 NEVER = float("inf")
 VISIBLE = (("shared",), ("shared", "private"), ("soul",))
-TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0) for word in WORDS)
+TERMS = tuple(SearchTerm(f'{{text names time}} : "{word}"', 1.0, word=word) for word in WORDS)
 TABLES = tuple(each for plane in table.PLANES if plane.recall is not None for each in plane.recall.tables)
 HOUR = 3_600_000_000
 MIDDLE = 1_767_322_800_000_000
@@ -46,15 +56,19 @@ WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
 
 
 @pytest.fixture(
-    params=[(1, 16, 128), (3, 0, 0), (64, 16, 0), (64, 0, 128)], ids="{0[0]} wait, {0[1]} beside, {0[2]} dense".format
+    params=[(1, 16, 128, 3), (3, 0, 0, 4), (64, 16, 0, 3), (64, 0, 128, 15)],
+    ids="{0[0]} wait, {0[1]} beside, {0[2]} dense, {0[3]} bits".format,
 )
 def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """So many messages wait for the index. With 0 beside, lists are read with the rows beside their scope, however
-    many. With 0 dense, they are kept as arrays; else nearly all as bitmaps."""
-    wait, beside, dense = request.param
+    many. With 0 dense, they are kept as arrays; else nearly all as bitmaps. Of blocks of so many bits there are bitmaps
+    on disk."""
+    wait, beside, dense, bits = request.param
+    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", bits)
+    monkeypatch.setattr(common_words, "COMMON", 1_000_000)
     monkeypatch.setattr(row_sets, "DENSE", dense)
     monkeypatch.setattr(index_tail, "ROWS", wait)
-    monkeypatch.setattr(recall_index, "BESIDE", beside)
+    monkeypatch.setattr(word_lists, "BESIDE", beside)
     return wait
 
 
@@ -96,13 +110,15 @@ def assert_true(tx: Reading) -> None:
     now, past = postings.snapshot(tx), INDEX_CODES[PAST]
     for left_out in (-1, past):
         every = len(postings.read_rows(tx, '{scope} : ("vshared" OR "vprivate")', left_out))
-        assert recall_index.rows_of_index(tx, now, left_out) == every
+        assert word_lists.rows_of_index(tx, now, left_out) == every
     waiting = len(fresh_tail(tx).lists(tx, [""])[0])
     assert waiting + tx.value("SELECT count(*) FROM recall_index_docsize WHERE id & 15 = 0") == tx.value(LIVE_SQL)
     for private in (False, True):
         assert_within(tx, space or 1, private)
         told = found(tx, private)
         assert told == found(fresh(tx), private)
+        with patch.object(word_bitmaps, "listed", lambda *_: None):
+            assert told == found(fresh(tx), private), "bitmaps say what the index has"
         scope = SearchScope(space or 1, TABLES, private=private)
         assert_same(told, by_sqlite(tx, scope._replace(since=-(2**62))))
         for since, until in ((-(2**62), MIDDLE), (MIDDLE + 1, None), (MIDDLE - HOUR, MIDDLE + HOUR)):
@@ -119,7 +135,7 @@ def assert_within(tx: Reading, space: int, private: bool) -> None:
         scope = SearchScope(space, tuple(each for each in TABLES if each.name in planes), private=private)
         told = recall_index.search(tx, TERMS, scope, 20)
         for most in (NEVER, 0):
-            with patch.object(recall_index, "BESIDE", most):
+            with patch.object(word_lists, "BESIDE", most):
                 assert recall_index.search(fresh(tx), TERMS, scope, 20) == told
 
 
@@ -163,8 +179,22 @@ class Acts:
     def think(self) -> None:
         self.memory.append_thought(chain_key="plan", agent_id="a", thought_type="Idea", content=self.text())
 
+    def night(self) -> None:
+        """Bitmaps are written, as the job `optimize` does it."""
+        store = store_of(self.memory)
+        with store.read() as tx:
+            blocks, words = common_words.unlisted(tx, ())
+        for block in blocks:
+            store.write(lambda tx, block=block: common_words.begin(tx, block, b"token"))
+            with store.read() as tx:
+                rows = common_words.made(tx, block, words, lambda: None)
+            assert store.write(lambda tx, block=block, rows=rows: common_words.end(tx, block, b"token", rows))
+
     def any(self) -> None:
-        acts = (self.say, self.say, self.say, self.think, lambda: self.step("mask"), lambda: self.step("delete_raw"))
+        acts = (
+            self.say, self.say, self.say, self.say, self.think, self.night, self.night,
+            lambda: self.step("mask"), lambda: self.step("delete_raw"),
+        )  # fmt: skip
         self.rolls.choice(acts)()
 
 
@@ -173,7 +203,9 @@ class Acts:
 def test_readers_that_began_before_and_after_each_change_find_what_the_index_held_then(path: Path, seed: int) -> None:
     with open_runtime(path) as memory, ExitStack() as open_reads:
         acts, store = Acts(memory, seed), store_of(memory)
-        acts.say()
+        for _ in range(12):
+            acts.say()
+        acts.night()
         earlier: list[Reading] = []
         for number in range(30):
             acts.any()
@@ -184,6 +216,8 @@ def test_readers_that_began_before_and_after_each_change_find_what_the_index_hel
                 assert_true(tx)
             for each in earlier:
                 assert_true(each)
+        with store.read() as tx:
+            assert not list(common_words.wrong(tx, lambda: None))
 
 
 @pytest.mark.usefixtures("waits")

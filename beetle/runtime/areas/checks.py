@@ -57,7 +57,11 @@ CHECKS: tuple[Check, ...] = (
     Check("private", "each item opens with its space's key", NOTHING),
     Check("devices", "columns can be read", "device.update"),
     Check("jobs", "columns can be read; no lease has ended long ago", RECOVER),
-    Check("recall_index", "the index holds the rows that it should, each with just the terms of its record", RECOVER),
+    Check(
+        "recall_index",
+        "the index holds the rows that it should, each with just the terms of its record; bitmaps hold the same",
+        RECOVER,
+    ),
     Check("pages", "SQLite finds every page in order", f"{RECOVER}: the index; else a snapshot, or store.repair"),
     Check("foreign_keys", "no row names one that is missing", NOTHING),
     Check("pending_erasures", "no erasure has been pending for long", RECOVER),

@@ -16,6 +16,7 @@ from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
 from beetle.named_tuple import NamedTuple
+from beetle.runtime.areas import common_words
 from beetle.runtime.areas.capture import recovering
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
@@ -127,6 +128,7 @@ def _recall_index(invocation: Invocation) -> Done:
         taken = 1
     else:
         taken = store.write(index_tail.mark_again, grows=False) + _take_out(invocation)
+        taken += common_words.drop_wrong(invocation, partial(look, invocation))
     added = left = 0
     invocation.progress.step(FILLING)
     for indexed in _indexed():
@@ -314,15 +316,14 @@ def _remembered(invocation: Invocation) -> Done:
 
 
 def _optimize(invocation: Invocation) -> Done:
-    """Merge the index's segments, piece by piece; `count` is the writes that it took."""
+    """Merge the index's segments, piece by piece, and write the bitmaps of common words that are missing; `count` is
+    the pieces and the blocks of bitmaps."""
     store = invocation.shared.store
-    if not store.write(lambda tx: recover.merge_index(tx, -MERGE_PAGES), grows=False):
-        return Done()
-    count = 1
-    while store.write(lambda tx: recover.merge_index(tx, MERGE_PAGES), grows=False):
+    count, pages = 0, -MERGE_PAGES
+    while store.write(partial(recover.merge_index, pages=pages), grows=False):
         look(invocation)
-        count += 1
-    return Done(count)
+        count, pages = count + 1, MERGE_PAGES
+    return Done(count + common_words.write_missing(invocation, partial(look, invocation)))
 
 
 def _vacuum(invocation: Invocation) -> Done:

@@ -22,6 +22,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import IndexRow
 from beetle.store import (
     columns,
+    common_words,
     evidence,
     index_terms,
     own_seals,
@@ -114,6 +115,7 @@ def _terms(invocation: Invocation, tx: Reading, entries: int, *, whole: bool) ->
     with suppress(IntegrityViolation):
         if whole:
             yield from index_terms.wrong(tx, partial(_index_rows, invocation, tx), invocation.progress)
+    yield from (finding for _, finding in common_words.wrong(tx, invocation.work.rest))
 
 
 def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:

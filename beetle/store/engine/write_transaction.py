@@ -12,13 +12,15 @@ from typing import Any
 import apsw
 
 from beetle.named_tuple import NamedTuple
-from beetle.store import index_tail
+from beetle.store import index_tail, word_bitmaps
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.event_log import ChainHash, Event, Head, Logged, append
 from beetle.store.index_tail import MessageFields, TailRow, Waiting
-from beetle.store.indexed import ADD_SQL
+from beetle.store.indexed import ADD_SQL, PLANE_BITS
+from beetle.store.row_sets import PLANES
 from beetle.store.seals import WRITES, Changes, Sealer
 from beetle.store.turn_seals import seal_again
+from beetle.store.word_bitmaps import block_of
 
 INDEX = "recall_index"
 """What every statement names that reads or writes the recall index."""
@@ -110,6 +112,7 @@ class WriteTransaction(Writing):
 
     __slots__ = (
         "_chain_hash",
+        "_changed_blocks",
         "_changes",
         "_harmless",
         "_head",
@@ -149,6 +152,7 @@ class WriteTransaction(Writing):
         self.logged: list[Logged] = []
         self.erasures = 0
         self.index_changes: list[int] | None = []
+        self._changed_blocks: set[int] = set()
         self.now = 0
         self.erasure_clock: Callable[[], int] | None = None
         self.speakers_change = False
@@ -275,6 +279,8 @@ class WriteTransaction(Writing):
         """The transaction ends: write what does not wait for others."""
         if self._held_back or (self._tail and self._tail.is_full):
             self.write_index()
+        if self._changed_blocks:
+            word_bitmaps.drop(Writing(self.connection), self._changed_blocks)
 
     @property
     def tail(self) -> Waiting | None:
@@ -314,8 +320,11 @@ class WriteTransaction(Writing):
         """Have what is remembered of the recall index follow this commit."""
         if rows is None:
             self.index_changes = None
-        elif self.index_changes is not None:
-            self.index_changes.extend(rows)
+            return
+        changed = tuple(rows)
+        self._changed_blocks.update(block_of(row >> PLANE_BITS) for row in changed if not row & PLANES)
+        if self.index_changes is not None:
+            self.index_changes.extend(changed)
 
     def settle(self) -> None:
         """Write what was put off, and the seals of what was changed: once for all writes of a transaction, unless one

@@ -797,4 +797,10 @@ CREATE TABLE index_tail (
 ) STRICT;
 INSERT INTO index_tail VALUES (1, 0);
 CREATE INDEX message_apart ON message (conversation, at) WHERE apart = 1;
+CREATE TABLE word_bitmap (
+  place INTEGER PRIMARY KEY,
+  word  TEXT NOT NULL,
+  rows  BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX word_bitmap_word ON word_bitmap (word, place);
 INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);
