@@ -20,12 +20,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import msgpack
 import pytest
+import zstandard
 
 from beetle.__main__ import main
 from beetle.cli.commands import COMMANDS
@@ -270,6 +272,13 @@ def reference() -> Any:
     sys.modules.setdefault(spec.name, module)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_pages_fit_their_part_of_the_build() -> None:
+    """What .ci/run finds when all else is built and tested (packaging/weight.py, whose level of packing this is)."""
+    budget = tomllib.loads((ROOT / "packaging/budgets.toml").read_text())["packed"]["manual"]
+    packed = zstandard.ZstdCompressor(level=9).compress(b"".join(page.read_bytes() for page in PAGES))
+    assert len(packed) < budget - 50, "say it in fewer words"
 
 
 def test_every_operation_is_documented_with_every_field() -> None:
