@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import unpack_json
@@ -11,7 +11,6 @@ from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.index_tail import MARKED
 from beetle.store.index_terms import VOCABULARY, vocabulary
-from beetle.store.indexed import tokens_of
 from beetle.store.row_sets import PLANES, bitmap
 from beetle.store.verify import INDEX, Finding
 from beetle.store.word_bitmaps import (
@@ -59,24 +58,19 @@ class Unlisted(NamedTuple):
     words: list[str]
 
 
-def unlisted(tx: Reading, left_out: Collection[str]) -> Unlisted:
-    """What is to be written.
-
-    Args:
-        left_out: words that no search looks for.
-    """
+def unlisted(tx: Reading) -> Unlisted:
+    """What is to be written."""
     whole = {block for block, rows in tx.rows(MARKED_SQL) if _is_count(rows)}
     blocks = [block for block in range(block_of(tx.value(LAST_SQL) + 1)) if block not in whole]
-    return Unlisted(blocks, _common(tx, left_out) if blocks else [])
+    return Unlisted(blocks, _common(tx) if blocks else [])
 
 
-def _common(tx: Reading, left_out: Collection[str]) -> list[str]:
-    dropped = {token for word in left_out for token in tokens_of(tx, word)}
+def _common(tx: Reading) -> list[str]:
+    # Words that no query looks for are among them: other forms of theirs are looked for, as "doing" is for "do".
     least = tx.value(ALL_ROWS_SQL) // COMMON + 1
     with vocabulary(tx, "col"):
         terms = list(tx.rows(TERMS_SQL, least, LONGEST, MOST_WORDS))
-    names = (f"{SCOPE}{term}" if of_scope else term for term, of_scope in terms if term not in dropped)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(f"{SCOPE}{term}" if of_scope else term for term, of_scope in terms))
 
 
 def expression_of(word: str) -> str:

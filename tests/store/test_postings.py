@@ -183,7 +183,7 @@ class Acts:
         """Bitmaps are written, as the job `optimize` does it."""
         store = store_of(self.memory)
         with store.read() as tx:
-            blocks, words = common_words.unlisted(tx, ())
+            blocks, words = common_words.unlisted(tx)
         for block in blocks:
             store.write(lambda tx, block=block: common_words.begin(tx, block, b"token"))
             with store.read() as tx:

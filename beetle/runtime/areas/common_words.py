@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from beetle.domain.lexical import STOP_WORDS
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import common_words, word_bitmaps
 
@@ -18,7 +17,7 @@ def write_missing(invocation: Invocation, look: Callable[[], None]) -> int:
     """
     store = invocation.shared.store
     with invocation.reading(heavy=True) as tx:
-        blocks, words = common_words.unlisted(tx, STOP_WORDS)
+        blocks, words = common_words.unlisted(tx)
     written = 0
     for block in blocks:
         token = invocation.new_id("b").encode()
