@@ -6,17 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush, merge
 from math import fsum
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.indexed import PLANE_BITS
-from beetle.store.row_sets import Dense, bitmap, descending, rows_in, tiles_of
+from beetle.store.row_sets import Dense, rows_in, tiles_of
 
 if TYPE_CHECKING:
     from beetle.store.row_sets import Rows
 
-FEW = 32
-"""To give each row a number of its own costs as much as bitmaps over so many keys."""
+Found = TypeVar("Found", int, "set[int]")
+"""Rows of lists, as a bitmap or as a set."""
+
+FEW = 512
+"""So many rows cost less as sets than as bitmaps, whatever their keys are,"""
+SPARSE = 128
+"""and more of them do where there are so many times the keys."""
 BREATH_GROUPS = 32
 """Groups between two breaths: at most a millisecond."""
 
@@ -31,7 +36,7 @@ class _Group(NamedTuple):
     order: tuple[float, int]
     looked: int
     held: tuple[int, ...]
-    rows: int | None
+    rows: Any
 
 
 def ranked(
@@ -45,10 +50,8 @@ def ranked(
     """
     held = [each for each in lists if len(each[0])]
     if few := _few([rows for rows, _ in held]):
-        named = sorted(set().union(*few))
-        places = {row: place << PLANE_BITS for place, row in enumerate(named)}
-        bitmaps = [(bitmap([places[row] for row in rows]), weight) for rows, (_, weight) in zip(few, held, strict=True)]
-        return ((named[place], score) for bits, score in _best(bitmaps, breathe) for place in descending(bits))
+        sets = [(set(rows), weight) for rows, (_, weight) in zip(few, held, strict=True)]
+        return ((row, score) for rows, score in _best(sets, set[int](), breathe) for row in sorted(rows, reverse=True))
     tiled = [(tiles_of(rows), weight) for rows, weight in held]
     numbers = {tile for tiles, _ in tiled for tile in tiles}
     each = [_of_tile(tile, [(tiles.get(tile, 0), weight) for tiles, weight in tiled], breathe) for tile in numbers]
@@ -61,54 +64,59 @@ def rank(row: tuple[int, float]) -> tuple[float, int]:
 
 
 def _few(lists: Sequence[Rows]) -> list[Sequence[int]]:
-    """The lists, where they are so few rows of so many keys that no bitmap over the keys is worth it; none else."""
+    """The lists, where they are so few rows of so many keys that bitmaps over the keys are not worth it; none else."""
     few = [rows for rows in lists if not isinstance(rows, Dense)]
-    if len(few) < len(lists) or sum(map(len, few)) * FEW > max((rows[-1] for rows in few), default=0) >> PLANE_BITS:
-        return []
-    return few
+    keys = max((rows[-1] for rows in few), default=0) >> PLANE_BITS
+    return few if len(few) == len(lists) and sum(map(len, few)) <= max(FEW, keys // SPARSE) else []
 
 
 def _of_tile(
     tile: int, bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None
 ) -> Iterator[tuple[int, float]]:
-    return ((row, score) for bits, score in _best(bitmaps, breathe) for row in rows_in(tile, bits))
+    return ((row, score) for bits, score in _best(bitmaps, 0, breathe) for row in rows_in(tile, bits))
 
 
-def _best(bitmaps: Sequence[tuple[int, float]], breathe: Callable[[], None] | None) -> Iterator[tuple[int, float]]:
-    """The places of each score as a bitmap, the highest score first.
+def _best(
+    lists: Sequence[tuple[Found, float]], none: Found, breathe: Callable[[], None] | None
+) -> Iterator[tuple[Found, float]]:
+    """The rows of each score, the highest score first.
 
     They are divided by the lists that hold them, those first that may become the best: a best-first branch and bound.
     What cannot be among the next is not looked at yet.
+
+    Args:
+        none: no rows.
     """
-    ordered = sorted((each for each in bitmaps if each[0]), key=itemgetter(1), reverse=True)
+    ordered = sorted((each for each in lists if each[0]), key=itemgetter(1), reverse=True)
     weights = [weight for _, weight in ordered]
     groups = [_Group((-fsum(weights), 0), 0, (), None)]
-    seen = 0
+    seen = none
     # Those of one score, which may come in several groups.
-    found, score = 0, 0.0
+    found, score = none, 0.0
     number = 0
     while groups:
         (bound, _), place, held_by, rows = heappop(groups)
         if found and score > -bound:
             yield found, score
-            found = 0
+            found = none
         if place == len(ordered):
             score = -bound
-            found |= rows or 0
+            if rows is not None:
+                found = found | rows if found else rows
             continue
-        bits = ordered[place][0]
+        every = ordered[place][0]
         if rows is None:
-            held = bits ^ (bits & seen)
-            seen |= bits
+            held = every ^ (every & seen)
+            seen = seen | every
             left = None
         else:
-            held = bits & rows
+            held = every & rows
             left = rows ^ held
         number += 2
         if held:
             with_it = -fsum([weights[each] for each in held_by] + weights[place:])
             heappush(groups, _Group((with_it, number), place + 1, (*held_by, place), held))
-        if left != 0:
+        if left is None or left:
             without = -fsum([weights[each] for each in held_by] + weights[place + 1 :])
             heappush(groups, _Group((without, number + 1), place + 1, held_by, left))
         if breathe is not None and not number % BREATH_GROUPS:

@@ -24,6 +24,7 @@ from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
 from beetle.store import (
+    best_rows,
     common_words,
     index_tail,
     postings,
@@ -72,15 +73,19 @@ def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return wait
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("few", [0, 512], ids=["bitmaps", "sets"])
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(ROWS, WEIGHTS), max_size=7), st.integers(1, 20))
-def test_the_best_rows_are_those_of_scoring_every_row(lists: list[tuple[list[int], float]], most: int) -> None:
+def test_the_best_rows_are_those_of_scoring_every_row(
+    few: int, lists: list[tuple[list[int], float]], most: int
+) -> None:
     scores: defaultdict[int, list[float]] = defaultdict(list)
     for rows, weight in lists:
         for row in rows:
             scores[row].append(weight)
     right = sorted(((row, fsum(weights)) for row, weights in scores.items()), key=lambda each: (-each[1], -each[0]))
-    assert list(islice(ranked(lists), most)) == right[:most]
+    with patch.object(best_rows, "FEW", few), patch.object(best_rows, "SPARSE", 1_000):
+        assert list(islice(ranked(lists), most)) == right[:most]
 
 
 def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
