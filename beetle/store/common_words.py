@@ -11,9 +11,12 @@ from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.index_tail import MARKED
 from beetle.store.index_terms import VOCABULARY, vocabulary
+from beetle.store.indexed import PLANE_BITS
 from beetle.store.row_sets import PLANES, bitmap
 from beetle.store.verify import INDEX, Finding
 from beetle.store.word_bitmaps import (
+    LONGEST,
+    MOST_BLOCKS,
     PLACE_BITS,
     SCOPE,
     block_bytes,
@@ -21,6 +24,7 @@ from beetle.store.word_bitmaps import (
     drop,
     first_of,
     packed,
+    place_of,
     unpacked,
 )
 
@@ -30,18 +34,21 @@ if TYPE_CHECKING:
 COMMON = 128
 """A word is common that at least such a part of all rows holds. A list of fewer rows is kept as an array."""
 MOST_WORDS = 1_024
-LONGEST = 64
-"""Characters of a word that is kept."""
+WORDS_AT_ONCE = 16
+"""Words that are read in one transaction: without a write-ahead log a writer waits for it."""
 
 LAST_SQL = f"SELECT min({MARKED}, (SELECT coalesce(max(message), 0) FROM message))"  # noqa: S608 - our own text
 """The last message that the index has taken in. New ones come behind what the store says of that: where it does not say
 it, no block is full."""
-MARKED_SQL = f"SELECT place >> {PLACE_BITS}, rows FROM word_bitmap WHERE word = ''"  # noqa: S608 - our own text
+HAS_MESSAGES_SQL = "SELECT EXISTS (SELECT 1 FROM message WHERE message BETWEEN ? AND ?)"
+MARK_OF_SQL = "SELECT rows FROM word_bitmap WHERE place = ?"
 MARK_SQL = "INSERT INTO word_bitmap VALUES (?, '', ?)"
-ADD_SQL = "INSERT INTO word_bitmap VALUES (?, ?, ?)"
+ADD_SQL = "INSERT OR IGNORE INTO word_bitmap VALUES (?, ?, ?)"
 DONE_SQL = "UPDATE word_bitmap SET rows = ? WHERE place = ? AND word = '' AND rows = ?"
 TERMS_SQL = f"""
-SELECT term, col = 'scope' FROM {VOCABULARY} WHERE doc >= ? AND length(term) <= ? ORDER BY doc DESC LIMIT ?
+SELECT term, col = 'scope' FROM {VOCABULARY}
+WHERE doc >= ? AND length(term) <= {LONGEST} AND instr(term, char(0)) = 0 AND (col <> 'scope' OR term GLOB 's[0-9]*')
+ORDER BY doc DESC LIMIT ?
 """  # noqa: S608 - our own text
 ALL_ROWS_SQL = "SELECT count(*) FROM recall_index_docsize"
 ROWS_SQL = "SELECT json_group_array(rowid) FROM recall_index WHERE recall_index MATCH ? AND rowid >= ? AND rowid < ?"
@@ -60,16 +67,20 @@ class Unlisted(NamedTuple):
 
 def unlisted(tx: Reading) -> Unlisted:
     """What is to be written."""
-    whole = {block for block, rows in tx.rows(MARKED_SQL) if _is_count(rows)}
-    blocks = [block for block in range(block_of(tx.value(LAST_SQL) + 1)) if block not in whole]
+    blocks = [block for block in range(min(MOST_BLOCKS, block_of(tx.value(LAST_SQL) + 1))) if _lacks_bitmaps(tx, block)]
     return Unlisted(blocks, _common(tx) if blocks else [])
+
+
+def _lacks_bitmaps(tx: Reading, block: int) -> bool:
+    first, last = first_of(block) >> PLANE_BITS, (first_of(block + 1) >> PLANE_BITS) - 1
+    return not _is_count(tx.value(MARK_OF_SQL, block << PLACE_BITS)) and tx.value(HAS_MESSAGES_SQL, first, last) == 1
 
 
 def _common(tx: Reading) -> list[str]:
     # Words that no query looks for are among them: other forms of theirs are looked for, as "doing" is for "do".
     least = tx.value(ALL_ROWS_SQL) // COMMON + 1
     with vocabulary(tx, "col"):
-        terms = list(tx.rows(TERMS_SQL, least, LONGEST, MOST_WORDS))
+        terms = list(tx.rows(TERMS_SQL, least, MOST_WORDS))
     return list(dict.fromkeys(f"{SCOPE}{term}" if of_scope else term for term, of_scope in terms))
 
 
@@ -89,15 +100,10 @@ def begin(tx: Writing, block: int, token: bytes) -> None:
     tx.run(MARK_SQL, block << PLACE_BITS, token)
 
 
-def made(tx: Reading, block: int, words: Sequence[str], look: Callable[[], None]) -> list[tuple[int, str, bytes]]:
-    """The bitmaps of a block, as rows of their table; `look` is called between two."""
-    rows: list[tuple[int, str, bytes]] = []
-    for word in words:
-        look()
-        if bits := bits_of(tx, block, word):
-            place = block << PLACE_BITS | len(rows) + 1
-            rows.append((place, word, packed(place, word, bits)))
-    return rows
+def made(tx: Reading, block: int, words: Sequence[str]) -> list[tuple[int, str, bytes]]:
+    """The bitmaps of words in a block, as rows of their table."""
+    found = ((place_of(block, word), word, bits_of(tx, block, word)) for word in words)
+    return [(place, word, packed(place, word, bits)) for place, word, bits in found if bits]
 
 
 def bits_of(tx: Reading, block: int, word: str) -> bytes | None:
@@ -109,30 +115,35 @@ def bits_of(tx: Reading, block: int, word: str) -> bytes | None:
 
 def end(tx: Writing, block: int, token: bytes, rows: Sequence[tuple[int, str, bytes]]) -> bool:
     """Write the bitmaps of a block, unless it was changed since `begin`; whether they are written."""
+    first_come = {place: (place, word, bits) for place, word, bits in reversed(rows)}
     before = tx.connection.total_changes()
-    tx.run(DONE_SQL, _count(len(rows)), block << PLACE_BITS, token)
+    tx.run(DONE_SQL, _count(len(first_come)), block << PLACE_BITS, token)
     if tx.connection.total_changes() == before:
         return False
-    for row in rows:
+    for row in first_come.values():
         tx.run(ADD_SQL, *row)
     return True
 
 
 def wrong(tx: Reading, look: Callable[[], None]) -> Iterator[tuple[int, Finding]]:
-    """Blocks with bitmaps that are not what the index has, and what is found; `look` is called between two."""
+    """Blocks with bitmaps that are not what the index has, and what is found; `look` is called between two. Of what
+    stands where no bitmap may the block is none of them."""
     marks: dict[int, object] = {}
     counts: Counter[int] = Counter()
     for place, word, rows in tx.rows(EVERY_SQL):
         look()
         block = place >> PLACE_BITS
-        if word == "" and place == block << PLACE_BITS:
-            marks[block] = rows
-            continue
-        counts[block] += 1
-        if (bits := unpacked(place, word, rows)) is None:
+        if not 0 <= block < MOST_BLOCKS:
+            yield block, _found(place, "stands where no bitmap may")
+        elif place == block << PLACE_BITS:
+            marks[block] = rows if word == "" else None
+        elif (bits := unpacked(place, word, rows)) is None or place != place_of(block, word):
+            counts[block] += 1
             yield block, _found(place, "is damaged")
-        elif bits != (bits_of(tx, block, word) or bytes(block_bytes())):
-            yield block, _found(place, "does not hold the rows that the index has of its word")
+        else:
+            counts[block] += 1
+            if bits != (bits_of(tx, block, word) or bytes(block_bytes())):
+                yield block, _found(place, "does not hold the rows that the index has of its word")
     for block in sorted({*marks, *counts}):
         mark = marks.get(block)
         if mark != _count(counts[block]) and (counts[block] or _is_count(mark) or not isinstance(mark, bytes)):

@@ -152,8 +152,7 @@ class PostingCache:
             changed, broken = list(self._changed), self._broken
         # Told before the commit: whatever this transaction sees, its writer has told.
         if held is None or min(held.seen.seq, now.seq) <= broken:
-            found = read_rows(tx, expression, left_out) if read is None else read()
-            rows = found if isinstance(found, Dense) else kept(found, tx.breathe)
+            rows = kept(read_rows(tx, expression, left_out) if read is None else read(), tx.breathe)
         else:
             since = min(held.seen.seq, now.seq)
             rows = _up_to_date(tx, held, now, expression, left_out, {row for seq, row in changed if seq >= since})

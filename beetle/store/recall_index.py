@@ -394,7 +394,7 @@ def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None
 
 
 def _weight(weight: float, size: int, count: int) -> float:
-    return weight * max(LEAST_IDF, log((size - count + 0.5) / (count + 0.5)))
+    return weight * max(LEAST_IDF, log((max(0, size - count) + 0.5) / (count + 0.5)))
 
 
 def _match(row: int, score: float) -> IndexMatch:

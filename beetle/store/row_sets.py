@@ -83,8 +83,14 @@ def _planes(rows: Numbers) -> bytes:
     return rows.tobytes()[lowest :: rows.itemsize].translate(_PLANE)
 
 
-def kept(rows: Numbers, breathe: Callable[[], None] | None = None) -> Dense | Numbers:
+def kept(rows: Dense | Numbers, breathe: Callable[[], None] | None = None) -> Dense | Numbers:
     """The rows in the form in which they are kept."""
+    if isinstance(rows, Dense):
+        ends = [((tile >> PLANE_BITS) << KEY_BITS) + bits.bit_length() for tile, bits in rows.tiles.items()]
+        if len(rows) * DENSE >= max(ends, default=0):
+            return rows
+        every = sorted(row for tile, bits in rows.tiles.items() for row in rows_in(tile, bits))
+        return numbers(every, every[-1] if every else 0)
     if not rows or len(rows) * DENSE < rows[-1] >> PLANE_BITS:
         return rows
     return Dense(tiles_of(rows, breathe), len(rows))

@@ -308,7 +308,8 @@ AND typeof(m.message_id) = 'text' AND typeof(m.role) = 'text'
 BY_KEY = f"WHERE m.message IN (SELECT value FROM json_each(?)) AND m.state = 'live' {READABLE}"  # noqa: S608 - our own text
 SAID_BY_KEY = f"""
 FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation JOIN body b ON b.message = m.message
-{BY_KEY}
+JOIN conversation c ON c.conversation = m.conversation
+{BY_KEY} AND c.space = ?
 """
 SAID_BY_PLACE = f"""
 FROM json_each(?) j
@@ -358,9 +359,11 @@ def evidence_by_key(tx: Reading, keys: Iterable[int]) -> list[EvidenceRow]:
     return [EvidenceRow(*row) for row in tx.at_once(BY_KEY_AT_ONCE_SQL, BY_KEY_SQL, json.dumps(list(keys)))]
 
 
-def said_by_key(tx: Reading, keys: Iterable[int]) -> list[SaidRow]:
-    """What the live messages with these keys say."""
-    return list(starmap(SaidRow, tx.at_once(SAID_BY_KEY_AT_ONCE_SQL, SAID_BY_KEY_SQL, json.dumps(list(keys)))))
+def said_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[SaidRow]:
+    """What the live messages of a space with these keys say. The index that gave the keys may have been tampered with:
+    of another space it says nothing."""
+    found = tx.at_once(SAID_BY_KEY_AT_ONCE_SQL, SAID_BY_KEY_SQL, json.dumps(list(keys)), space)
+    return list(starmap(SaidRow, found))
 
 
 def said_by_place(tx: Reading, places: Iterable[tuple[int, int]]) -> list[SaidRow]:

@@ -16,6 +16,8 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import apsw
+
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.indexed import PLANE_BITS
@@ -26,15 +28,24 @@ if TYPE_CHECKING:
 
 BLOCK_KEY_BITS = 15
 """Of the number of a message, those that tell messages of one block apart."""
-PLACE_BITS = 16
-"""Of a place, those that tell bitmaps of one block apart."""
+MOST_BLOCKS = 4_096
+"""Of the blocks behind there are no bitmaps: what a damaged number of one asks for stays small."""
+PLACE_BITS = 32
+"""Of a place, those that are a sum of its word."""
+LONGEST = 64
+"""Characters of a word that has bitmaps."""
 SUM_BYTES = 4
 SCOPE = " "
 """Begins the name of a token of `scope`. No word of a text has it."""
 RAW_DEFLATE = -15
 
-ROWS_SQL = "SELECT place, rows FROM word_bitmap WHERE word = ? ORDER BY place"
-DROP_SQL = "DELETE FROM word_bitmap WHERE place >= ? AND place < ?"
+ROWS_SQL = """
+WITH RECURSIVE block (block) AS (SELECT 0 UNION ALL SELECT block + 1 FROM block WHERE block + 1 < ?)
+SELECT b.place, b.word, b.rows FROM block CROSS JOIN word_bitmap b ON b.place = block.block << 32 | ?
+"""
+LAST_SQL = "SELECT coalesce(max(place), 0) FROM word_bitmap WHERE place < ?"
+DROP_SQL = "DELETE FROM word_bitmap WHERE place BETWEEN ? AND ?"
+OUTSIDE_SQL = "DELETE FROM word_bitmap WHERE place < 0 OR place >= ?"
 CLEAR_SQL = "DELETE FROM word_bitmap"
 
 
@@ -62,15 +73,24 @@ def block_bytes() -> int:
     return 1 << BLOCK_KEY_BITS - 3
 
 
+def place_of(block: int, word: str) -> int:
+    """Where the bitmap of a word stands; of two words that have one place, the first that comes has it."""
+    return block << PLACE_BITS | max(1, zlib.crc32(word.encode()))
+
+
 def listed(tx: Reading, word: str) -> Listed | None:
     """What the bitmaps of a word say, None where it has none.
 
     A damaged one says nothing: its rows are read from the index.
     """
+    try:
+        last: int = tx.value(LAST_SQL, MOST_BLOCKS << PLACE_BITS)
+        found = list(tx.rows(ROWS_SQL, (last >> PLACE_BITS) + 1, place_of(0, word)))
+    except apsw.CorruptError:
+        return None
     blocks: dict[int, bytes] = {}
-    for place, packed in tx.rows(ROWS_SQL, word):
-        bits = unpacked(place, word, packed)
-        if bits is not None:
+    for place, named, packed in found:
+        if named == word and (bits := unpacked(place, word, packed)) is not None:
             blocks[place >> PLACE_BITS] = bits
     if not blocks:
         return None
@@ -99,9 +119,9 @@ def packed(place: int, word: str, bits: bytes) -> bytes:
     return _sum(place, word, bits) + deflate.compress(bits) + deflate.flush()
 
 
-def unpacked(place: int, word: str, packed: object) -> bytes | None:
+def unpacked(place: int, word: object, packed: object) -> bytes | None:
     """A bitmap of what is stored, None where that is damaged."""
-    if not isinstance(packed, bytes):
+    if not isinstance(packed, bytes) or not isinstance(word, str) or len(word) > LONGEST + len(SCOPE) or "\0" in word:
         return None
     size = block_bytes()
     try:
@@ -118,7 +138,13 @@ def _sum(place: int, word: str, bits: bytes) -> bytes:
 def drop(tx: Writing, blocks: Iterable[int]) -> None:
     """Drop what is kept of blocks: a message of theirs has come into the index or has left it."""
     for block in sorted(blocks):
-        tx.run(DROP_SQL, block << PLACE_BITS, block + 1 << PLACE_BITS)
+        if block < MOST_BLOCKS:
+            tx.run(DROP_SQL, block << PLACE_BITS, (block + 1 << PLACE_BITS) - 1)
+
+
+def drop_outside(tx: Writing) -> None:
+    """Drop what stands where no bitmap may."""
+    tx.run(OUTSIDE_SQL, MOST_BLOCKS << PLACE_BITS)
 
 
 def clear(tx: Writing) -> None:

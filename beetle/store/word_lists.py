@@ -61,7 +61,7 @@ def lists(tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int) -> t
         if len(beside) * BESIDE <= size:
             around = around._replace(beside=beside)
             return size - len(beside), lambda term: _of_term(tx, now, term, parts.within, around, left_out)
-    size, within = _around(tx, now, parts.within, "", left_out)
+    size, within = _around(tx, now, parts.within, parts.token if parts.within == parts.around else "", left_out)
     return size, lambda term: _of_term(tx, now, term, parts.within, within, left_out)
 
 

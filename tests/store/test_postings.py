@@ -192,7 +192,7 @@ class Acts:
         for block in blocks:
             store.write(lambda tx, block=block: common_words.begin(tx, block, b"token"))
             with store.read() as tx:
-                rows = common_words.made(tx, block, words, lambda: None)
+                rows = common_words.made(tx, block, words)
             assert store.write(lambda tx, block=block, rows=rows: common_words.end(tx, block, b"token", rows))
 
     def any(self) -> None:

@@ -18,8 +18,8 @@ from tests.store.conftest import assert_clean, commit, files_of, lifecycle, open
 
 BITS = 3
 BLOCK = 1 << BITS
-EVERY_SQL = "SELECT place >> 16, word FROM word_bitmap WHERE word <> ''"
-WHERE = "UPDATE word_bitmap SET rows = ? WHERE word = 'kettl' AND place >> 16 = 1"
+EVERY_SQL = "SELECT place >> 32, word FROM word_bitmap WHERE word <> ''"
+WHERE = "UPDATE word_bitmap SET rows = ? WHERE word = 'kettl' AND place >> 32 = 1"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def recalled(memory: MemoryRuntime, query: str) -> list[tuple[str, float]]:
         return [(hit.ref, hit.score) for hit in memory.recall(query=query, limit=50).hits]
 
 
-def unlisted(memory: MemoryRuntime, query: str) -> list[tuple[str, float]]:
+def plainly(memory: MemoryRuntime, query: str) -> list[tuple[str, float]]:
     """The hits without bitmaps."""
     with patch.object(word_bitmaps, "listed", lambda *_: None):
         return recalled(memory, query)
@@ -97,13 +97,13 @@ def test_what_a_block_loses_takes_all_of_its_bitmaps_along(memory: MemoryRuntime
     night(memory)
     lifecycle(memory, action, "t10")
     assert {block for block, _ in bitmaps(memory)} == {0, 2}
-    assert recalled(memory, "number10") == unlisted(memory, "number10") == []
-    assert recalled(memory, "green kettle") == unlisted(memory, "green kettle")
+    assert recalled(memory, "number10") == plainly(memory, "number10") == []
+    assert recalled(memory, "green kettle") == plainly(memory, "green kettle")
     if action == "delete_raw":
         assert not [each for each in files_of(path) if b"number10" in each.read_bytes()]
     night(memory)
     assert {block for block, _ in bitmaps(memory)} == {0, 1, 2}
-    assert recalled(memory, "green kettle") == unlisted(memory, "green kettle")
+    assert recalled(memory, "green kettle") == plainly(memory, "green kettle")
     if action == "mask":
         lifecycle(memory, "unmask", "t10")
         assert {block for block, _ in bitmaps(memory)} == {0, 2}
@@ -116,8 +116,8 @@ def test_a_block_that_changes_while_its_bitmaps_are_made_gets_none(memory: Memor
     lifecycle(memory, "mask", "t10")
     made = common_words.made
 
-    def meanwhile(tx: Any, block: int, *more: Any) -> Any:
-        rows = made(tx, block, *more)
+    def meanwhile(tx: Any, block: int, words: Any) -> Any:
+        rows = made(tx, block, words)
         lifecycle(memory, "mask", "t11")
         return rows
 
@@ -126,7 +126,7 @@ def test_a_block_that_changes_while_its_bitmaps_are_made_gets_none(memory: Memor
     assert {block for block, _ in bitmaps(memory)} == {0, 2}
     night(memory)
     assert {block for block, _ in bitmaps(memory)} == {0, 1, 2}
-    assert recalled(memory, "blue kettle") == unlisted(memory, "blue kettle")
+    assert recalled(memory, "blue kettle") == plainly(memory, "blue kettle")
     assert_clean(memory)
 
 
@@ -134,7 +134,7 @@ def test_every_flipped_bit_of_a_bitmap_is_told_and_changes_no_answer(memory: Mem
     night(memory)
     right = recalled(memory, "kettle")
     with store_of(memory).read() as tx:
-        place, whole = tx.row("SELECT place, rows FROM word_bitmap WHERE word = 'kettl' AND place >> 16 = 1") or (
+        place, whole = tx.row("SELECT place, rows FROM word_bitmap WHERE word = 'kettl' AND place >> 32 = 1") or (
             0,
             b"",
         )
@@ -145,11 +145,10 @@ def test_every_flipped_bit_of_a_bitmap_is_told_and_changes_no_answer(memory: Mem
         flipped[bit >> 3] ^= 1 << (bit & 7)
         read = word_bitmaps.unpacked(place, "kettl", bytes(flipped))
         assert read in (None, every), "deflate has a bit or two that nothing reads"
-    for other in (place + 1, place + (1 << 16)):
+    for other in (place + 1, place + (1 << 32)):
         assert word_bitmaps.unpacked(other, "kettl", whole) is None, "of another block, or another word's place"
     assert word_bitmaps.unpacked(place, "kettle", whole) is None
-    flipped[0] ^= 1
-    write_by_hand(path, WHERE, bytes(flipped))
+    write_by_hand(path, WHERE, bytes([whole[0] ^ 1]) + whole[1:])
     assert recalled(memory, "kettle") == right
     assert [(each.check, each.subject) for each in memory.verify_store().findings] == [
         ("recall_index", f"word_bitmap {place}")
@@ -159,12 +158,54 @@ def test_every_flipped_bit_of_a_bitmap_is_told_and_changes_no_answer(memory: Mem
     assert_clean(memory)
 
 
-@pytest.mark.parametrize(
-    "rows", [7, "text", b"", b"\0" * 4, bytes(4) + zlib.compress(bytes(1 << 26), wbits=-15)],
-    ids=["number", "text", "empty", "sum", "bomb"],
-)  # fmt: skip
-def test_what_is_no_bitmap_says_nothing(memory: MemoryRuntime, rows: object) -> None:
-    assert word_bitmaps.unpacked(1, "kettl", rows) is None
+FAR = [-(2**63), -5, 2**44, 2**50, 2**60, 2**62, 2**63 - 1]
+ODD: list[Any] = [7, 1.5, "text", b"", b"\0" * 4, bytes(4) + zlib.compress(bytes(1 << 26), wbits=-15)]
+
+
+def test_rows_that_are_no_bitmaps_say_nothing_are_told_and_taken_away(memory: MemoryRuntime, path: Path) -> None:
+    """Places beyond all messages, values of other types, a word with NUL, and one that packs 64 MiB of zeros."""
+    night(memory)
+    right = recalled(memory, "kettle")
+    place = word_bitmaps.place_of(1, "kettl")
+    forged: list[tuple[int, Any, Any]] = [(far, "kettl", word_bitmaps.packed(far, "kettl", b"\xff")) for far in FAR]
+    for number, word in enumerate(["a\0b", "long" * 100, 7, None]):
+        far = word_bitmaps.place_of(2, f"other{number}")
+        forged.append((far, word, word_bitmaps.packed(far, str(word), b"\xff")))
+    forged += [(place + 1 + number, "kettl", rows) for number, rows in enumerate(ODD)]
+    write_loosely(path, forged)
+    assert recalled(memory, "kettle") == right
+    found = memory.verify_store().findings
+    assert {each.check for each in found} == {"recall_index", "pages"}
+    assert {f"word_bitmap {each[0]}" for each in forged} <= {each.subject for each in found}
+    assert memory.recover(trigger="operator_requested").recovered
+    assert recalled(memory, "kettle") == right
+    assert_clean(memory)
+
+
+def write_loosely(path: Path, rows: list[Any]) -> None:
+    """Write rows of any type, as a program may that writes the file's bytes."""
+    connection = apsw.Connection(str(path))
+    made = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'word_bitmap'").get
+    connection.pragma("writable_schema", 1)
+    told = "UPDATE sqlite_schema SET sql = ? WHERE name = 'word_bitmap'"
+    connection.execute(told, ("CREATE TABLE word_bitmap (place INTEGER PRIMARY KEY, word, rows)",))
+    connection.close()
+    connection = apsw.Connection(str(path))
+    connection.executemany("INSERT INTO word_bitmap VALUES (?, ?, ?)", rows)
+    connection.pragma("writable_schema", 1)
+    connection.execute(told, (made,))
+    connection.close()
+
+
+def test_a_forged_bitmap_of_more_rows_than_there_are_is_no_defect(memory: MemoryRuntime, path: Path) -> None:
+    lifecycle(memory, "mask", *(f"t{each}" for each in range(3, 3 * BLOCK)))
+    night(memory)
+    right = {ref for ref, _ in recalled(memory, "kettle")}
+    forged = [(word_bitmaps.place_of(block, "kettl"), "kettl") for block in range(3)]
+    for place, word in forged:
+        rows = word_bitmaps.packed(place, word, b"\xff")
+        write_by_hand(path, "INSERT OR REPLACE INTO word_bitmap VALUES (?, ?, ?)", place, word, rows)
+    assert {ref for ref, _ in recalled(memory, "kettle")} == right
 
 
 def test_a_forged_bitmap_shows_nobody_what_the_index_does_not_hold(memory: MemoryRuntime, path: Path) -> None:
@@ -198,9 +239,30 @@ def test_spaces_side_by_side_share_the_words_and_not_the_answers(path: Path, mon
         with open_runtime(path, owner=owner) as memory:
             before = recalled(memory, "kettle")
             night(memory)
-            assert {word for _, word in bitmaps(memory)} >= {"kettl", " s1", " s2", " vshare"}
-            assert recalled(memory, "kettle") == unlisted(memory, "kettle") == before
+            assert {word for _, word in bitmaps(memory)} >= {"kettl", " s1", " s2"}
+            assert recalled(memory, "kettle") == plainly(memory, "kettle") == before
             assert {int(ref.split("/t")[1].split("/")[0]) % 2 for ref, _ in before} == {odd}
+
+
+def test_a_forged_bitmap_of_a_space_shows_nothing_of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
+    monkeypatch.setattr(common_words, "COMMON", 1_000)
+    monkeypatch.setattr(word_lists, "FEW", 2)
+    for owner, word in (("owner-a", "lamp"), ("owner-b", "kettle")):
+        with open_runtime(path, owner=owner) as memory:
+            for each in range(2 * BLOCK):
+                commit(memory, turn(f"t{each}", word))
+    with open_runtime(path, owner="owner-a") as memory:
+        night(memory)
+        with store_of(memory).read() as tx:
+            places = [place for (place,) in tx.rows("SELECT place FROM word_bitmap WHERE word = ' s1'")]
+        places += [word_bitmaps.place_of(block, " s1") for block in range(4)]
+        for place in places:
+            forged = word_bitmaps.packed(place, " s1", b"\xff")
+            write_by_hand(path, "INSERT OR REPLACE INTO word_bitmap VALUES (?, ' s1', ?)", place, forged)
+        assert [hit.ref for hit in memory.recall(query="kettle", limit=50, planes=["evidence"]).hits] == []
+        assert recalled(memory, "kettle") == []
+        assert len(recalled(memory, "lamp")) == 2 * BLOCK
 
 
 def test_a_salvaged_store_has_none_until_the_next_night(memory: MemoryRuntime, path: Path, tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from functools import partial
 
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import common_words, word_bitmaps
+from beetle.store.engine.write_transaction import WriteTransaction
 
 
-def write_missing(invocation: Invocation, look: Callable[[], None]) -> int:
+def write_missing(invocation: Invocation, look: Callable[[Invocation], None]) -> int:
     """Write the bitmaps of full blocks that have none; of how many.
 
-    They are made in a read, and written if nothing of the block has changed since it was marked: no writer waits for
-    more than the writing. `look` is called between two of them.
+    They are made in reads of a few words, and written if nothing of the block has changed since it was marked: no
+    writer waits for more than such a read. `look` is called between two.
     """
     store = invocation.shared.store
     with invocation.reading(heavy=True) as tx:
@@ -22,17 +23,25 @@ def write_missing(invocation: Invocation, look: Callable[[], None]) -> int:
     for block in blocks:
         token = invocation.new_id("b").encode()
         store.write(partial(common_words.begin, block=block, token=token), grows=False)
-        with invocation.reading(heavy=True) as tx:
-            rows = common_words.made(tx, block, words, look)
+        rows: list[tuple[int, str, bytes]] = []
+        for first in range(0, len(words), common_words.WORDS_AT_ONCE):
+            look(invocation)
+            with invocation.reading(heavy=True) as tx:
+                rows += common_words.made(tx, block, words[first : first + common_words.WORDS_AT_ONCE])
         written += store.write(partial(common_words.end, block=block, token=token, rows=rows))
     return written
 
 
-def drop_wrong(invocation: Invocation, look: Callable[[], None]) -> int:
+def drop_wrong(invocation: Invocation, look: Callable[[Invocation], None]) -> int:
     """Drop the bitmaps of each block that has one which is not what the index has; of how many. The next night writes
     them anew."""
     with invocation.reading(heavy=True) as tx:
-        blocks = {block for block, _ in common_words.wrong(tx, look)}
+        blocks = {block for block, _ in common_words.wrong(tx, partial(look, invocation))}
+
+    def drop(tx: WriteTransaction) -> None:
+        word_bitmaps.drop(tx, (block for block in blocks if block >= 0))
+        word_bitmaps.drop_outside(tx)
+
     if blocks:
-        invocation.shared.store.write(lambda tx: word_bitmaps.drop(tx, blocks), grows=False)
+        invocation.shared.store.write(drop, grows=False)
     return len(blocks)

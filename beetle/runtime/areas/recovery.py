@@ -128,7 +128,7 @@ def _recall_index(invocation: Invocation) -> Done:
         taken = 1
     else:
         taken = store.write(index_tail.mark_again, grows=False) + _take_out(invocation)
-        taken += common_words.drop_wrong(invocation, partial(look, invocation))
+        taken += common_words.drop_wrong(invocation, look)
     added = left = 0
     invocation.progress.step(FILLING)
     for indexed in _indexed():
@@ -323,7 +323,7 @@ def _optimize(invocation: Invocation) -> Done:
     while store.write(partial(recover.merge_index, pages=pages), grows=False):
         look(invocation)
         count, pages = count + 1, MERGE_PAGES
-    return Done(count + common_words.write_missing(invocation, partial(look, invocation)))
+    return Done(count + common_words.write_missing(invocation, look))
 
 
 def _vacuum(invocation: Invocation) -> Done:

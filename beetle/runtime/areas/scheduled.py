@@ -107,10 +107,11 @@ def retain(invocation: Invocation) -> int:
 
 
 def optimize(invocation: Invocation) -> int:
-    """Fold the write-ahead log into the store, and merge the recall index."""
+    """Fold the write-ahead log into the store, merge the recall index and write bitmaps of common words."""
     from beetle.runtime.areas import recovery
 
-    return recovery.optimize(invocation)
+    with invocation.heavy_turn():
+        return recovery.optimize(invocation)
 
 
 def verify(invocation: Invocation) -> int:
@@ -171,7 +172,8 @@ JOBS: tuple[Job, ...] = (
     ),
     Job(
         "optimize", "0 0 4 * * *", optimize,
-        "folds the write-ahead log into the store and merges the recall index", timeout_s=1800,
+        "folds the write-ahead log into the store, merges the recall index and writes bitmaps of common words",
+        timeout_s=1800,
     ),
     Job(
         "verification", "0 0 5 * * 0", verify, "looks the whole store through, as `beetle verify` does", timeout_s=7200

@@ -115,7 +115,7 @@ def _terms(invocation: Invocation, tx: Reading, entries: int, *, whole: bool) ->
     with suppress(IntegrityViolation):
         if whole:
             yield from index_terms.wrong(tx, partial(_index_rows, invocation, tx), invocation.progress)
-    yield from (finding for _, finding in common_words.wrong(tx, invocation.work.rest))
+    yield from islice((finding for _, finding in common_words.wrong(tx, invocation.work.rest)), index_terms.MOST)
 
 
 def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:

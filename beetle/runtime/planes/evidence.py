@@ -111,7 +111,7 @@ def index(tx: Writing, space: int, conversation: int, written: Iterable[tuple[in
 def _load(asked: Asked) -> Loaded:
     """The messages behind the matches, and the neighbouring turns that lend to them or borrow from them."""
     scores, key, kinds = asked.scores(NAME), asked.invocation.key, asked.kinds
-    said = (row for row in transcripts.said_by_key(asked.tx, scores) if row.visibility in kinds)
+    said = (row for row in transcripts.said_by_key(asked.tx, asked.space, scores) if row.visibility in kinds)
     candidates = [_candidate(row, scores[row.message]) for row in whole(key, said)]
     beside = (
         row

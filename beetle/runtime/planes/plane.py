@@ -62,10 +62,12 @@ class Search(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One search on its way: `found` are the scores of the index's matches, by the index's own names and keys."""
+    """One search on its way: `found` are the scores of the index's matches, by the index's own names and keys. `space`
+    is None where the space holds nothing yet."""
 
     invocation: Invocation
     tx: Reading
+    space: int | None
     search: Search
     parsed: ParsedQuery
     kinds: tuple[str, ...]

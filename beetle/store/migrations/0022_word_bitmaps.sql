@@ -1,8 +1,7 @@
--- Which messages hold a common word, as bitmaps of 32,768 messages each: the recall index reads them one by one. `place` is the
--- number of the bitmap's first message, shifted to make room for the words of the same messages.
+-- Which messages hold a common word, as bitmaps: the recall index gives their rows one by one. A block is 32,768 messages. `place` is
+-- the block and, in its last 32 bits, a sum of the word; 0 there is the block's mark, which says how many bitmaps it has.
 CREATE TABLE word_bitmap (
   place INTEGER PRIMARY KEY,
   word  TEXT NOT NULL,
   rows  BLOB NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX word_bitmap_word ON word_bitmap (word, place);

@@ -802,5 +802,4 @@ CREATE TABLE word_bitmap (
   word  TEXT NOT NULL,
   rows  BLOB NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX word_bitmap_word ON word_bitmap (word, place);
 INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1);

@@ -55,7 +55,7 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
     else:
         found = {} if space is None or not tables else _search(tx, timed, search, space, tables, phrases)
     searched = time.perf_counter()
-    asked = Asked(invocation, tx, search, parsed, visible_kinds(search.viewer), found)
+    asked = Asked(invocation, tx, space, search, parsed, visible_kinds(search.viewer), found)
     candidates: list[Candidate] = []
     records: dict[str, Any] = {}
     for name, recall in looked.items():
