@@ -11,7 +11,7 @@ from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.index_tail import MARKED
 from beetle.store.index_terms import VOCABULARY, vocabulary
-from beetle.store.indexed import PLANE_BITS
+from beetle.store.indexed import PLANE_BITS, tokens_of
 from beetle.store.row_sets import PLANES, bitmap
 from beetle.store.verify import INDEX, Finding
 from beetle.store.word_bitmaps import (
@@ -81,7 +81,15 @@ def _common(tx: Reading) -> list[str]:
     least = tx.value(ALL_ROWS_SQL) // COMMON + 1
     with vocabulary(tx, "col"):
         terms = list(tx.rows(TERMS_SQL, least, MOST_WORDS))
-    return list(dict.fromkeys(f"{SCOPE}{term}" if of_scope else term for term, of_scope in terms))
+    words = dict.fromkeys(f"{SCOPE}{term}" if of_scope else term for term, of_scope in terms)
+    return [word for word in words if _can_be_sought(tx, word)]
+
+
+def _can_be_sought(tx: Reading, word: str) -> bool:
+    """Whether the term itself is looked for by its name. FTS5 makes a term of what it looks for, and of some terms
+    another one: "focused" is the term "focus", which it would take for "focu", the term of "focus"."""
+    term = word.removeprefix(SCOPE)
+    return tokens_of(tx, term) == [term]
 
 
 def expression_of(word: str) -> str:
@@ -137,7 +145,7 @@ def wrong(tx: Reading, look: Callable[[], None]) -> Iterator[tuple[int, Finding]
             yield block, _found(place, "stands where no bitmap may")
         elif place == block << PLACE_BITS:
             marks[block] = rows if word == "" else None
-        elif (bits := unpacked(place, word, rows)) is None or place != place_of(block, word):
+        elif (bits := unpacked(place, word, rows)) is None or not _may_stand_at(tx, place, word):
             counts[block] += 1
             yield block, _found(place, "is damaged")
         else:
@@ -148,6 +156,10 @@ def wrong(tx: Reading, look: Callable[[], None]) -> Iterator[tuple[int, Finding]
         mark = marks.get(block)
         if mark != _count(counts[block]) and (counts[block] or _is_count(mark) or not isinstance(mark, bytes)):
             yield block, _found(block << PLACE_BITS, f"does not say that there are {counts[block]} bitmaps behind it")
+
+
+def _may_stand_at(tx: Reading, place: int, word: str) -> bool:
+    return place == place_of(place >> PLACE_BITS, word) and _can_be_sought(tx, word)
 
 
 def _found(place: int, problem: str) -> Finding:

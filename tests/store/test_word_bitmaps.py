@@ -82,6 +82,23 @@ def test_full_blocks_have_bitmaps_after_a_night_and_recall_is_the_same(memory: M
     assert_clean(memory)
 
 
+def test_a_term_that_is_looked_for_as_another_one_has_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of "focused" the index has "focus", which it would look for as "focu": that is what it has of "focus"."""
+    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
+    monkeypatch.setattr(common_words, "COMMON", 1_000)
+    with open_runtime(path) as memory:
+        for each in range(2 * BLOCK):
+            commit(memory, turn(f"t{each}", f"{('focused', 'focus', 'lamp')[each % 3]} {each}"))
+        night(memory)
+        assert {word for _, word in bitmaps(memory)} >= {"focu", "lamp"}
+        for query in ("focused", "focus", "lamp"):
+            assert recalled(memory, query) == plainly(memory, query) != []
+        place = word_bitmaps.place_of(0, "focus")
+        forged = word_bitmaps.packed(place, "focus", b"\xff")
+        write_by_hand(path, "INSERT OR REPLACE INTO word_bitmap VALUES (?, 'focus', ?)", place, forged)
+        assert f"word_bitmap {place}" in {each.subject for each in memory.verify_store().findings}
+
+
 def noting(listed: Callable[..., Any], looked: list[str]) -> Callable[..., Any]:
     def noted(tx: Any, word: str) -> Any:
         found = listed(tx, word)
