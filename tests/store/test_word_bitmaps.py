@@ -99,6 +99,23 @@ def test_a_term_that_is_looked_for_as_another_one_has_none(path: Path, monkeypat
         assert f"word_bitmap {place}" in {each.subject for each in memory.verify_store().findings}
 
 
+def test_a_store_at_its_ceiling_goes_without(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
+    monkeypatch.setattr(common_words, "COMMON", 1_000)
+    with open_runtime(path) as memory:
+        for each in range(3 * BLOCK):
+            commit(memory, turn(f"t{each}", text(each)))
+        memory.call("admin.compact", {})
+        night(memory)
+        assert bitmaps(memory)
+        lifecycle(memory, "mask", "t1", "t9", "t17")
+    with open_runtime(path, store_bytes=100 * 4096) as memory:
+        report = memory.call("admin.compact", {})
+        assert {each.outcome for each in report.steps} <= {"done", "nothing_to_do"}
+        assert not bitmaps(memory)
+        assert recalled(memory, "red kettle") == plainly(memory, "red kettle") != []
+
+
 def noting(listed: Callable[..., Any], looked: list[str]) -> Callable[..., Any]:
     def noted(tx: Any, word: str) -> Any:
         found = listed(tx, word)

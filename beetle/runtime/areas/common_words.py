@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from beetle.contracts.errors import StoreBudgetExceeded
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import common_words, word_bitmaps
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -28,7 +29,10 @@ def write_missing(invocation: Invocation, look: Callable[[Invocation], None]) ->
             look(invocation)
             with invocation.reading(heavy=True) as tx:
                 rows += common_words.made(tx, block, words[first : first + common_words.WORDS_AT_ONCE])
-        written += store.write(partial(common_words.end, block=block, token=token, rows=rows))
+        try:
+            written += store.write(partial(common_words.end, block=block, token=token, rows=rows))
+        except StoreBudgetExceeded:
+            return written  # what is left of the room is for what is committed
     return written
 
 
