@@ -6,17 +6,12 @@ import gc
 import random
 import tracemalloc
 from array import array
-from collections import defaultdict
 from contextlib import ExitStack
-from itertools import islice
-from math import fsum
 from pathlib import Path
 from typing import Literal
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
 from beetle.contracts.names import INDEX_CODES
@@ -24,7 +19,6 @@ from beetle.domain.lexical import SearchTerm, parse_query, search_terms
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.planes import table
 from beetle.store import (
-    best_rows,
     common_words,
     index_tail,
     postings,
@@ -35,7 +29,6 @@ from beetle.store import (
     word_bitmaps,
     word_lists,
 )
-from beetle.store.best_rows import ranked
 from beetle.store.engine.transaction import Reading
 from beetle.store.index_tail import IndexTail
 from beetle.store.postings import CHANGES, ENTRY_BYTES, FEW_PART, FEW_ROWS, PostingCache
@@ -52,8 +45,6 @@ HOUR = 3_600_000_000
 MIDDLE = 1_767_322_800_000_000
 """Microseconds: 2026-01-02T03:00:00Z, between the times at which something is said."""
 LIVE_SQL = "SELECT count(*) FROM message WHERE state = 'live' AND visibility <> 'soul'"
-ROWS = st.lists(st.integers(0, 60), unique=True).map(sorted)
-WEIGHTS = st.sampled_from((0.1, 0.2, 0.3, 1.0, 2.5, 7.1))
 
 
 @pytest.fixture(
@@ -71,21 +62,6 @@ def waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     monkeypatch.setattr(index_tail, "ROWS", wait)
     monkeypatch.setattr(word_lists, "BESIDE", beside)
     return wait
-
-
-@pytest.mark.parametrize("few", [0, 512], ids=["bitmaps", "sets"])
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(ROWS, WEIGHTS), max_size=7), st.integers(1, 20))
-def test_the_best_rows_are_those_of_scoring_every_row(
-    few: int, lists: list[tuple[list[int], float]], most: int
-) -> None:
-    scores: defaultdict[int, list[float]] = defaultdict(list)
-    for rows, weight in lists:
-        for row in rows:
-            scores[row].append(weight)
-    right = sorted(((row, fsum(weights)) for row, weights in scores.items()), key=lambda each: (-each[1], -each[0]))
-    with patch.object(best_rows, "FEW", few), patch.object(best_rows, "SPARSE", 1_000):
-        assert list(islice(ranked(lists), most)) == right[:most]
 
 
 def found(tx: Reading, private: bool = False) -> list[recall_index.IndexMatch]:
