@@ -23,6 +23,7 @@ from beetle.store.word_bitmaps import (
     block_of,
     drop,
     first_of,
+    mark_of,
     packed,
     place_of,
     unpacked,
@@ -73,7 +74,7 @@ def unlisted(tx: Reading) -> Unlisted:
 
 def _lacks_bitmaps(tx: Reading, block: int) -> bool:
     first, last = first_of(block) >> PLANE_BITS, (first_of(block + 1) >> PLANE_BITS) - 1
-    return not _is_count(tx.value(MARK_OF_SQL, block << PLACE_BITS)) and tx.value(HAS_MESSAGES_SQL, first, last) == 1
+    return not _is_count(tx.value(MARK_OF_SQL, mark_of(block))) and tx.value(HAS_MESSAGES_SQL, first, last) == 1
 
 
 def _common(tx: Reading) -> list[str]:
@@ -105,7 +106,7 @@ def begin(tx: Writing, block: int, token: bytes) -> None:
         token: another one each time, of more than `COUNT_BYTES`.
     """
     drop(tx, (block,))
-    tx.run(MARK_SQL, block << PLACE_BITS, token)
+    tx.run(MARK_SQL, mark_of(block), token)
 
 
 def made(tx: Reading, block: int, words: Sequence[str]) -> list[tuple[int, str, bytes]]:
@@ -125,7 +126,7 @@ def end(tx: Writing, block: int, token: bytes, rows: Sequence[tuple[int, str, by
     """Write the bitmaps of a block, unless it was changed since `begin`; whether they are written."""
     first_come = {place: (place, word, bits) for place, word, bits in reversed(rows)}
     before = tx.connection.total_changes()
-    tx.run(DONE_SQL, _count(len(first_come)), block << PLACE_BITS, token)
+    tx.run(DONE_SQL, _count(len(first_come)), mark_of(block), token)
     if tx.connection.total_changes() == before:
         return False
     for row in first_come.values():
@@ -143,7 +144,7 @@ def wrong(tx: Reading, look: Callable[[], None]) -> Iterator[tuple[int, Finding]
         block = place >> PLACE_BITS
         if not 0 <= block < MOST_BLOCKS:
             yield block, _found(place, "stands where no bitmap may")
-        elif place == block << PLACE_BITS:
+        elif place == mark_of(block):
             marks[block] = rows if word == "" else None
         elif (bits := unpacked(place, word, rows)) is None or not _may_stand_at(tx, place, word):
             counts[block] += 1
@@ -155,7 +156,7 @@ def wrong(tx: Reading, look: Callable[[], None]) -> Iterator[tuple[int, Finding]
     for block in sorted({*marks, *counts}):
         mark = marks.get(block)
         if mark != _count(counts[block]) and (counts[block] or _is_count(mark) or not isinstance(mark, bytes)):
-            yield block, _found(block << PLACE_BITS, f"does not say that there are {counts[block]} bitmaps behind it")
+            yield block, _found(mark_of(block), f"does not say that there are {counts[block]} bitmaps behind it")
 
 
 def _may_stand_at(tx: Reading, place: int, word: str) -> bool:

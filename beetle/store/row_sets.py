@@ -152,7 +152,11 @@ def without_rows(rows: Dense, gone: Rows) -> Dense:
 def among(rows: Dense, others: Rows) -> Dense:
     """Those of the rows that are among the others."""
     held = tiles_of(others)
-    tiles = {tile: bits & held.get(tile, 0) for tile, bits in rows.tiles.items()}
+    return dense_of({tile: bits & held.get(tile, 0) for tile, bits in rows.tiles.items()})
+
+
+def dense_of(tiles: Tiles) -> Dense:
+    """The rows of some tiles."""
     return Dense(tiles, sum(bits.bit_count() for bits in tiles.values()))
 
 

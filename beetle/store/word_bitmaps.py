@@ -21,7 +21,7 @@ import apsw
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.indexed import PLANE_BITS
-from beetle.store.row_sets import KEY_BITS, Dense
+from beetle.store.row_sets import KEY_BITS, Dense, dense_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +39,10 @@ SCOPE = " "
 """Begins the name of a token of `scope`. No word of a text has it."""
 RAW_DEFLATE = -15
 
-ROWS_SQL = """
+ROWS_SQL = f"""
 WITH RECURSIVE block (block) AS (SELECT 0 UNION ALL SELECT block + 1 FROM block WHERE block + 1 < ?)
-SELECT b.place, b.word, b.rows FROM block CROSS JOIN word_bitmap b ON b.place = block.block << 32 | ?
-"""
+SELECT b.place, b.word, b.rows FROM block CROSS JOIN word_bitmap b ON b.place = block.block << {PLACE_BITS} | ?
+"""  # noqa: S608 - our own text
 LAST_SQL = "SELECT coalesce(max(place), 0) FROM word_bitmap WHERE place < ?"
 DROP_SQL = "DELETE FROM word_bitmap WHERE place BETWEEN ? AND ?"
 OUTSIDE_SQL = "DELETE FROM word_bitmap WHERE place < 0 OR place >= ?"
@@ -73,9 +73,14 @@ def block_bytes() -> int:
     return 1 << BLOCK_KEY_BITS - 3
 
 
+def mark_of(block: int) -> int:
+    """Where the mark of a block stands, before all of its bitmaps."""
+    return block << PLACE_BITS
+
+
 def place_of(block: int, word: str) -> int:
     """Where the bitmap of a word stands; of two words that have one place, the first that comes has it."""
-    return block << PLACE_BITS | max(1, zlib.crc32(word.encode()))
+    return mark_of(block) | max(1, zlib.crc32(word.encode()))
 
 
 def listed(tx: Reading, word: str) -> Listed | None:
@@ -84,7 +89,7 @@ def listed(tx: Reading, word: str) -> Listed | None:
     A damaged one says nothing: its rows are read from the index.
     """
     try:
-        last: int = tx.value(LAST_SQL, MOST_BLOCKS << PLACE_BITS)
+        last: int = tx.value(LAST_SQL, mark_of(MOST_BLOCKS))
         found = list(tx.rows(ROWS_SQL, (last >> PLACE_BITS) + 1, place_of(0, word)))
     except apsw.CorruptError:
         return None
@@ -109,8 +114,7 @@ def _joined(blocks: dict[int, bytes]) -> Dense:
         tile, inside = divmod(block << BLOCK_KEY_BITS, 1 << KEY_BITS)
         whole = tiles.setdefault(tile << PLANE_BITS, bytearray(1 << KEY_BITS - 3))
         whole[inside >> 3 : (inside >> 3) + len(bits)] = bits
-    found = {tile: int.from_bytes(whole, "little") for tile, whole in tiles.items()}
-    return Dense(found, sum(bits.bit_count() for bits in found.values()))
+    return dense_of({tile: int.from_bytes(whole, "little") for tile, whole in tiles.items()})
 
 
 def packed(place: int, word: str, bits: bytes) -> bytes:
@@ -136,15 +140,15 @@ def _sum(place: int, word: str, bits: bytes) -> bytes:
 
 
 def drop(tx: Writing, blocks: Iterable[int]) -> None:
-    """Drop what is kept of blocks: a message of theirs has come into the index or has left it."""
+    """Drop what is kept of blocks: a message of theirs has come into the index or has left it. Others have nothing."""
     for block in sorted(blocks):
-        if block < MOST_BLOCKS:
-            tx.run(DROP_SQL, block << PLACE_BITS, (block + 1 << PLACE_BITS) - 1)
+        if 0 <= block < MOST_BLOCKS:
+            tx.run(DROP_SQL, mark_of(block), mark_of(block + 1) - 1)
 
 
 def drop_outside(tx: Writing) -> None:
     """Drop what stands where no bitmap may."""
-    tx.run(OUTSIDE_SQL, MOST_BLOCKS << PLACE_BITS)
+    tx.run(OUTSIDE_SQL, mark_of(MOST_BLOCKS))
 
 
 def clear(tx: Writing) -> None:

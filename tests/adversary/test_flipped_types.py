@@ -15,7 +15,7 @@ import pytest
 from beetle.contracts.errors import BeetleError
 from beetle.open import open_store
 from beetle.store.engine.connection import PAGE_SIZE
-from beetle.store.recall_index import varint
+from beetle.store.indexed import varint
 from tests.adversary.test_damaged_text import call
 from tests.building import Plain, message, talk, turn
 from tests.conformance.doors import PROFILE

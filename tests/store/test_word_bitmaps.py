@@ -22,12 +22,17 @@ EVERY_SQL = "SELECT place >> 32, word FROM word_bitmap WHERE word <> ''"
 WHERE = "UPDATE word_bitmap SET rows = ? WHERE word = 'kettl' AND place >> 32 = 1"
 
 
-@pytest.fixture
-def memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryRuntime]:
-    """Three full blocks of messages and a part of one, each of which has "kettle", a number of its own, and one of
-    three words."""
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight messages are a block, and all of their words are common."""
     monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
     monkeypatch.setattr(common_words, "COMMON", 1_000)
+
+
+@pytest.fixture
+def memory(path: Path, small_blocks: None) -> Iterator[MemoryRuntime]:
+    """Three full blocks of messages and a part of one, each of which has "kettle", a number of its own, and one of
+    three words."""
     with open_runtime(path) as memory:
         for first in range(0, 3 * BLOCK + 2, 5):
             commit(memory, *(turn(f"t{each}", text(each)) for each in range(first, first + 5)))
@@ -82,10 +87,8 @@ def test_full_blocks_have_bitmaps_after_a_night_and_recall_is_the_same(memory: M
     assert_clean(memory)
 
 
-def test_a_term_that_is_looked_for_as_another_one_has_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_term_that_is_looked_for_as_another_one_has_none(path: Path) -> None:
     """Of "focused" the index has "focus", which it would look for as "focu": that is what it has of "focus"."""
-    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
-    monkeypatch.setattr(common_words, "COMMON", 1_000)
     with open_runtime(path) as memory:
         for each in range(2 * BLOCK):
             commit(memory, turn(f"t{each}", f"{('focused', 'focus', 'lamp')[each % 3]} {each}"))
@@ -99,9 +102,7 @@ def test_a_term_that_is_looked_for_as_another_one_has_none(path: Path, monkeypat
         assert f"word_bitmap {place}" in {each.subject for each in memory.verify_store().findings}
 
 
-def test_a_store_at_its_ceiling_goes_without(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
-    monkeypatch.setattr(common_words, "COMMON", 1_000)
+def test_a_store_at_its_ceiling_goes_without(path: Path) -> None:
     with open_runtime(path) as memory:
         for each in range(3 * BLOCK):
             commit(memory, turn(f"t{each}", text(each)))
@@ -262,8 +263,6 @@ def test_a_forged_bitmap_shows_nobody_what_the_index_does_not_hold(memory: Memor
 
 
 def test_spaces_side_by_side_share_the_words_and_not_the_answers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
-    monkeypatch.setattr(common_words, "COMMON", 1_000)
     monkeypatch.setattr(word_lists, "FEW", 2)
     for owner, start in (("owner-a", 0), ("owner-b", 1)):
         with open_runtime(path, owner=owner) as memory:
@@ -279,8 +278,6 @@ def test_spaces_side_by_side_share_the_words_and_not_the_answers(path: Path, mon
 
 
 def test_a_forged_bitmap_of_a_space_shows_nothing_of_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_bitmaps, "BLOCK_KEY_BITS", BITS)
-    monkeypatch.setattr(common_words, "COMMON", 1_000)
     monkeypatch.setattr(word_lists, "FEW", 2)
     for owner, word in (("owner-a", "lamp"), ("owner-b", "kettle")):
         with open_runtime(path, owner=owner) as memory:

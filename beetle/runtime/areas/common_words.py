@@ -43,7 +43,7 @@ def drop_wrong(invocation: Invocation, look: Callable[[Invocation], None]) -> in
         blocks = {block for block, _ in common_words.wrong(tx, partial(look, invocation))}
 
     def drop(tx: WriteTransaction) -> None:
-        word_bitmaps.drop(tx, (block for block in blocks if block >= 0))
+        word_bitmaps.drop(tx, blocks)
         word_bitmaps.drop_outside(tx)
 
     if blocks:
