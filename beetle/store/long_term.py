@@ -88,7 +88,7 @@ WHERE space = ? AND target = ? AND kind = ? AND content_mac = ? AND state = 'cur
 """
 )
 BY_RECORD_SQL = FACT_COLUMNS + "WHERE space = ? AND record_id = ?"
-BY_KEYS_SQL = FACT_COLUMNS + "WHERE fact IN (SELECT value FROM json_each(?)) ORDER BY fact DESC"  # noqa: S608
+BY_KEYS_SQL = FACT_COLUMNS + "WHERE fact IN (SELECT value FROM json_each(?)) AND space = ? ORDER BY fact DESC"  # noqa: S608
 SUPERSEDES_SQL = "SELECT record_id FROM fact WHERE superseded_by = ? ORDER BY fact"
 RECORD_ID_SQL = "SELECT record_id FROM fact WHERE fact = ?"
 NEW_FACT_SQL = """
@@ -116,7 +116,7 @@ SELECT f.fact, f.record_id, f.target, f.kind, f.topic_mac, f.content_mac, f.visi
   b.fact_body, b.fact, b.topic, b.content, b.keywords,
   (SELECT min(valid_from) FROM fact_revision WHERE body = b.fact_body), f.visibility
 FROM fact f JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision JOIN fact_body b ON b.fact_body = r.body
-WHERE f.fact IN (SELECT value FROM json_each(?)) ORDER BY f.fact DESC
+WHERE f.fact IN (SELECT value FROM json_each(?)) AND f.space = ? ORDER BY f.fact DESC
 """
 SHOWN_BODY_SQL = "SELECT body FROM fact_revision WHERE fact = ? AND revision = ?"
 BODY_AT_SQL = """
@@ -205,9 +205,9 @@ def find_fact(tx: Reading, space: int | None, record_id: str) -> FactRow | None:
     return tx.one(FactRow, BY_RECORD_SQL, space, record_id)
 
 
-def facts_by_key(tx: Reading, keys: Iterable[int]) -> list[FactRow]:
-    """The records with these keys, the newest first."""
-    return [FactRow(*row) for row in tx.rows(BY_KEYS_SQL, json.dumps(list(keys)))]
+def facts_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[FactRow]:
+    """The records of a space with these keys, the newest first."""
+    return [FactRow(*row) for row in tx.rows(BY_KEYS_SQL, json.dumps(list(keys)), space)]
 
 
 def page_of_facts(
@@ -280,10 +280,10 @@ def shown(tx: Reading, row: FactRow) -> Shown | None:
     return None if body is None else Shown(row, body_of(tx, body), row.authority)
 
 
-def shown_by_key(tx: Reading, keys: Iterable[int]) -> list[Shown]:
-    """The records with these keys whose text is there, the newest first."""
+def shown_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[Shown]:
+    """The records of a space with these keys whose text is there, the newest first."""
     split = len(FactRow._fields)
-    rows = tx.rows(SHOWN_SQL, json.dumps(list(keys)))
+    rows = tx.rows(SHOWN_SQL, json.dumps(list(keys)), space)
     found = ((FactRow(*row[:split]), _body(row[split:])) for row in rows)
     return [Shown(fact, body, fact.authority) for fact, body in found]
 

@@ -70,7 +70,10 @@ class _Way(NamedTuple):
 
 SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, updated_at FROM skill "
 FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
-BY_KEYS_SQL = SKILL_COLUMNS + "WHERE skill IN (SELECT value FROM json_each(?)) AND enabled = 1 AND retired = 0"  # noqa: S608 - constants
+BY_KEYS_SQL = f"""
+{SKILL_COLUMNS}
+WHERE skill IN (SELECT value FROM json_each(?)) AND space = ? AND enabled = 1 AND retired = 0
+"""  # noqa: S608 - constants
 NEW_SKILL_SQL = """
 INSERT INTO skill (space, name, enabled, retired, revision, created_at, updated_at, authority)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -146,9 +149,9 @@ def find_skill(tx: Reading, space: int | None, name: str) -> SkillRow | None:
     return None if found is None else _skill(found)
 
 
-def skills_by_key(tx: Reading, keys: Iterable[int]) -> list[SkillRow]:
-    """The enabled, unretired skills with these keys."""
-    return [_skill(row) for row in tx.rows(BY_KEYS_SQL, json.dumps(list(keys)))]
+def skills_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[SkillRow]:
+    """The enabled, unretired skills of a space with these keys."""
+    return [_skill(row) for row in tx.rows(BY_KEYS_SQL, json.dumps(list(keys)), space)]
 
 
 def add_skill(tx: Writing, space: int, name: str, now: int) -> SkillRow:

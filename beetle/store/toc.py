@@ -124,7 +124,9 @@ WHERE e.space = ? AND e.at_ms BETWEEN ? AND ?
 HAS_EVENTS_OF_SQL = in_stretch(
     "1", "AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?6)) LIMIT 1"
 )
-TIME_SQL = "SELECT at FROM message WHERE message = ?"
+TIME_SQL = """
+SELECT m.at FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ? AND c.space = ?
+"""
 BULLETS_BETWEEN_SQL = """
 SELECT g.message FROM toc_node n CROSS JOIN json_each(n.bullets) j
 CROSS JOIN grip g ON g.space = n.space AND g.grip_id = j.value
@@ -466,9 +468,9 @@ def has_events(
     return tx.value(HAS_EVENTS_OF_SQL, *stretch(tx, conversation, since, until), shown) is not None
 
 
-def time_of(tx: Reading, message: int) -> int | None:
-    """When a message was (µs)."""
-    return tx.value(TIME_SQL, message)
+def time_of(tx: Reading, space: int, message: int) -> int | None:
+    """When a message of a space was (µs)."""
+    return tx.value(TIME_SQL, message, space)
 
 
 def bullets_between(tx: Reading, space: int, number: int, since_ms: int, until_ms: int, most: int) -> list[int]:

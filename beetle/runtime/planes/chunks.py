@@ -51,7 +51,8 @@ def _load(asked: Asked) -> Loaded:
     candidates: list[Candidate] = []
     for row in chunks.by_keys(asked.tx, scores):
         # What was changed by another program says nothing here: verify tells of it.
-        if row.body is None or not row.is_live or not is_sound(asked.invocation.key, row):
+        is_own = row.space == asked.space and row.is_live
+        if not is_own or row.body is None or not is_sound(asked.invocation.key, row):
             continue
         records[str(row.chunk)] = row
         candidates.append(

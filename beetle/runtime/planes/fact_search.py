@@ -40,7 +40,7 @@ def saying(
         ever: also those that said so once.
     """
     keys = keys_saying(tx, space, query, seen, states, ever=ever)
-    return [row for row in long_term.facts_by_key(tx, keys) if row.state in states and seen.see(tx, row)]
+    return [row for row in long_term.facts_by_key(tx, space, keys) if row.state in states and seen.see(tx, row)]
 
 
 def keys_saying(
@@ -52,7 +52,7 @@ def keys_saying(
     found = _keys_holding(tx, space, expression, states, private=seen.private, ever=ever)
     if seen.writer is not None:
         hidden = _keys_holding(tx, space, expression, states, private=True, ever=ever) - found
-        found |= {row.fact for row in long_term.facts_by_key(tx, hidden) if seen.wrote(tx, row)}
+        found |= {row.fact for row in long_term.facts_by_key(tx, space, hidden) if seen.wrote(tx, row)}
     return found
 
 

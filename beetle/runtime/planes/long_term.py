@@ -79,10 +79,10 @@ def _found(asked: Asked) -> list[Shown]:
     """The facts behind the matches, each with the text that counts."""
     tx, then, keys = asked.tx, asked.search.as_of, list(asked.scores(NAME))
     if then is None:
-        current = (each for each in long_term.shown_by_key(tx, keys) if each.row.state == "current")
+        current = (each for each in long_term.shown_by_key(tx, asked.space, keys) if each.row.state == "current")
         return [each for each in current if _proven(asked, each)]
     past = long_term.facts_of_bodies(tx, list(asked.scores(PAST)))
-    rows = long_term.facts_by_key(tx, {*keys, *(fact for fact, _ in past)})
+    rows = long_term.facts_by_key(tx, asked.space, {*keys, *(fact for fact, _ in past)})
     shown = (long_term.shown_at(tx, row, then) for row in rows)
     return [each for each in shown if each is not None and _proven(asked, each)]
 
@@ -178,7 +178,7 @@ def index_rows(tx: Reading, space: int, row: FactRow) -> IndexRows:
 
 def _rows(key: bytes, tx: Reading, fact: int) -> list[IndexRow] | None:
     space = plane_long_term.space_of_fact(tx, fact)
-    found = long_term.facts_by_key(tx, [fact])
+    found = long_term.facts_by_key(tx, space, [fact])
     if space is None or not found:
         return []
     row = found[0]
@@ -250,7 +250,7 @@ def _matter(tx: Reading, space: int, derived: str) -> Matter:
 def _of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
     """By their refs: the keys of rows count those of all owners."""
     for key, problem in plane_long_term.facts_of_space(tx, space, sight):
-        for row in long_term.facts_by_key(tx, [key]):
+        for row in long_term.facts_by_key(tx, space, [key]):
             yield Finding("long_term", fact_ref(row), problem)
 
 
@@ -346,7 +346,7 @@ def _select(asked: Forgetting) -> None:
     elif request.query is not None:
         eyes = Eyes(asked.sight.private, audit=False, key=asked.invocation.key)
         keys.update(row.fact for row in saying(tx, asked.space, request.query, eyes, LIVING, ever=True))
-    for row in sorted(long_term.facts_by_key(tx, keys), key=lambda row: row.record_id):
+    for row in sorted(long_term.facts_by_key(tx, asked.space, keys), key=lambda row: row.record_id):
         if row.state == "deleted":
             continue
         if row.visibility == "private" and not asked.sight.private:
@@ -358,22 +358,21 @@ def _select(asked: Forgetting) -> None:
             found.touch("shared" if row.visibility == "shared" else "private")
             found.refs.append(fact_ref(row))
             asked.targets.add(fact_ref(row))
-    for row in long_term.facts_by_key(tx, others - keys):
+    for row in long_term.facts_by_key(tx, asked.space, others - keys):
         if row.state != "deleted" and (row.visibility == "shared" or asked.sight.private):
             found.keep(FACT.counted_as, "cited_elsewhere", fact_ref(row))
 
 
-def _living(tx: Reading, key: int) -> list[FactRow]:
-    return [row for row in long_term.facts_by_key(tx, [key]) if row.state != "deleted"]
+def _living(tx: Reading, space: int, key: int) -> list[FactRow]:
+    return [row for row in long_term.facts_by_key(tx, space, [key]) if row.state != "deleted"]
 
 
 def _targets(tx: Reading, space: int, key: int) -> list[str]:
-    del space
-    return [fact_ref(row) for row in _living(tx, key)]
+    return [fact_ref(row) for row in _living(tx, space, key)]
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
-    rows = _living(tx, key)
+    rows = _living(tx, space, key)
     digests = [digest for row in rows for digest in long_term.digests_of(tx, row.fact)]
     erase(invocation, tx, space, rows, authority)
     topics = tuple((row.target, row.kind, row.topic_mac) for row in rows if row.state == "current")

@@ -50,7 +50,7 @@ def _load(asked: Asked) -> Loaded:
     scores, then = asked.scores(NAME), asked.search.as_of
     shown: dict[str, SkillRow] = {}
     candidates: list[Candidate] = []
-    for skill in skills.skills_by_key(asked.tx, scores):
+    for skill in skills.skills_by_key(asked.tx, asked.space, scores):
         revision = (
             skills.revision_of(asked.tx, skill.skill, skill.revision)
             if then is None
@@ -121,7 +121,7 @@ def unindex(tx: WriteTransaction, space: int, skill: SkillRow) -> None:
 def _rows(key: bytes, tx: Reading, skill: int) -> list[IndexRow] | None:
     del key
     space = plane_procedural.space_of_skill(tx, skill)
-    found = skills.skills_by_key(tx, [skill])
+    found = skills.skills_by_key(tx, space, [skill])
     if space is None or not found:
         return []
     current = [each for each in skills.revisions(tx, skill) if each.revision == found[0].revision]

@@ -51,12 +51,13 @@ def _load(asked: Asked) -> Loaded:
     records: dict[str, tuple[str, ThoughtRow]] = {}
     candidates: list[Candidate] = []
     for row in thoughts.by_keys(asked.tx, scores):
-        body = body_of(row)
+        chain_key, space, _ = names.get(row.thought, ("", None, 0))
+        body = body_of(row) if space == asked.space else None
         # What was changed by another program says nothing here: verify tells of it.
         if body is None or row.mark is not None or ledger.body_digest(body) != row.digest.hex():
             continue
         linked = relations.get(row.thought)
-        records[str(row.thought)] = (names[row.thought][0], row)
+        records[str(row.thought)] = (chain_key, row)
         candidates.append(
             Candidate(
                 plane=NAME,

@@ -121,7 +121,7 @@ def mend(
         if by is not None:
             continuity_write.supersede(tx, fact, by)
             continue
-        (row,) = long_term.facts_by_key(tx, [fact])
+        (row,) = long_term.facts_by_key(tx, space, [fact])
         # What stood in its place is gone, and nobody says that it holds again.
         change = facts.Change("stale", row.authority)
         after = facts.restate(invocation, tx, space, row._replace(state="stale", superseded_by=None), change)

@@ -290,7 +290,7 @@ class Loading:
                 continuity_write.supersede(self.tx, fact, self._facts[each.superseded_by][0])
             for one in each.derived:
                 self._derive(format_ref("long_term", record_id), one.source, one.relation, fact=fact)
-        for row in long_term.facts_by_key(self.tx, [fact for fact, _ in self._facts]):
+        for row in long_term.facts_by_key(self.tx, self.space, [fact for fact, _ in self._facts]):
             facts.reindex(self.tx, set(), index_rows(self.tx, self.space, row))
 
     def _write_skills(self) -> None:

@@ -92,7 +92,7 @@ def add_evidence(invocation: Invocation, tx: WriteTransaction, space: int, row: 
 def restate(invocation: Invocation, tx: WriteTransaction, space: int, row: FactRow, change: Change) -> FactRow:
     """The next revision of a record that goes on saying what it says; `row` is how the record shall stand."""
     body = long_term.shown_body(tx, row)
-    (stored,) = long_term.facts_by_key(tx, [row.fact])
+    (stored,) = long_term.facts_by_key(tx, space, [row.fact])
     before = index_rows(tx, space, stored)
     after = long_term.revise(tx, row, revision_of(invocation, row, body, change))
     reindex(tx, before, index_rows(tx, space, after))

@@ -62,7 +62,7 @@ def list_facts(invocation: Invocation, request: LongTermListRequest, tx: Reading
         invocation,
         rows,
         request.limit,
-        lambda row: records(tx, [row], seen)[0],
+        lambda row: records(tx, space, [row], seen)[0],
         bound_to=bound_to,
         place=lambda row: row.fact,
     )
@@ -84,15 +84,15 @@ def _page_saying(
         # The index tells all that there is to tell of these: only the page's own records are read.
         keys = keys_saying(tx, space, request.query, seen, states, ever=False)
         page = sorted((key for key in keys if key < below), reverse=True)[: request.limit + 1]
-        return len(keys), long_term.facts_by_key(tx, page)
+        return len(keys), long_term.facts_by_key(tx, space, page)
     found = saying(tx, space, request.query, seen, states)
     found = [row for row in found if request.kind is None or row.kind == request.kind]
     return len(found), [row for row in found if row.fact < below][: request.limit + 1]
 
 
-def records(tx: Reading, rows: list[FactRow], seen: Eyes) -> tuple[LongTermRecord, ...]:
+def records(tx: Reading, space: int | None, rows: list[FactRow], seen: Eyes) -> tuple[LongTermRecord, ...]:
     """Records with their words, where they have any."""
-    shown = {each.row.fact: each for each in long_term.shown_by_key(tx, [row.fact for row in rows])}
+    shown = {each.row.fact: each for each in long_term.shown_by_key(tx, space, [row.fact for row in rows])}
     return tuple(_record(tx, row, shown.get(row.fact), seen) for row in rows)
 
 
@@ -158,7 +158,7 @@ def detail(invocation: Invocation, request: LongTermDetailRequest, tx: Reading) 
     derived = derived_refs(tx, space, row, seen, most + 1)
     acting = policies.acting(tx, space, row.kind, row.topic_mac, invocation.scope.chat_id)
     return LongTermDetailReport(
-        record=records(tx, [row], seen)[0],
+        record=records(tx, space, [row], seen)[0],
         revisions=tuple(
             _revision(each, bodies if request.history or each.revision == row.revision else {}, seen)
             for each in revisions

@@ -61,7 +61,7 @@ def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, 
     kinds = visible_kinds(search.viewer)
     scope = SearchScope(space=space, tables=TABLES, conversation=conversation, private="private" in kinds)
     found = recall_index.search(tx, terms, scope, 1).matches
-    return toc.time_of(tx, found[0].key) if found else None
+    return toc.time_of(tx, space, found[0].key) if found else None
 
 
 def everything(tx: Reading, timed: Timed, search: Search, space: int | None) -> dict[int, float]:
