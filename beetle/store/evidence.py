@@ -1,20 +1,19 @@
-"""Writing evidence: conversations, turns, messages, host refs, attrs, and the lifecycle steps over them."""
+"""Writing evidence: conversations, turns, messages, host refs, attrs. `evidence_lifecycle` changes what is there."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
-from beetle.contracts.errors import Conflict
+from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import MARKED, NEWEST
-from beetle.store.turn_messages import OF_ONE_TURN, OF_TURNS, by_turn
+from beetle.store.turn_messages import OF_ONE_TURN, by_turn
 
 
 class PreparedMessage(NamedTuple):
@@ -112,6 +111,26 @@ WHERE principal = ? AND space = ? AND agent_id = ? AND channel = ? AND chat_id =
 REMEMBER_SQL = """
 INSERT INTO remembered_conversation VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET conversation = excluded.conversation
+"""
+ERASE_BODIES_SQL = "DELETE FROM body WHERE message IN (SELECT value FROM json_each(?))"
+ERASE_LABELS_SQL = """
+DELETE FROM host_ref_label WHERE host_ref IN
+  (SELECT r.host_ref FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value)
+"""
+ERASE_ATTRS_SQL = """
+DELETE FROM attr
+WHERE turn IN (SELECT value FROM json_each(?)) AND (
+  message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
+"""
+HOLDS_CONTENT_SQL = f"""
+SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE t.turn = ?1)
+  OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
+  OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
+"""  # noqa: S608 - our own text
+REFS_OF_TURNS_SQL = """
+SELECT r.turn, r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
+FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value
+LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref ORDER BY r.turn, r.position
 """
 FORGET_CONVERSATIONS_SQL = "DELETE FROM remembered_conversation WHERE principal = ?"
 
@@ -221,6 +240,7 @@ def add_turns(
 
     Raises:
         Conflict: a message id is taken in this conversation.
+        IntegrityViolation: what the conversation says of its last turn and message is damaged.
     """
     first: int = tx.known.get(NEXT_MESSAGE_SQL) or tx.value(NEXT_MESSAGE_SQL)
     rows, standing = [], []
@@ -238,7 +258,10 @@ def add_turns(
         )  # fmt: skip
         first = last + 1
     tx.known[NEXT_MESSAGE_SQL] = first
-    key = tx.insert_rows(NEW_TURN_SQL, rows) - len(turns) + 1
+    try:
+        key = tx.insert_rows(NEW_TURN_SQL, rows) - len(turns) + 1
+    except apsw.ConstraintError as error:
+        raise _miscounted(error) from None
     placed = [(key + number, stands, turn) for number, (turn, stands) in enumerate(zip(turns, standing, strict=True))]
     written = _add_messages(tx, placed, door)
     toc_outbox.note(tx, where.conversation, [message.at for _, message in written if message.visibility == "shared"])
@@ -267,12 +290,22 @@ def _add_messages(tx: Writing, placed: Sequence[Placed], door: str) -> list[tupl
             written.append((key, message))
     try:
         tx.insert_rows(NEW_MESSAGE_SQL, rows)
-    except apsw.ConstraintError:
+    except apsw.ConstraintError as error:
         _check_ids(tx, placed)
-        raise
+        raise _miscounted(error) from None
     tx.insert_rows(NEW_BODY_SQL, bodies)
     events.add(tx, places)
     return written
+
+
+def _miscounted(error: apsw.ConstraintError) -> Exception:
+    """What it means that the number of a new turn or message is taken, and its id is not; another error as it is."""
+    if getattr(error, "extendedresult", 0) != apsw.SQLITE_CONSTRAINT_UNIQUE:
+        return error
+    return IntegrityViolation(
+        reason="this conversation holds more turns or messages than it says: none can be added, nothing was written",
+        hint="`beetle memory recover` counts them again; then try again",
+    )
 
 
 def _check_ids(tx: Reading, placed: Sequence[Placed]) -> None:
@@ -355,130 +388,6 @@ def forget_conversations(tx: Writing, principal: str) -> None:
     tx.run(FORGET_CONVERSATIONS_SQL, principal)
 
 
-class AffectedMessage(NamedTuple):
-    """A message that a lifecycle step touches, with what its index row was made of."""
-
-    message: int
-    turn: int
-    turn_id: str
-    message_id: str
-    conversation: int
-    visibility: str
-    state: str
-    speaker: str | None
-    at: int
-    content: str | None
-    digest: bytes
-
-
-AFFECTED_SQL = f"""
-SELECT m.position, m.message, t.turn, t.turn_id, m.message_id, m.conversation, m.visibility, m.state, m.speaker, m.at,
-  b.content, m.digest
-{OF_TURNS} AND +m.conversation = t.conversation
-LEFT JOIN body b ON b.message = m.message
-"""
-TURN_BY_ID_SQL = "SELECT turn FROM turn WHERE conversation = ? AND turn_id = ?"
-NEW_LIFECYCLE_SQL = """
-INSERT INTO transcript_lifecycle (conversation, action, reason, principal, at, turns, messages)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
-ARCHIVE_SQL = "UPDATE turn SET archived = 1 WHERE turn = ? AND archived = 0 RETURNING turn"
-STATE_SQL = "UPDATE message SET state = ?, lifecycle = ? WHERE message IN (SELECT value FROM json_each(?))"
-ERASE_BODIES_SQL = "DELETE FROM body WHERE message IN (SELECT value FROM json_each(?))"
-ERASE_LABELS_SQL = """
-DELETE FROM host_ref_label WHERE host_ref IN
-  (SELECT r.host_ref FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value)
-"""
-ERASE_ATTRS_SQL = """
-DELETE FROM attr
-WHERE turn IN (SELECT value FROM json_each(?)) AND (
-  message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
-"""
-DELETE_MESSAGES_SQL = """
-UPDATE message SET state = 'deleted', lifecycle = ?, speaker = NULL, trigger_source = NULL
-WHERE message IN (SELECT value FROM json_each(?))
-"""
-SEQUENCE_SQL = "SELECT sequence FROM turn WHERE conversation = ? AND turn_id = ?"
-TURNS_BETWEEN_SQL = """
-SELECT turn, sequence, turn_id FROM turn WHERE conversation = ? AND sequence BETWEEN ? AND ? ORDER BY sequence LIMIT ?
-"""
-SPEAKERS_SQL = "SELECT visibility, speaker FROM conversation_speaker WHERE conversation = ?"
-SETTLE_LIFECYCLE_SQL = "UPDATE transcript_lifecycle SET turns = ?, messages = ? WHERE lifecycle = ?"
-DROP_LIFECYCLE_SQL = """
-DELETE FROM transcript_lifecycle
-WHERE lifecycle = ?1 AND NOT EXISTS (
-  SELECT 1 FROM message m WHERE m.conversation = transcript_lifecycle.conversation AND m.lifecycle = ?1)
-"""
-HOLDS_CONTENT_SQL = f"""
-SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE t.turn = ?1)
-  OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
-  OR EXISTS (SELECT 1 FROM attr WHERE turn = ?1)
-"""  # noqa: S608 - our own text
-DERIVED_SQL = """
-SELECT d.turn, d.derived, d.evidence, d.relation
-FROM json_each(?) j CROSS JOIN derived_ref d ON d.turn = j.value WHERE d.space = ? ORDER BY d.turn, d.derived_ref
-"""
-REFS_OF_TURNS_SQL = """
-SELECT r.turn, r.kind, r.ref_id, r.relation, r.visibility, l.host_ref IS NOT NULL
-FROM json_each(?) j CROSS JOIN host_ref r ON r.turn = j.value
-LEFT JOIN host_ref_label l ON l.host_ref = r.host_ref ORDER BY r.turn, r.position
-"""
-TURN_ID_SQL = "SELECT turn_id FROM turn WHERE turn = ?"
-SPOKEN_SQL = """
-SELECT 1 FROM message WHERE conversation = ? AND visibility = ? AND speaker = ? AND state = 'live' LIMIT 1
-"""
-FORGET_SPEAKER_SQL = "DELETE FROM conversation_speaker WHERE conversation = ? AND visibility = ? AND speaker = ?"
-
-
-def turns_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
-    """Keys of the turns that are there, in the order asked, each once."""
-    found = (tx.value(TURN_BY_ID_SQL, conversation, turn_id) for turn_id in dict.fromkeys(turn_ids))
-    return [turn for turn in found if turn is not None]
-
-
-def sequences_by_id(tx: Reading, conversation: int, turn_ids: Iterable[str]) -> list[int]:
-    """Sequences of the turns that are there, in their order, each once."""
-    found = (tx.value(SEQUENCE_SQL, conversation, turn_id) for turn_id in dict.fromkeys(turn_ids))
-    return sorted(sequence for sequence in found if sequence is not None)
-
-
-class PlacedTurn(NamedTuple):
-    """A turn by its key, its place in the conversation and its id."""
-
-    turn: int
-    sequence: int
-    turn_id: str
-
-
-def turns_between(tx: Reading, conversation: int, first: int, last: int, most: int) -> list[PlacedTurn]:
-    """At most `most` turns between two sequences, both ends included."""
-    return [PlacedTurn(*row) for row in tx.rows(TURNS_BETWEEN_SQL, conversation, first, last, most)]
-
-
-def affected_messages(tx: Reading, turn: int) -> list[AffectedMessage]:
-    """The messages of a turn."""
-    return affected_of_turns(tx, (turn,)).get(turn, [])
-
-
-def affected_of_turns(tx: Reading, turns: Iterable[int]) -> Mapping[int, list[AffectedMessage]]:
-    """The messages of turns, by turn. SQLite does not order them: it would copy their contents for that."""
-    found: defaultdict[int, list[tuple[int, AffectedMessage]]] = defaultdict(list)
-    for position, *row in tx.rows(AFFECTED_SQL, json.dumps(list(turns))):
-        message = AffectedMessage(*row)
-        found[message.turn].append((position, message))
-    return {turn: [message for _, message in sorted(placed)] for turn, placed in found.items()}
-
-
-def turn_id_of(tx: Reading, turn: int) -> str:
-    """The id of a turn that is there."""
-    return tx.value(TURN_ID_SQL, turn)
-
-
-def derived_from(tx: Reading, turns: Iterable[int], space: int) -> Mapping[int, list[Row]]:
-    """(derived, evidence, relation) of what the space derived from turns, by turn."""
-    return by_turn(tx.rows(DERIVED_SQL, json.dumps(list(turns)), space))
-
-
 def refs_of_turns(tx: Reading, turns: Iterable[int]) -> Mapping[int, list[Row]]:
     """(kind, ref_id, relation, visibility, whether it has a label) of the host refs of turns, by turn."""
     return by_turn(tx.rows(REFS_OF_TURNS_SQL, json.dumps(list(turns))))
@@ -489,53 +398,8 @@ def holds_content(tx: Reading, turn: int) -> bool:
     return bool(tx.value(HOLDS_CONTENT_SQL, turn))
 
 
-def archive_turn(tx: Writing, turn: int) -> bool:
-    """Whether the turn was not archived before."""
-    return tx.value(ARCHIVE_SQL, turn) is not None
-
-
-def set_states(tx: Writing, messages: Sequence[int], state: str, lifecycle: int) -> None:
-    """Mark messages live or masked by a lifecycle step."""
-    toc_outbox.note_messages(tx, messages)
-    tx.run(STATE_SQL, state, lifecycle, json.dumps(messages))
-
-
-def delete_messages(tx: Writing, messages: Sequence[int], lifecycle: int | None) -> None:
-    """Mark messages deleted by a step, without who spoke and what set them off; ids, role and times stay."""
-    toc_outbox.note_messages(tx, messages)
-    tx.run(DELETE_MESSAGES_SQL, lifecycle, json.dumps(messages))
-
-
 def erase_turns(tx: Writing, turns: Sequence[int], messages: Sequence[int]) -> None:
     """Remove the content of turns themselves: these bodies, labels, attrs but those of messages that stay."""
     tx.run(ERASE_BODIES_SQL, json.dumps(messages))
     tx.run(ERASE_LABELS_SQL, json.dumps(turns))
     tx.run(ERASE_ATTRS_SQL, json.dumps(turns))
-
-
-def settle_speakers(tx: Writing, conversation: int, speakers: Iterable[tuple[str, str]]) -> None:
-    """Keep (visibility, speaker) pairs of a conversation only while a live message has them: the list is not masked."""
-    for visibility, speaker in speakers:
-        spoken = tx.value(SPOKEN_SQL, conversation, visibility, speaker) is not None
-        tx.run(NEW_SPEAKER_SQL if spoken else FORGET_SPEAKER_SQL, conversation, visibility, speaker)
-
-
-def speakers_of(tx: Reading, conversation: int) -> list[tuple[str, str]]:
-    """The (visibility, speaker) pairs that a conversation is known by."""
-    return [(row[0], row[1]) for row in tx.rows(SPEAKERS_SQL, conversation)]
-
-
-def settle_lifecycle(tx: Writing, lifecycle: int, turns: int, messages: int) -> None:
-    """Put down how much a step came to once it is over; of one that came to nothing, before a crash too, no record
-    stays."""
-    if turns or messages:
-        tx.run(SETTLE_LIFECYCLE_SQL, turns, messages, lifecycle)
-    else:
-        tx.run(DROP_LIFECYCLE_SQL, lifecycle)
-
-
-def add_lifecycle(
-    tx: Writing, conversation: int, action: str, reason: str, principal: str, now: int, turns: int, messages: int
-) -> int:
-    """The record of a lifecycle step; its key."""
-    return tx.insert(NEW_LIFECYCLE_SQL, conversation, action, reason, principal, now, turns, messages)

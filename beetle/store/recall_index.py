@@ -338,10 +338,10 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
     if scope.is_part and len(inside := _first(tx, parts.within, left_out)) <= word_lists.FEW:
         # FTS5 would look for each token of the scope with each word again: the rows that are known leave others out.
         around = json_text([both(each.expression, parts.around) for each in terms])
-        lists = [[row for row in rows if row in inside] for rows in unpack_json(tx.value(LISTS_SQL, around, left_out))]
-        return len(inside) + len(waits), dict(zip(terms, zip(expressions, lists, waiting, strict=True), strict=True))
-    now = postings.snapshot(tx)
-    size, rows_of = word_lists.lists(tx, now, parts, left_out)
+        every = unpack_json(tx.value(LISTS_SQL, around, left_out))
+        found = zip(expressions, ([row for row in rows if row in inside] for rows in every), waiting, strict=True)
+        return len(inside) + len(waits), dict(zip(terms, found, strict=True))
+    lists = word_lists.WordLists(tx, postings.snapshot(tx), parts, left_out)
     looked: _Looked = {}
     counts: dict[str, int] = {}
     # Words stand before the phrases that are made of them.
@@ -349,9 +349,9 @@ def _looked_up(tx: Reading, terms: Sequence[Term], scope: SearchScope) -> tuple[
         of = [counts.get(word) for word in term.of]
         if term.phrase and None not in of and sum(count or 0 for count in of) > PHRASE_ROWS:
             continue
-        rows = rows_of(term)
+        rows = lists.of(term)
         looked[term], counts[term.expression] = (expression, rows, behind), len(rows) + len(behind)
-    return size + len(waits), looked
+    return lists.size + len(waits), looked
 
 
 def _first(tx: Reading, expression: str, left_out: int) -> set[int]:

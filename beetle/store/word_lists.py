@@ -49,59 +49,69 @@ class _Around(NamedTuple):
     beside: Rows = ()
 
 
-def lists(tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int) -> tuple[int, Callable[[Term], Rows]]:
-    """How many rows a scope has, and what gives those of a term in it.
+class WordLists:
+    """The lists of one search: `size` is how many rows its scope has.
 
     Where nearly all rows are within, those beside are left out of a list that is read: FTS5 would go through the rows
     that are within for each word, which takes several times as long as the word's own.
     """
-    if tx.postings is not None and parts.beside:
-        beside = _rows(tx, now, parts.beside, left_out)
-        size, around = _around(tx, now, parts.around, parts.token, left_out)
-        if len(beside) * BESIDE <= size:
-            around = around._replace(beside=beside)
-            return size - len(beside), lambda term: _of_term(tx, now, term, parts.within, around, left_out)
-    size, within = _around(tx, now, parts.within, parts.token if parts.within == parts.around else "", left_out)
-    return size, lambda term: _of_term(tx, now, term, parts.within, within, left_out)
 
+    def __init__(self, tx: Reading, now: postings.Snapshot, parts: Parts, left_out: int) -> None:
+        self._tx, self._now, self._left_out = tx, now, left_out
+        self._within = parts.within
+        self._in_planes: str | None = None
+        if tx.postings is not None and parts.beside:
+            beside = self._remembered(parts.beside)
+            size, self._around = self._rows_around(parts.around, parts.token)
+            if len(beside) * BESIDE <= size:
+                self.size, self._around = size - len(beside), self._around._replace(beside=beside)
+                return
+        is_around = parts.within == parts.around
+        self.size, self._around = self._rows_around(parts.within, parts.token if is_around else "")
 
-def _of_term(
-    tx: Reading, now: postings.Snapshot, term: Term, within: str, around: _Around, left_out: int
-) -> Dense | Numbers:
-    def read() -> Dense | Numbers:
-        words = tokens_of(tx, term.word) if term.word else ()
-        return _read(tx, term.expression, words[0] if len(words) == 1 else "", around, left_out)
+    def of(self, term: Term) -> Dense | Numbers:
+        """The rows of a term within the scope."""
 
-    return _rows(tx, now, both(term.expression, within), left_out, read)
+        def read() -> Dense | Numbers:
+            words = tokens_of(self._tx, term.word) if term.word else ()
+            return self._read(term.expression, words[0] if len(words) == 1 else "", self._around)
 
+        return self._remembered(both(term.expression, self._within), read)
 
-def _around(tx: Reading, now: postings.Snapshot, expression: str, token: str, left_out: int) -> tuple[int, _Around]:
-    """How many rows an expression has, of all rows where it is empty; and these, to read words within them.
+    def _rows_around(self, expression: str, token: str) -> tuple[int, _Around]:
+        """How many rows an expression has, of all rows where it is empty; and these, to read words within them.
 
-    Args:
-        token: of `scope`, where the expression looks for nothing else; or empty.
-    """
-    if not expression:
-        return rows_of_index(tx, now, left_out), _Around()
-    name = word_bitmaps.SCOPE + token if token else ""
-    rows = _rows(tx, now, expression, left_out, lambda: _read(tx, expression, name, _Around(), left_out))
-    return len(rows), _Around(expression, rows)
+        Args:
+            token: of `scope`, where the expression looks for nothing else; or empty.
+        """
+        if not expression:
+            return rows_of_index(self._tx, self._now, self._left_out), _Around()
+        name = word_bitmaps.SCOPE + token if token else ""
+        rows = self._remembered(expression, lambda: self._read(expression, name, _Around()))
+        return len(rows), _Around(expression, rows)
 
+    def _read(self, expression: str, name: str, around: _Around) -> Dense | Numbers:
+        """The rows of an expression within others, read from bitmaps as far as there are some by its name."""
+        within = both(expression, around.expression)
+        is_few = around.rows is not None and len(around.rows) <= FEW
+        listed = word_bitmaps.listed(self._tx, name) if name and not is_few else None
+        if listed is None:
+            return _without(self._in_index(within), around.beside)
+        rows = listed.rows if around.rows is None else among(listed.rows, around.rows)
+        fresh = {row for bounds in listed.ranges for row in self._in_index(within, *bounds)}
+        fresh.update(self._in_index(within, listed.last))
+        if self._in_planes is None:
+            self._in_planes = in_planes(self._tx)
+        if self._in_planes:
+            fresh.update(self._in_index(both(within, self._in_planes), -1, listed.last))
+        found = with_rows(rows, sorted(fresh)) if fresh else rows
+        return without_rows(found, around.beside) if len(around.beside) else found
 
-def _read(tx: Reading, expression: str, name: str, around: _Around, left_out: int) -> Dense | Numbers:
-    """The rows of an expression within others, read from bitmaps as far as there are some by its name."""
-    within = both(expression, around.expression)
-    is_few = around.rows is not None and len(around.rows) <= FEW
-    listed = word_bitmaps.listed(tx, name) if name and not is_few else None
-    if listed is None:
-        return _without(postings.read_rows(tx, within, left_out), around.beside)
-    rows = listed.rows if around.rows is None else among(listed.rows, around.rows)
-    fresh = {row for bounds in listed.ranges for row in postings.read_rows(tx, within, left_out, *bounds)}
-    fresh.update(postings.read_rows(tx, within, left_out, listed.last))
-    if others := in_planes(tx):
-        fresh.update(postings.read_rows(tx, both(within, others), left_out, -1, listed.last))
-    found = with_rows(rows, sorted(fresh)) if fresh else rows
-    return without_rows(found, around.beside) if len(around.beside) else found
+    def _in_index(self, expression: str, behind: int = -1, last: int | None = None) -> Numbers:
+        return postings.read_rows(self._tx, expression, self._left_out, behind, last)
+
+    def _remembered(self, expression: str, read: Callable[[], Dense | Numbers] | None = None) -> Dense | Numbers:
+        return _remembered(self._tx, self._now, expression, self._left_out, read)
 
 
 def _without(rows: Numbers, beside: Rows) -> Numbers:
@@ -115,10 +125,10 @@ def rows_of_index(tx: Reading, now: postings.Snapshot, left_out: int) -> int:
         tx.run(FLUSH_SQL)  # it counts what it has written
     averages: bytes | None = tx.value(AVERAGES_SQL)
     every = varint(averages, 0)[0] if averages else 0
-    return every if left_out < 0 else every - len(_rows(tx, now, f'{{scope}} : "p{left_out}"', -1))
+    return every if left_out < 0 else every - len(_remembered(tx, now, f'{{scope}} : "p{left_out}"', -1))
 
 
-def _rows(
+def _remembered(
     tx: Reading,
     now: postings.Snapshot,
     expression: str,

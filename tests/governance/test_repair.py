@@ -12,7 +12,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.codec import replace
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.errors import BeetleError, IntegrityViolation
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest, Problem
 from beetle.runtime.areas.checks import BY_NAME
 from beetle.runtime.areas.evidence import repair as transcript_repair
@@ -464,3 +464,20 @@ def test_a_deletion_asked_for_again_takes_out_what_damage_brought_back(path: str
         assert (report.changed, report.erasure) == (True, "done")
         assert memory.repair_transcript().clean
         assert lifecycle(memory, "delete_raw", "t1").changed is False
+
+
+@pytest.mark.parametrize("counter", ["last_sequence = 1", "last_sequence = -1", "messages = 0", "messages = 2"])
+def test_a_conversation_that_counts_too_few_takes_nothing_until_it_is_recounted(path: str, counter: str) -> None:
+    prepared(path)
+    with raw(path) as connection:
+        connection.execute(f"UPDATE conversation SET {counter} WHERE conversation = {C1}")
+    with opened(path) as memory:
+        before = [each.turn_id for each in replay(memory)]
+        with pytest.raises(IntegrityViolation) as refused:
+            commit(memory, turn("t8", "the eighth"), turn("t9", "the ninth"))
+        assert "memory recover" in (refused.value.hint or "")
+        assert [each.turn_id for each in replay(memory)] == before
+        memory.recover()
+        commit(memory, turn("t8", "the eighth"), turn("t9", "the ninth"))
+        assert [each.turn_id for each in replay(memory)] == [*before, "t8", "t9"]
+        assert_clean(memory)

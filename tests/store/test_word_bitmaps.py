@@ -169,10 +169,7 @@ def test_every_flipped_bit_of_a_bitmap_is_told_and_changes_no_answer(memory: Mem
     night(memory)
     right = recalled(memory, "kettle")
     with store_of(memory).read() as tx:
-        place, whole = tx.row("SELECT place, rows FROM word_bitmap WHERE word = 'kettl' AND place >> 32 = 1") or (
-            0,
-            b"",
-        )
+        ((place, whole),) = tx.rows("SELECT place, rows FROM word_bitmap WHERE word = 'kettl' AND place >> 32 = 1")
         every = word_bitmaps.unpacked(place, "kettl", whole)
     assert every == b"\xff"
     for bit in range(8 * len(whole)):

@@ -11,7 +11,7 @@ from beetle.contracts.errors import BeetleError, InvalidRequest
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.areas.capture.turns import ATTR
-from beetle.store import captures, evidence
+from beetle.store import captures, evidence_lifecycle
 from beetle.store.captures import NewCapture
 from beetle.store.engine.transaction import Writing
 from beetle.store.evidence import PreparedTurn
@@ -32,7 +32,7 @@ def restore(tx: Writing, space: int, conversation: int, turn: PreparedTurn) -> N
     if told is None or captures.is_taken(tx, space, told.host_session_id, told.host_turn_index):
         return
     message = turn.messages[0]
-    (key,) = evidence.turns_by_id(tx, conversation, [turn.turn_id])
+    (key,) = evidence_lifecycle.turns_by_id(tx, conversation, [turn.turn_id])
     take(tx, space, key, told, Said(message.role, message.content[: message.length], turn.at))
 
 

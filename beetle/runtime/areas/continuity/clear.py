@@ -15,7 +15,16 @@ from beetle.runtime.areas.skills import procedural
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Where
 from beetle.runtime.planes.long_term import fact_ref, index_rows
-from beetle.store import continuity, continuity_write, erasures, evidence, long_term, recall_index, skills
+from beetle.store import (
+    continuity,
+    continuity_write,
+    erasures,
+    evidence,
+    evidence_lifecycle,
+    long_term,
+    recall_index,
+    skills,
+)
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -87,7 +96,7 @@ def _unindex(invocation: Invocation, tx: WriteTransaction, space: int, turns: li
     """Take turns out of the recall index. Words of many stay on its pages until it is made anew behind this write."""
     many = slices.are_many(tx, len(turns))
     for start in range(0, len(turns), TURNS_AT_ONCE):
-        found = evidence.affected_of_turns(tx, turns[start : start + TURNS_AT_ONCE])
+        found = evidence_lifecycle.affected_of_turns(tx, turns[start : start + TURNS_AT_ONCE])
         messages = [message for each in found.values() for message in each]
         rows = rows_to_erase(invocation, tx, space, messages, RESTORE_AGAIN)
         (recall_index.hide_all if many else recall_index.remove_all)(tx, rows)
@@ -98,7 +107,7 @@ def _unindex(invocation: Invocation, tx: WriteTransaction, space: int, turns: li
 def _said(tx: Reading, conversation: int) -> Said:
     found: Said = {}
     for turn in continuity_write.turns_of(tx, conversation):
-        for message in evidence.affected_messages(tx, turn):
+        for message in evidence_lifecycle.affected_messages(tx, turn):
             found.setdefault(message.turn_id, set()).add((message.message_id, message.digest))
     return found
 

@@ -34,6 +34,7 @@ from beetle.store import (
     candidates,
     continuity_write,
     evidence,
+    evidence_lifecycle,
     long_term,
     policies,
     private,
@@ -263,8 +264,8 @@ class Loading:
                 restore(self.tx, self.space, row.conversation, turn)
             spoke |= {(m.visibility, m.actor[0]) for _, m in written if m.actor[0] is not None}
             if archived:
-                (key,) = evidence.turns_by_id(self.tx, row.conversation, [turn.turn_id])
-                evidence.archive_turn(self.tx, key)
+                (key,) = evidence_lifecycle.turns_by_id(self.tx, row.conversation, [turn.turn_id])
+                evidence_lifecycle.archive_turn(self.tx, key)
         if each.turns:
             evidence.grow_conversation(self.tx, row, [turn.at for turn, _, _ in each.turns])
         evidence.add_speakers(self.tx, row.conversation, sorted(spoke))

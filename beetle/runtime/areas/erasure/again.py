@@ -14,7 +14,7 @@ from beetle.runtime.areas.erasure import kinds, slices, turns
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import erased_since, erasures, evidence, private, restores, snapshot_file
+from beetle.store import erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
@@ -106,8 +106,8 @@ class Unpacked:
 
     def _erase_turn(self, tx: WriteTransaction, each: HeldTurn) -> None:
         invocation = self._inside(each.memory_space_id)
-        messages = [m for m in evidence.affected_messages(tx, each.turn) if m.message in each.messages]
-        placed = evidence.PlacedTurn(each.turn, each.sequence, each.turn_id)
+        messages = [m for m in evidence_lifecycle.affected_messages(tx, each.turn) if m.message in each.messages]
+        placed = evidence_lifecycle.PlacedTurn(each.turn, each.sequence, each.turn_id)
         turns.erase_messages(invocation, tx, each.space, placed, messages)
 
     def _inside(self, memory_space_id: str) -> Invocation:

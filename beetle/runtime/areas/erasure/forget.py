@@ -19,7 +19,7 @@ from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Selection, sight_of
-from beetle.store import evidence
+from beetle.store import evidence_lifecycle
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
@@ -112,7 +112,7 @@ def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection) -> Op
     parts = [Part(plane, key, key) for plane in by_name() for key in found.keys.get(plane, ())]
     for conversation, turns in found.turns.items():
         messages = sum(each != "" for turn in turns for each in turn.messages.split(","))
-        step = evidence.add_lifecycle(
+        step = evidence_lifecycle.add_lifecycle(
             tx, conversation, "forget", "", invocation.caller.name, tx.now, len(turns), messages
         )
         sequences = sorted(turn.sequence for turn in turns)

@@ -23,7 +23,7 @@ from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
-from beetle.store import erasures, evidence, index_merge
+from beetle.store import erasures, evidence_lifecycle, index_merge
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -316,9 +316,11 @@ def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: 
         return
     if not terms_of(record).erases:
         changed = impact.changed or impact.changed_messages
-        evidence.settle_lifecycle(tx, part.lifecycle, impact.affected if changed else 0, impact.changed_messages)
+        evidence_lifecycle.settle_lifecycle(
+            tx, part.lifecycle, impact.affected if changed else 0, impact.changed_messages
+        )
     elif not impact.changed:
-        evidence.settle_lifecycle(tx, part.lifecycle, 0, 0)
+        evidence_lifecycle.settle_lifecycle(tx, part.lifecycle, 0, 0)
 
 
 def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:

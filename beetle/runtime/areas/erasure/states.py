@@ -5,10 +5,10 @@ from __future__ import annotations
 from beetle.runtime.areas.erasure.turns import Affected, Impact, index_row, look
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.proof import is_whole
-from beetle.store import evidence, recall_index, repair
+from beetle.store import evidence_lifecycle, recall_index, repair
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
-from beetle.store.evidence import AffectedMessage
+from beetle.store.evidence_lifecycle import AffectedMessage
 from beetle.store.indexed import INDEXED
 
 TRANSITIONS: dict[str, tuple[str, str]] = {"mask": ("live", "masked"), "unmask": ("masked", "live")}
@@ -28,7 +28,7 @@ def change(
     assert part.conversation is not None and part.lifecycle is not None, "turns are named in their conversation"
     impact, affected, after = look(invocation, tx, space, part.conversation, part.first, part.last, most)
     if part.plane == "archive":
-        impact.changed += sum(evidence.archive_turn(tx, turn.turn) for turn, _ in affected)
+        impact.changed += sum(evidence_lifecycle.archive_turn(tx, turn.turn) for turn, _ in affected)
     elif part.plane in TRANSITIONS:
         changed = changing(part.plane, affected)
         set_states(invocation, tx, space, part.plane, changed, part.lifecycle, merged=merged)
@@ -67,11 +67,11 @@ def set_states(
         for message in sound:
             if message.visibility in INDEXED and message.message not in indexed:
                 recall_index.add(tx, *index_row(space, message))
-    evidence.set_states(tx, [message.message for message in messages], TRANSITIONS[action][1], lifecycle)
+    evidence_lifecycle.set_states(tx, [message.message for message in messages], TRANSITIONS[action][1], lifecycle)
 
 
 def settle_speakers(tx: WriteTransaction, messages: list[AffectedMessage]) -> None:
     """Keep of those who said messages of one conversation only those of whom a live message is left."""
     speakers = sorted({(each.visibility, each.speaker) for each in messages if each.speaker})
     if speakers:
-        evidence.settle_speakers(tx, messages[0].conversation, speakers)
+        evidence_lifecycle.settle_speakers(tx, messages[0].conversation, speakers)

@@ -16,11 +16,11 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import entry
 from beetle.runtime.planes.plane import Erased, IndexRow
 from beetle.runtime.planes.proof import is_whole
-from beetle.store import evidence, recall_index, repair
+from beetle.store import evidence, evidence_lifecycle, recall_index, repair
 from beetle.store.engine.transaction import Reading, Row
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
-from beetle.store.evidence import AffectedMessage, PlacedTurn
+from beetle.store.evidence_lifecycle import AffectedMessage, PlacedTurn
 
 DELETE_AGAIN = "`beetle memory recover` makes the index anew without it; then delete it again"
 IDS_SHOWN = 10_000
@@ -52,7 +52,7 @@ class Impact(Struct):
     def see(self, invocation: Invocation, tx: Reading, space: int, affected: list[Affected]) -> None:
         """Count turns, and note their ids as far as they are shown."""
         keys = [turn.turn for turn, _ in affected]
-        refs, derived = evidence.refs_of_turns(tx, keys), evidence.derived_from(tx, keys, space)
+        refs, derived = evidence.refs_of_turns(tx, keys), evidence_lifecycle.derived_from(tx, keys, space)
         for turn, messages in affected:
             self.affected += 1
             self.count_messages += len(messages)
@@ -120,8 +120,8 @@ def look(
     Args:
         kinds: the visibilities of the messages that it is about; None for all of them.
     """
-    turns = evidence.turns_between(tx, conversation, first, last, most)
-    every = evidence.affected_of_turns(tx, [turn.turn for turn in turns])
+    turns = evidence_lifecycle.turns_between(tx, conversation, first, last, most)
+    every = evidence_lifecycle.affected_of_turns(tx, [turn.turn for turn in turns])
     affected: list[Affected] = []
     for turn in turns:
         messages = [each for each in every.get(turn.turn, ()) if kinds is None or each.visibility in kinds]
@@ -192,7 +192,7 @@ def _erase(
     impact.changed += len(turns)
     impact.changed_messages += len(todo)
     rows = rows_to_erase(invocation, tx, space, messages, DELETE_AGAIN)
-    evidence.delete_messages(tx, todo, lifecycle)
+    evidence_lifecycle.delete_messages(tx, todo, lifecycle)
     for plane in planes:
         plane.erase(tx, turns, [message.message for message in messages])
     return rows
@@ -232,4 +232,4 @@ def rows_to_erase(
 
 def settle_speakers(tx: WriteTransaction, conversation: int) -> None:
     """Keep of who spoke in a conversation only those of whom a live message is left."""
-    evidence.settle_speakers(tx, conversation, evidence.speakers_of(tx, conversation))
+    evidence_lifecycle.settle_speakers(tx, conversation, evidence_lifecycle.speakers_of(tx, conversation))

@@ -17,7 +17,7 @@ from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import erasures, evidence, turn_times
+from beetle.store import erasures, evidence, evidence_lifecycle, turn_times
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
@@ -117,7 +117,7 @@ def _in_slices(
         impact = tally.impact
         changed = impact.changed_messages or impact.changed
         told = changed or request.action == "review"
-        evidence.settle_lifecycle(tx, step, impact.affected if told else 0, impact.changed_messages)
+        evidence_lifecycle.settle_lifecycle(tx, step, impact.affected if told else 0, impact.changed_messages)
         if not told:
             erasures.drop(tx, begun[0].erasure)
             return _report(invocation, request, impact, changed=False)
@@ -143,7 +143,7 @@ def _begin(
     conversation: int,
     sequences: list[int],
 ) -> OpenErasure:
-    step = evidence.add_lifecycle(
+    step = evidence_lifecycle.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(sequences), 0
     )
     action = "" if request.action == "delete_raw" else request.action
@@ -165,7 +165,7 @@ def _place(
 
 def _sequences(tx: Reading, request: MemoryTranscriptLifecycleRequest, conversation: int) -> list[int]:
     if request.turn_ids is not None:
-        return evidence.sequences_by_id(tx, conversation, request.turn_ids)
+        return evidence_lifecycle.sequences_by_id(tx, conversation, request.turn_ids)
     assert request.before is not None
     return turn_times.sequences_before(tx, conversation, to_us(request.before))
 
@@ -220,10 +220,12 @@ def _change(
 ) -> int:
     """Carry the action out: how many rows it changed. A step that changes none leaves no record, but for a review."""
     todo = states.changing(request.action, turns)
-    archived = sum(evidence.archive_turn(tx, turn.turn) for turn, _ in turns) if request.action == "archive" else 0
+    archived = (
+        sum(evidence_lifecycle.archive_turn(tx, turn.turn) for turn, _ in turns) if request.action == "archive" else 0
+    )
     if not todo and not archived and request.action != "review":
         return 0
-    step = evidence.add_lifecycle(
+    step = evidence_lifecycle.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(turns), len(todo)
     )
     invocation.progress.step("change", of=len(todo))
