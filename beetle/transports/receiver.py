@@ -39,6 +39,8 @@ class Receiver:
         self._leaving: set[int] = set()
         self._ended: deque[int] = deque()
         self._is_told = False
+        self._soonest: float | None = None
+        """Before it no write that waits is late (monotonic seconds)."""
 
     @property
     def is_of_use(self) -> bool:
@@ -135,6 +137,9 @@ class Receiver:
     def _queue(self, descriptor: int, begun: Begun) -> None:
         if begun.call.queue(lambda: self._tell(descriptor)):
             self._waiting[descriptor] = begun
+            deadline = begun.call.deadline
+            if deadline is not None and (self._soonest is None or deadline < self._soonest):
+                self._soonest = deadline
         else:
             self._lent[descriptor].go_on_with(begun)
             self._give_back(descriptor)
@@ -169,15 +174,18 @@ class Receiver:
         connection.take_back()
 
     def _seconds_left(self) -> float | None:
-        """Until the next deadline of a write that waits."""
-        now = time.monotonic()
-        ends = [each.call.deadline - now for each in self._waiting.values() if each.call.deadline is not None]
-        # One that has passed was looked at: its write runs, and it tells when that ends.
-        return min((each for each in ends if each > 0), default=None)
+        """Until a write that waits may be late."""
+        return None if self._soonest is None else max(0.0, self._soonest - time.monotonic())
 
     def _withdraw_late(self) -> None:
-        now = time.monotonic()
+        if self._soonest is None or (now := time.monotonic()) <= self._soonest:
+            return
+        later: list[float] = []
         for descriptor, begun in self._waiting.items():
             deadline = begun.call.deadline
-            if deadline is not None and now > deadline and begun.call.withdraw():
+            if deadline is not None and deadline >= now:
+                later.append(deadline)
+            elif deadline is not None and begun.call.withdraw():
                 self._ended.append(descriptor)
+        # Of one that has passed and was not withdrawn the write runs, and tells when it ends.
+        self._soonest = min(later, default=None)

@@ -75,10 +75,11 @@ class Handlers(MutableMapping[str, Handler]):
         self._known: dict[str, Handler] = {}
 
     def __getitem__(self, name: str) -> Handler:
-        if name not in self._known and name in USUAL:
-            self._import(USUAL[name])
         if name not in self._known:
-            self._import(*AREAS.get(name.partition(".")[0], ()))
+            if name in USUAL:
+                self._import(USUAL[name])
+            if name not in self._known:
+                self._import(*AREAS.get(name.partition(".")[0], ()))
         return self._known[name]
 
     def __setitem__(self, name: str, handler: Handler) -> None:

@@ -11,12 +11,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from struct import Struct
 from typing import Any
 
 import apsw
 
-LEAVES = (0x0A, 0x0D)
-INTERIORS = (0x02, 0x05)
+HEADER = Struct(">BHHH")
+"""What a page of a b-tree begins with: its kind, its first free block, how many cells it has, and where their content
+begins (Database File Format, 1.6)."""
+HEADER_BYTES = {0x0A: 8, 0x0D: 8, 0x02: 12, 0x05: 12}
+"""By the kind of a page, leaf or interior: cell pointers stand behind so many bytes."""
 FILE_HEADER = 100
 
 _registered: dict[str, ScrubbingVFS] = {}
@@ -45,11 +49,10 @@ def lend(path: str, descriptor: int | None) -> None:
 def gap_of(page: bytes, offset: int) -> tuple[int, int] | None:
     """Where the gap between a page's cell pointers and its cells begins and ends, if anything is left in it."""
     start = FILE_HEADER if offset == 0 else 0
-    if len(page) < 512 or page[start] not in (*LEAVES, *INTERIORS):
+    if len(page) < 512 or page[start] not in HEADER_BYTES:
         return None
-    cells = int.from_bytes(page[start + 3 : start + 5], "big")
-    gap = start + (8 if page[start] in LEAVES else 12) + 2 * cells
-    content = int.from_bytes(page[start + 5 : start + 7], "big") or 65_536
+    kind, _, cells, content = HEADER.unpack_from(page, start)
+    gap, content = start + HEADER_BYTES[kind] + 2 * cells, content or 65_536
     if not gap < content <= len(page) or not page[gap:content].strip(b"\x00"):
         return None
     return gap, content
