@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from beetle.contracts.codec import format_us
@@ -56,14 +57,7 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         found = {} if space is None or not tables else _search(tx, timed, search, space, tables, phrases)
     searched = time.perf_counter()
     asked = Asked(invocation, tx, space, search, parsed, visible_kinds(search.viewer), found)
-    candidates: list[Candidate] = []
-    records: dict[str, Any] = {}
-    for name, recall in looked.items():
-        if recall.tables and not any(each.name in found for each in (*recall.tables, *recall.past)):
-            continue
-        loaded = recall.load(asked)
-        candidates += loaded.candidates
-        records[name] = loaded.records
+    candidates, records = _loaded(asked, looked)
     invocation.work.breathe()
     ready = time.perf_counter()
     shown = rank(
@@ -98,6 +92,20 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
     )
     return Answer(hits, working, timings, room.full)
+
+
+def _loaded(asked: Asked, looked: Mapping[str, Recall]) -> tuple[list[Candidate], dict[str, Mapping[str, Any]]]:
+    """The candidates of all planes, and by plane what stands behind them. One that is in the index and of which the
+    search found nothing is not asked."""
+    candidates: list[Candidate] = []
+    records: dict[str, Mapping[str, Any]] = {}
+    for name, recall in looked.items():
+        if recall.tables and not any(each.name in asked.found for each in (*recall.tables, *recall.past)):
+            continue
+        loaded = recall.load(asked)
+        candidates += loaded.candidates
+        records[name] = loaded.records
+    return candidates, records
 
 
 def _shown_time(at: int | None) -> str | None:
