@@ -12,7 +12,7 @@ from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.index_tail import MARKED
 from beetle.store.index_terms import VOCABULARY, vocabulary
 from beetle.store.indexed import PLANE_BITS, tokens_of
-from beetle.store.row_sets import PLANES, bitmap
+from beetle.store.row_sets import PLANES, bitmap, numbers
 from beetle.store.verify import INDEX, Finding
 from beetle.store.word_bitmaps import (
     LONGEST,
@@ -118,7 +118,7 @@ def made(tx: Reading, block: int, words: Sequence[str]) -> list[tuple[int, str, 
 def bits_of(tx: Reading, block: int, word: str) -> bytes | None:
     """The messages of a block that hold a word, as the index has them; None for none."""
     found = unpack_json(tx.value(ROWS_SQL, expression_of(word), first_of(block), first_of(block + 1)))
-    messages = [row for row in found if not row & PLANES]
+    messages = numbers((row for row in found if not row & PLANES), first_of(block + 1))
     return bitmap(messages, first_of(block)).to_bytes(block_bytes(), "little") if messages else None
 
 
