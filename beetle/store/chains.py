@@ -47,8 +47,12 @@ SELECT s.memory_space_id, c.chain_key FROM chain c JOIN space s ON s.space = c.s
 ORDER BY c.chain
 """
 WITH_BRANCHES_SQL = """
-WITH RECURSIVE tree (chain) AS (VALUES (?1) UNION SELECT c.chain FROM tree JOIN chain c ON c.parent = tree.chain)
-SELECT s.memory_space_id, c.chain_key FROM tree JOIN chain c ON c.chain = tree.chain JOIN space s ON s.space = c.space
+WITH RECURSIVE tree (chain, space) AS (
+  SELECT chain, space FROM chain WHERE chain = ?1
+  UNION SELECT c.chain, c.space FROM tree JOIN chain c ON c.parent = tree.chain AND +c.space = tree.space
+)
+SELECT s.memory_space_id, c.chain_key
+FROM tree CROSS JOIN chain c ON c.chain = tree.chain JOIN space s ON s.space = c.space
 WHERE c.adapter = ?2
 """
 NEW_SQL = """
@@ -57,10 +61,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 GROW_SQL = "UPDATE chain SET updated_at = ?, length = ?, head = ?, pinned = ? WHERE chain = ?"
 SEGMENTS_SQL = """
-WITH RECURSIVE line (chain, parent, shared, until) AS (
-  SELECT chain, parent, shared, length FROM chain WHERE chain = ?
+WITH RECURSIVE line (chain, space, parent, shared, until) AS (
+  SELECT chain, space, parent, shared, length FROM chain WHERE chain = ?
   UNION ALL
-  SELECT c.chain, c.parent, c.shared, min(line.until, line.shared) FROM line JOIN chain c ON c.chain = line.parent
+  SELECT c.chain, c.space, c.parent, c.shared, min(line.until, line.shared)
+  FROM line JOIN chain c ON c.chain = line.parent AND c.space = line.space
   LIMIT 10000
 )
 SELECT chain, iif(parent IS NULL, 0, shared), until FROM line

@@ -22,7 +22,7 @@ DROP_SQL = "DELETE FROM chunk_link WHERE chunk = ?"
 NEW_SQL = "INSERT INTO chunk_link VALUES (?, ?, ?, ?, ?, ?)"
 TO_SQL = """
 SELECT l.chunk, c.chunk_id, l.kind, l.strength FROM chunk_link l JOIN chunk c ON c.chunk = l.chunk
-WHERE l.target = ? AND l.kind = ? ORDER BY l.chunk DESC LIMIT ?
+WHERE l.target = ? AND l.kind = ? AND c.space = ? ORDER BY l.chunk DESC LIMIT ?
 """
 NAMED_SQL = """
 SELECT l.chunk, c.chunk_id, l.kind, l.strength
@@ -46,7 +46,7 @@ def replace(tx: Writing, chunk: int, links: Sequence[LinkRow]) -> None:
 
 def leading_to(tx: Reading, space: int, chunk: int, chunk_id: str, kind: str, limit: int) -> list[Backlink]:
     """The links of a kind that lead to a chunk, the newest chunk's first."""
-    found = [Backlink(*row) for row in tx.rows(TO_SQL, chunk, kind, limit)]
+    found = [Backlink(*row) for row in tx.rows(TO_SQL, chunk, kind, space, limit)]
     if kind != "context_of":
         found += [Backlink(*row) for row in tx.rows(NAMED_SQL, chunk_id, kind, space, limit)]
     return sorted(found, reverse=True)[:limit]

@@ -88,7 +88,8 @@ COLUMNS = """
 SELECT c.chunk, c.space, c.chunk_id, c.conversation_id, c.type, c.tokens, c.source, c.confidence, c.created_at,
   c.archived_at, c.revision, c.digest, b.content, b.tags, b.extra, coalesce(a.count, 0), a.last_at,
   (SELECT json_group_array(json_array(l.kind, l.target, coalesce(t.chunk_id, l.target_id), l.strength) ORDER BY l.place)
-    FROM chunk_link l LEFT JOIN chunk t ON t.chunk = l.target WHERE l.chunk = c.chunk)
+    FROM chunk_link l LEFT JOIN chunk t ON t.chunk = l.target AND t.space = c.space
+    WHERE l.chunk = c.chunk AND (l.target IS NULL OR t.chunk IS NOT NULL))
 FROM {begin} LEFT JOIN chunk_body b ON b.chunk = c.chunk LEFT JOIN chunk_access a ON a.chunk = c.chunk
 """
 FILTERS = """

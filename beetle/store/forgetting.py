@@ -36,7 +36,7 @@ class AttrText(NamedTuple):
     value: str
     views: str
     export_allowed: int
-    messages: str
+    messages: str | None
 
 
 class CitingRecord(NamedTuple):
@@ -53,7 +53,11 @@ SELECT t.turn, t.conversation, t.sequence, t.turn_id, group_concat(m.visibility 
 {OF_ONE_TURN}
 """
 OF_CONVERSATION_SQL = TURN_COLUMNS + "WHERE t.conversation = ? GROUP BY t.turn ORDER BY t.sequence"
-BY_KEY_SQL = TURN_COLUMNS + "WHERE t.turn IN (SELECT value FROM json_each(?)) GROUP BY t.turn ORDER BY t.turn"  # noqa: S608 - constants
+BY_KEY_SQL = f"""
+{TURN_COLUMNS} AND +m.conversation = t.conversation
+JOIN conversation c ON c.conversation = t.conversation AND c.space = ?
+WHERE t.turn IN (SELECT value FROM json_each(?)) GROUP BY t.turn ORDER BY t.turn
+"""  # noqa: S608 - constants
 CONVERSATIONS_SQL = "SELECT conversation FROM conversation WHERE space = ? ORDER BY channel_id, conversation_id"
 NAMES_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ?"
 SUBJECT_SQL = """
@@ -99,9 +103,9 @@ def turns_of_conversation(tx: Reading, conversation: int) -> list[SelectedTurn]:
     return [SelectedTurn(*row) for row in tx.rows(OF_CONVERSATION_SQL, conversation)]
 
 
-def turns_by_key(tx: Reading, turns: str) -> list[SelectedTurn]:
-    """The turns with these keys, which are given as JSON."""
-    return [SelectedTurn(*row) for row in tx.rows(BY_KEY_SQL, turns)]
+def turns_by_key(tx: Reading, space: int, turns: str) -> list[SelectedTurn]:
+    """The turns of a space with these keys, which are given as JSON."""
+    return [SelectedTurn(*row) for row in tx.rows(BY_KEY_SQL, space, turns)]
 
 
 def conversations(tx: Reading, space: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store.columns import is_array, texts
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -108,14 +109,15 @@ SELECT b.fact_body, b.fact, b.topic, b.content, b.keywords,
   (SELECT visibility FROM fact_revision WHERE body = b.fact_body ORDER BY revision DESC LIMIT 1)
 FROM fact_body b
 """
-BODY_SQL = BODY_COLUMNS + "WHERE b.fact_body = ?"
+BODY_SQL = BODY_COLUMNS + "WHERE b.fact_body = ? AND b.fact = ?"
 BODIES_SQL = BODY_COLUMNS + "WHERE b.fact = ? ORDER BY b.fact_body"
 SHOWN_SQL = """
 SELECT f.fact, f.record_id, f.target, f.kind, f.topic_mac, f.content_mac, f.visibility, f.authority, f.state,
   f.revision, f.superseded_by, f.confidence, f.created_at, f.updated_at,
   b.fact_body, b.fact, b.topic, b.content, b.keywords,
   (SELECT min(valid_from) FROM fact_revision WHERE body = b.fact_body), f.visibility
-FROM fact f JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision JOIN fact_body b ON b.fact_body = r.body
+FROM fact f JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision
+JOIN fact_body b ON b.fact_body = r.body AND b.fact = f.fact
 WHERE f.fact IN (SELECT value FROM json_each(?)) AND f.space = ? ORDER BY f.fact DESC
 """
 SHOWN_BODY_SQL = "SELECT body FROM fact_revision WHERE fact = ? AND revision = ?"
@@ -147,7 +149,10 @@ NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, fact, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE fact = ? AND evidence = ? AND relation = ?"
-DERIVED_SQL = "SELECT derived, evidence, relation FROM derived_ref WHERE fact = ? ORDER BY derived_ref"
+DERIVED_SQL = """
+SELECT derived, evidence, relation FROM derived_ref d
+WHERE fact = ?1 AND space = (SELECT space FROM fact WHERE fact = ?1) ORDER BY derived_ref
+"""
 EVIDENCE_COUNT_SQL = "SELECT count(*) FROM derived_ref WHERE fact = ? AND relation = 'cites'"
 PAGE_SQL = (
     FACT_COLUMNS  # noqa: S608 - constants
@@ -257,10 +262,15 @@ def add_body(tx: Writing, fact: int, topic: str, content: str, keywords: tuple[s
     return tx.insert(NEW_BODY_SQL, fact, topic, content, json.dumps(keywords, ensure_ascii=False))
 
 
-def body_of(tx: Reading, body: int) -> BodyRow:
-    """One text."""
-    found = tx.row(BODY_SQL, body)
-    assert found is not None
+def body_of(tx: Reading, fact: int, body: int) -> BodyRow:
+    """One text of a fact.
+
+    Raises:
+        IntegrityViolation: the fact has no such text.
+    """
+    found = tx.row(BODY_SQL, body, fact)
+    if found is None:
+        raise IntegrityViolation(reason=f"a text of the fact {tx.value(RECORD_ID_SQL, fact)} is missing")
     return _body(found)
 
 
@@ -277,7 +287,7 @@ def shown_body(tx: Reading, row: FactRow) -> int | None:
 def shown(tx: Reading, row: FactRow) -> Shown | None:
     """A record with its text; None once that was erased."""
     body = shown_body(tx, row)
-    return None if body is None else Shown(row, body_of(tx, body), row.authority)
+    return None if body is None else Shown(row, body_of(tx, row.fact, body), row.authority)
 
 
 def shown_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[Shown]:
@@ -291,7 +301,7 @@ def shown_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[Sh
 def shown_at(tx: Reading, row: FactRow, at: int) -> Shown | None:
     """A record with the text that was current at a time; None when none was, or it was erased since."""
     found = tx.row(BODY_AT_SQL, row.fact, at, at)
-    return None if found is None or found[0] is None else Shown(row, body_of(tx, found[0]), found[1])
+    return None if found is None or found[0] is None else Shown(row, body_of(tx, row.fact, found[0]), found[1])
 
 
 def revisions_of(tx: Reading, fact: int) -> list[RevisionRow]:

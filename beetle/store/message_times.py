@@ -16,13 +16,13 @@ EVER = 1 << 62
 EVENT_ID, SEQUENCE = "iif(t.door = 'event', t.turn_id, '')", "iif(t.door = 'event', 0, t.sequence)"
 """What orders messages of one time: ingested events by their ids, others as they came."""
 ON_TIME = f"""
-FROM turn t CROSS JOIN message m ON {OF_TURN} AND m.apart = 0
+FROM turn t CROSS JOIN message m ON {OF_TURN} AND m.apart = 0 AND +m.conversation = t.conversation
 WHERE t.conversation = ?1 AND t.sequence BETWEEN ?2 AND ?3 AND t.at = t.latest"""
 LATE = f"""
-FROM turn t INDEXED BY turn_late CROSS JOIN message m ON {OF_TURN} AND m.apart = 0
+FROM turn t INDEXED BY turn_late CROSS JOIN message m ON {OF_TURN} AND m.apart = 0 AND +m.conversation = t.conversation
 WHERE t.conversation = ?1 AND t.at < t.latest AND t.at BETWEEN ?4 AND ?5"""
 APART = """
-FROM message m INDEXED BY message_apart CROSS JOIN turn t ON t.turn = m.turn
+FROM message m INDEXED BY message_apart CROSS JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
 WHERE m.conversation = ?1 AND m.apart = 1 AND m.at BETWEEN ?4 AND ?5"""
 MISTAKEN_SQL = """
 SELECT m.message FROM message m CROSS JOIN turn t ON t.turn = m.turn WHERE m.apart <> (m.at <> t.at) LIMIT 100

@@ -12,7 +12,9 @@ from beetle.store.message_times import EVENT_ID, EVER, ON_TIME, SEQUENCE, Stretc
 
 PLACE_SQL = f"""
 SELECT m.conversation, m.at, {EVENT_ID}, {SEQUENCE}, m.position
-FROM message m JOIN turn t ON t.turn = m.turn WHERE m.message = ?
+FROM message m JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
+JOIN conversation c ON c.conversation = m.conversation AND c.space = ?
+WHERE m.message = ?
 """  # noqa: S608 - our own text
 COLUMNS = f"""m.at, {EVENT_ID}, {SEQUENCE}, m.position, {MS_OF_MESSAGE}, m.message, m.conversation, t.sequence,
   t.turn_id, m.message_id, (SELECT channel_id FROM conversation WHERE conversation = ?1),
@@ -44,9 +46,9 @@ class Placed(NamedTuple):
     position: int
 
 
-def place(tx: Reading, message: int) -> Placed | None:
-    """Where a message stands, None where it is gone."""
-    return tx.one(Placed, PLACE_SQL, message)
+def place(tx: Reading, space: int, message: int) -> Placed | None:
+    """Where a message of a space stands, None where it is gone."""
+    return tx.one(Placed, PLACE_SQL, space, message)
 
 
 def before(tx: Reading, at: Placed, kinds: tuple[str, ...], most: int) -> list[Timed]:

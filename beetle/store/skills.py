@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.refs import EvidenceRef
 from beetle.contracts.skills import SkillSort
 from beetle.named_tuple import NamedTuple
@@ -87,6 +88,7 @@ INSERT INTO skill_revision (skill, revision, source, source_chat_id, observed_at
   citations, edit_reason)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+NAME_SQL = "SELECT name FROM skill WHERE skill = ?"
 REVISION_COLUMNS = """
 SELECT revision, source, source_chat_id, observed_at, at, topic, title, summary, content, citations, edit_reason
 FROM skill_revision
@@ -134,7 +136,10 @@ SELECT (SELECT count(*) FROM skill WHERE space = ?1),
 NEW_DERIVED_SQL = """
 INSERT INTO derived_ref (space, derived, evidence, relation, skill, turn, at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
-DERIVED_OF_SKILL_SQL = "SELECT derived, evidence, relation, turn FROM derived_ref WHERE skill = ? ORDER BY derived_ref"
+DERIVED_OF_SKILL_SQL = """
+SELECT derived, evidence, relation, turn FROM derived_ref
+WHERE skill = ?1 AND space = (SELECT space FROM skill WHERE skill = ?1) ORDER BY derived_ref
+"""
 DELETE_SQLS = (
     "DELETE FROM derived_ref WHERE skill = ?",
     "DELETE FROM skill_revision WHERE skill = ?",
@@ -190,11 +195,22 @@ def delete_skill(tx: WriteTransaction, skill: int) -> None:
     tx.expect_erasure()
 
 
-def revision_of(tx: Reading, skill: int, revision: int) -> RevisionRow:
-    """One revision."""
+def find_revision(tx: Reading, skill: int, revision: int) -> RevisionRow | None:
+    """One revision; None where it is missing, by damage."""
     found = tx.row(REVISION_SQL, skill, revision)
-    assert found is not None
-    return _revision(found)
+    return None if found is None else _revision(found)
+
+
+def revision_of(tx: Reading, skill: int, revision: int) -> RevisionRow:
+    """One revision.
+
+    Raises:
+        IntegrityViolation: it is missing.
+    """
+    found = find_revision(tx, skill, revision)
+    if found is None:
+        raise IntegrityViolation(reason=f"revision {revision} of the skill {tx.value(NAME_SQL, skill)} is missing")
+    return found
 
 
 def revision_as_of(tx: Reading, skill: int, at: int) -> RevisionRow | None:

@@ -49,10 +49,11 @@ FROM toc_node
 """
 NODE_SQL = NODE_COLUMNS + "WHERE space = ? AND node_id = ?"
 BY_KEY_SQL = NODE_COLUMNS + "WHERE toc_node = ?"
-CHILDREN_SQL = NODE_COLUMNS + "WHERE parent = ? ORDER BY starts, node_id LIMIT ? OFFSET ?"
+OF_PARENT = "WHERE parent = ?1 AND space = (SELECT space FROM toc_node WHERE toc_node = ?1)"
+CHILDREN_SQL = f"{NODE_COLUMNS}{OF_PARENT} ORDER BY starts, node_id LIMIT ?2 OFFSET ?3"
 YEARS_SQL = NODE_COLUMNS + "WHERE space = ? AND level = 1 AND starts < ? ORDER BY starts DESC LIMIT ?"
 LEVEL_SQL = NODE_COLUMNS + "WHERE space = ? AND level = ? ORDER BY starts, node_id"
-CHILD_IDS_SQL = "SELECT node_id FROM toc_node WHERE parent = ? ORDER BY starts, node_id LIMIT ?"
+CHILD_IDS_SQL = f"SELECT node_id FROM toc_node {OF_PARENT} ORDER BY starts, node_id LIMIT ?2"  # noqa: S608 - our own text
 STALE_SQL = NODE_COLUMNS + "WHERE level = ? AND toc_node > ? AND stale > 0 ORDER BY toc_node LIMIT ?"
 STALE_SEGMENTS_SQL = """
 SELECT toc_node FROM (
@@ -186,7 +187,7 @@ LOST_NODES_SQL = """
 SELECT node_id FROM toc_node n
 WHERE level < 5 AND NOT EXISTS (SELECT 1 FROM toc_node c WHERE c.parent = n.toc_node) LIMIT ?
 """
-CONVERSATION_OF_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ?"
+CONVERSATION_OF_SQL = "SELECT channel_id, conversation_id FROM conversation WHERE conversation = ? AND space = ?"
 
 
 class Waiting(NamedTuple):
@@ -521,7 +522,7 @@ def versions(tx: Reading) -> dict[tuple[int, str], int]:
     return {(row[0], row[1]): row[2] for row in tx.rows(VERSIONS_SQL)}
 
 
-def conversation_of(tx: Reading, conversation: int) -> tuple[str, str] | None:
-    """Channel and id of a conversation."""
-    found = tx.row(CONVERSATION_OF_SQL, conversation)
+def conversation_of(tx: Reading, space: int, conversation: int) -> tuple[str, str] | None:
+    """Channel and id of a conversation of a space."""
+    found = tx.row(CONVERSATION_OF_SQL, conversation, space)
     return None if found is None else (found[0], found[1])

@@ -66,13 +66,18 @@ WHERE space = ?2 AND turn_id = ?3 AND turn IS NULL AND channel_id = ?4 AND conve
   AND (?6 IS NULL OR principal = ?6)
 """
 ERASED_SQL = f"SELECT 1 {OF_ONE_TURN} WHERE t.turn = ? AND m.state = 'deleted' LIMIT 1"
-ERASE_BRIEFS_SQL = """
+OF_SPACE = """
+o.space = (SELECT c.space FROM turn t JOIN conversation c ON c.conversation = t.conversation WHERE t.turn = o.turn)
+"""
+ERASE_BRIEFS_SQL = f"""
 DELETE FROM tool_brief WHERE tool_observation IN
-  (SELECT o.tool_observation FROM json_each(?) j CROSS JOIN tool_observation o ON o.turn = j.value)
-"""
-HOLDS_BRIEF_SQL = """
-SELECT EXISTS (SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ?)
-"""
+  (SELECT o.tool_observation FROM json_each(?) j CROSS JOIN tool_observation o ON o.turn = j.value AND {OF_SPACE})
+"""  # noqa: S608 - our own text
+HOLDS_BRIEF_SQL = f"""
+SELECT EXISTS (
+  SELECT 1 FROM tool_observation o JOIN tool_brief b USING (tool_observation) WHERE o.turn = ? AND {OF_SPACE}
+)
+"""  # noqa: S608 - our own text
 
 
 def holds_brief(tx: Reading, turn: int) -> bool:

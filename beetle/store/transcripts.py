@@ -58,7 +58,8 @@ SELECT t.turn, m.message, m.message_id, m.role, m.at, m.visibility, m.state, m.l
   b.content, l.at, l.principal, m.event_type
 {OF_ONE_TURN} AND +m.conversation = t.conversation
 LEFT JOIN body b ON b.message = m.message
-LEFT JOIN transcript_lifecycle l ON l.lifecycle = m.lifecycle AND m.state = 'deleted'
+LEFT JOIN transcript_lifecycle l
+  ON l.lifecycle = m.lifecycle AND l.conversation = m.conversation AND m.state = 'deleted'
 WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, m.position
 """
 REFS_SQL = """
@@ -68,7 +69,7 @@ WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, r.p
 """
 ATTRS_SQL = """
 SELECT t.turn, a.key, a.value, m.message_id, a.visibility, a.export_allowed
-FROM turn t JOIN attr a ON a.turn = t.turn LEFT JOIN message m ON m.message = a.message
+FROM turn t JOIN attr a ON a.turn = t.turn LEFT JOIN message m ON m.message = a.message AND +m.turn = t.turn
 WHERE t.conversation = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence, a.position
 """
 # Two queries: of both at once SQLite reads every turn.
@@ -339,7 +340,7 @@ SELECT count(*) FROM (
 """
 REMEMBERED_SQL = """
 SELECT c.conversation, c.channel_id, c.conversation_id FROM remembered_conversation r
-JOIN conversation c ON c.conversation = r.conversation
+JOIN conversation c ON c.conversation = r.conversation AND c.space = r.space
 WHERE r.principal = ? AND r.space = ? AND r.agent_id = ? AND r.channel = ? AND r.chat_id = ?
 """
 CLAIMED_ELSEWHERE_SQL = """

@@ -12,6 +12,7 @@ import pytest
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError, StoreBudgetExceeded
 from beetle.open import Opened, open_store
+from beetle.runtime.areas.table import Handlers
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.modes import RESTORED
 from beetle.runtime.pipeline.invocation import Call
@@ -180,3 +181,16 @@ def test_a_batch_that_only_reads_is_answered_at_the_ceiling(tmp_path: Path) -> N
                 commit(memory, turn(f"t{number}", f"word{number} " + "filler " * 1000))
         made = memory.call("batch", {"requests": [{"op": "memory.recall", "args": {"query": "word1"}}]})
         assert to_plain(made)["reports"]
+
+
+def test_whether_a_call_is_brief_is_told_without_loading_its_handler(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = Handlers()
+    monkeypatch.setattr(opened.dispatcher, "_handlers", fresh)
+    turns = [turn("t1", "hello")]
+    call = Call("transcript.commit", {"conversation": CONVERSATION, "turns": turns}, CALLER)
+    assert not opened.dispatcher.is_brief(call)
+    assert not fresh._known
+    opened.dispatcher.dispatch(call)
+    assert opened.dispatcher.is_brief(call)

@@ -84,7 +84,7 @@ def test_a_place_leads_to_the_messages_before_and_behind_it(held: Any, kinds: tu
     among = seen(everything, kinds)
     with store_of(memory).read() as tx:
         for place, message, _ in everything[::19]:
-            assert session_order.place(tx, message) == place
+            assert session_order.place(tx, 1, message) == place
             for most in (0, 1, 4, 1000):
                 below = [key for at, key in among if at < place]
                 above = [key for at, key in among if at > place]

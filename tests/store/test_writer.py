@@ -425,3 +425,26 @@ def test_a_log_that_a_reader_holds_is_not_cut_and_says_so(path: str) -> None:
             assert store.wal_bytes() > 0
         assert store.cut_log(30) is True
         assert store.wal_bytes() == 0
+
+
+def test_a_store_that_another_program_holds_is_waited_for_once(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def follow(connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(50)
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: begun.append(event["sql"]))
+
+    with open_runtime(tmp_path / "b.db") as memory:
+        commit(memory, turn("t0", "before"))
+        store_of(memory).writer.apart(follow)
+        other = apsw.Connection(str(tmp_path / "b.db"))
+        other.execute("BEGIN IMMEDIATE")
+        begun.clear()
+        with pytest.raises(Overloaded):
+            commit(memory, turn("t1", "meanwhile"))
+        assert begun.count("BEGIN IMMEDIATE") == 1
+        other.execute("ROLLBACK")
+        other.close()
+        commit(memory, turn("t2", "after"))
+        assert found(memory, "after") and not found(memory, "meanwhile")
+        assert_clean(memory)

@@ -34,7 +34,7 @@ def _turns(asked: Forgetting) -> list[SelectedTurn]:
         turns = {turn for turn, visibility, state in rows if _is_seen(asked.sight, visibility, state)}
     else:
         turns = _turns_saying(asked) | _turns_with_attrs(asked)
-    return forgetting.turns_by_key(tx, json.dumps(sorted(turns)))
+    return forgetting.turns_by_key(tx, asked.space, json.dumps(sorted(turns)))
 
 
 def _is_seen(sight: Sight, visibility: str, state: str) -> bool:
@@ -74,6 +74,8 @@ def _shows(viewer: Viewer, attr: AttrText) -> bool:
         return True
     if viewer.view not in attr.views.split(",") or (viewer.view == "export" and not attr.export_allowed):
         return False
+    if attr.messages is None:
+        return False  # damaged: what it hangs on is not of its turn
     hung_on = (each.split(" ") for each in attr.messages.split(","))
     return all(withheld(visibility, state, viewer) is None for visibility, state in hung_on)
 

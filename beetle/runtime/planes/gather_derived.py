@@ -78,7 +78,7 @@ def _carried(gathering: Gathering, rows: list[FactRow]) -> list[_Carried]:
 def _fact(gathering: Gathering, each: _Carried, places: dict[int, int]) -> FactRecord:
     row = each.row
     bodies = list(dict.fromkeys(one.body for one in each.revisions if one.body is not None))
-    texts = [long_term.body_of(gathering.tx, body) for body in bodies]
+    texts = [long_term.body_of(gathering.tx, row.fact, body) for body in bodies]
     place_of = {body: place for place, body in enumerate(bodies)}
     gathering.spend(sum(len(text.content) for text in texts))
     sources = ((_carried_source(gathering, text), to) for text, to in continuity.fact_derived(gathering.tx, row.fact))

@@ -52,7 +52,7 @@ def _load(asked: Asked) -> Loaded:
     candidates: list[Candidate] = []
     for skill in skills.skills_by_key(asked.tx, asked.space, scores):
         revision = (
-            skills.revision_of(asked.tx, skill.skill, skill.revision)
+            skills.find_revision(asked.tx, skill.skill, skill.revision)
             if then is None
             else skills.revision_as_of(asked.tx, skill.skill, then)
         )

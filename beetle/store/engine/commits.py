@@ -69,6 +69,8 @@ class Commits:
         self.head = read_head(Writing(connection))
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
+        # Whether the last attempt came to hold the store, so that there was something to undo.
+        self._begun = False
         self._careful = 0
         self.erased = 0
         self.on_commit: Callable[[list[Logged]], None] | None = None
@@ -129,8 +131,10 @@ class Commits:
         """
         with self._gate:
             try:
+                self._begun = False
                 self._files.check()
                 self._connection.execute("BEGIN IMMEDIATE")
+                self._begun = True
                 if self._doubtful:
                     self._catch_up()
                 tx, sealing = self._begin_sealed()
@@ -197,7 +201,7 @@ class Commits:
 
     def _roll_back(self) -> None:
         self.known.forget()
-        gone = not self._connection.in_transaction
+        gone = self._begun and not self._connection.in_transaction
         try:
             if not gone:
                 self._connection.execute("ROLLBACK")

@@ -199,6 +199,6 @@ def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
         head_hash=row.head.hex() or None,
         created_at=format_us(row.created_at),
         updated_at=format_us(row.updated_at),
-        branched_from=None if parent is None else parent.chain_key,
+        branched_from=None if parent is None or parent.space != row.space else parent.chain_key,
         shared_thoughts=row.shared,
     )

@@ -134,7 +134,7 @@ def _remove_shown(
     """Write down that what a record says is said no more, unless what comes in its place says it too."""
     key = long_term.shown_body(tx, old)
     if key is not None and (old.topic_mac, old.content_mac) != (by.topic_mac, by.content_mac):
-        removed.record(invocation, tx, space, [value_of(old, long_term.body_of(tx, key))], authority)
+        removed.record(invocation, tx, space, [value_of(old, long_term.body_of(tx, old.fact, key))], authority)
 
 
 def learn(invocation: Invocation, tx: WriteTransaction, space: int, draft: Draft, reason: str | None = None) -> Learned:

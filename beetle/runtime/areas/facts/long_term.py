@@ -177,7 +177,7 @@ def _bodies(tx: Reading, row: FactRow, revisions: list[RevisionRow], seen: Eyes,
     for each in reversed(revisions):
         if each.body is None or each.body in found:
             continue
-        body = long_term.body_of(tx, each.body)
+        body = long_term.body_of(tx, row.fact, each.body)
         if not seen.private and "private" in (row.visibility, body.visibility) and each.principal != seen.writer:
             continue
         if not room.takes(body.content):

@@ -137,7 +137,7 @@ def _judge(
         )
     key = long_term.shown_body(tx, row)
     assert key is not None, "a record that is not deleted says something"
-    before = long_term.body_of(tx, key)
+    before = long_term.body_of(tx, row.fact, key)
     # What the request leaves out stays.
     text = (
         before.topic if request.topic is None else request.topic,

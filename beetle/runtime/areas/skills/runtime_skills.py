@@ -123,8 +123,7 @@ def _summary(skill: SkillRow, title: str, topic: str, summary: str) -> RuntimeSk
 def detail(invocation: Invocation, request: RuntimeSkillDetailRequest, tx: Reading) -> RuntimeSkillDetailReport:
     """One skill with its history."""
     space, skill = _existing(invocation, tx, full_name(request.name))
-    history = skills.revisions(tx, skill.skill)
-    current = history[-1]
+    history, current = skills.revisions(tx, skill.skill), skills.revision_of(tx, skill.skill, skill.revision)
     room = Room(invocation)
     diffs = room.fill(_diffs(invocation, history))
     return RuntimeSkillDetailReport(

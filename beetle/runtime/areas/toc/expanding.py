@@ -29,7 +29,7 @@ def expand(invocation: Invocation, request: GripExpandRequest, tx: Reading) -> G
     grip = None if space is None else toc.grip(tx, space, request.grip_id)
     if space is None or grip is None:
         return GripExpandReport(grip=None)
-    first, last = session_order.place(tx, grip.message), session_order.place(tx, grip.last_message)
+    first, last = (session_order.place(tx, space, each) for each in (grip.message, grip.last_message))
     if first is None or last is None or first.conversation != last.conversation:
         return GripExpandReport(grip=None)
     # What this caller may not see is not among its neighbours: it would say that something is there.
@@ -56,7 +56,7 @@ def _shown(
     invocation: Invocation, tx: Reading, space: int, grip: GripRow, events: tuple[EventRecord, ...]
 ) -> Grip | None:
     row = toc.by_key(tx, grip.segment)
-    if row is None or not events:
+    if row is None or row.space != space or not events:
         return None
     found = toc.texts(tx, space, {grip.message, grip.last_message})
     texts = {each.message: each for each in found if is_whole(invocation.key, each)}

@@ -50,7 +50,8 @@ class Paths:
             if key not in self._rows:
                 self._rows[key] = toc.by_key(self._tx, key)
             row = self._rows[key]
-            if row is None:
+            # A damaged parent may be anything, also what lies below.
+            if row is None or row.space != self._space or (rows and row.level >= rows[-1].level):
                 return None
             rows.append(row)
             key = row.parent

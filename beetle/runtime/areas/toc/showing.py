@@ -50,7 +50,7 @@ def _shown(
             bullets.append(TocBullet(text=text, grip_ids=(grip_id,)))
     keywords = _keywords(row, texts)
     below = toc.child_ids(tx, row.key, CHILD_IDS + 1) if row.level < SEGMENT else []
-    where = None if row.conversation is None else toc.conversation_of(tx, row.conversation)
+    where = None if row.conversation is None else toc.conversation_of(tx, row.space, row.conversation)
     return TocNode(
         node_id=row.node_id,
         level=TOC_LEVELS[row.level - 1],
