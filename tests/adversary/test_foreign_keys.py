@@ -137,6 +137,9 @@ CASES = {
     "a node's conversation": Case(
         (change("conversation", f"conversation_id = '{A}-chat'", "space = 1"),
          change("toc_node", f"conversation = {CHAT_OF_A}", "space = 2 AND level = 5")), BROWSE),
+    "a segment's conversation": Case(
+        (change("toc_node", "conversation = (SELECT max(conversation) FROM conversation WHERE space = 2)",
+                "space = 1 AND level = 5"),), call("admin.rebuild_toc")),
     "a node that is its own parent": Case(
         (change("toc_node", "parent = toc_node", f"space = 2 AND node_id = '{DAY}'"),),
         call("memory.recall", query=B, path="toc")),

@@ -226,7 +226,8 @@ def _next_day(day: Waiting) -> Waiting:
 
 def _keep_day(tx: Writing, cut: DayCut) -> None:
     """Bring the segments of a day of a conversation in line with what its events make of it."""
-    known = {segment.node_id: segment for segment in toc.segments(tx, *cut.of)}
+    # A damaged one may be of another space, and have the id of one of this.
+    known = {(segment.space, segment.node_id): segment for segment in toc.segments(tx, *cut.of)}
     if cut.place is not None and cut.segments:
         day = _periods(tx, cut.place.space, cut.segments[0].bounds[0])
         for segment in cut.segments:
@@ -240,17 +241,23 @@ def _keep_day(tx: Writing, cut: DayCut) -> None:
 
 
 def _keep_segment(
-    tx: Writing, place: ConversationPlace, each: Waiting, day: int, segment: SegmentCut, known: dict[str, CutSegment]
+    tx: Writing,
+    place: ConversationPlace,
+    each: Waiting,
+    day: int,
+    segment: SegmentCut,
+    known: dict[tuple[int, str], CutSegment],
 ) -> None:
     node_id, bounds, digest = segment
-    found = known.get(node_id)
-    if found is not None and found.space == place.space:
-        del known[node_id]
-        if (found.members, found.parent, (found.starts, found.ends)) == (digest, day, bounds):
-            return
-        toc.recut(tx, found.key, day, bounds, digest)
-    else:
+    found = known.pop((place.space, node_id), None)
+    if found is None:
+        if (elsewhere := toc.key_of(tx, place.space, node_id)) is not None:
+            toc.drop_segment(tx, elsewhere)  # a damaged one, that stands with another day or conversation
         toc.add_node(tx, place.space, SEGMENT, node_id, day, bounds, (each.conversation, each.day, digest))
+    elif (found.members, found.parent, (found.starts, found.ends)) == (digest, day, bounds):
+        return
+    else:
+        toc.recut(tx, found.key, day, bounds, digest)
     toc.make_stale(tx, day)
 
 
