@@ -262,16 +262,22 @@ def add_body(tx: Writing, fact: int, topic: str, content: str, keywords: tuple[s
     return tx.insert(NEW_BODY_SQL, fact, topic, content, json.dumps(keywords, ensure_ascii=False))
 
 
+def find_body(tx: Reading, fact: int, body: int) -> BodyRow | None:
+    """One text of a fact; None where it is missing, by damage."""
+    found = tx.row(BODY_SQL, body, fact)
+    return None if found is None else _body(found)
+
+
 def body_of(tx: Reading, fact: int, body: int) -> BodyRow:
     """One text of a fact.
 
     Raises:
-        IntegrityViolation: the fact has no such text.
+        IntegrityViolation: it is missing.
     """
-    found = tx.row(BODY_SQL, body, fact)
+    found = find_body(tx, fact, body)
     if found is None:
         raise IntegrityViolation(reason=f"a text of the fact {tx.value(RECORD_ID_SQL, fact)} is missing")
-    return _body(found)
+    return found
 
 
 def bodies_of(tx: Reading, fact: int) -> list[BodyRow]:
@@ -285,9 +291,14 @@ def shown_body(tx: Reading, row: FactRow) -> int | None:
 
 
 def shown(tx: Reading, row: FactRow) -> Shown | None:
-    """A record with its text; None once that was erased."""
+    """A record with its text; None once that was erased, and where it is missing."""
     body = shown_body(tx, row)
-    return None if body is None else Shown(row, body_of(tx, row.fact, body), row.authority)
+    return None if body is None else _shown(tx, row, body, row.authority)
+
+
+def _shown(tx: Reading, row: FactRow, body: int, authority: str) -> Shown | None:
+    found = find_body(tx, row.fact, body)
+    return None if found is None else Shown(row, found, authority)
 
 
 def shown_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[Shown]:
@@ -299,9 +310,9 @@ def shown_by_key(tx: Reading, space: int | None, keys: Iterable[int]) -> list[Sh
 
 
 def shown_at(tx: Reading, row: FactRow, at: int) -> Shown | None:
-    """A record with the text that was current at a time; None when none was, or it was erased since."""
+    """A record with the text that was current at a time; None when none was, it was erased since, or is missing."""
     found = tx.row(BODY_AT_SQL, row.fact, at, at)
-    return None if found is None or found[0] is None else Shown(row, body_of(tx, row.fact, found[0]), found[1])
+    return None if found is None or found[0] is None else _shown(tx, row, *found)
 
 
 def revisions_of(tx: Reading, fact: int) -> list[RevisionRow]:

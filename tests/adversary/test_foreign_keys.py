@@ -125,6 +125,7 @@ CASES = {
         call("memory.project", user_query=B)),
     "a fact's text, in detail": Case((BODY,), FACT, (IntegrityViolation,)),
     "a fact's text, in a list": Case((BODY,), call("long_term.list")),
+    "a fact's text, recalled": Case((BODY,), call("memory.recall", query=B, as_of="2099-01-01T00:00:00Z")),
     "a fact's text, exported": Case((BODY,), call("memory.export_space"), (IntegrityViolation,)),
     "a chain's parent, walked": Case((PARENT,), call("chain.traverse", chain_key=f"{B}-branch")),
     "a chain's parent, listed": Case((PARENT,), call("chain.list")),

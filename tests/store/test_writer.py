@@ -427,7 +427,9 @@ def test_a_log_that_a_reader_holds_is_not_cut_and_says_so(path: str) -> None:
         assert store.wal_bytes() == 0
 
 
-def test_a_store_that_another_program_holds_is_waited_for_once(tmp_path: Path) -> None:
+def test_a_store_that_another_program_holds_is_waited_for_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     begun: list[str] = []
 
     def follow(connection: apsw.Connection) -> None:
@@ -442,7 +444,8 @@ def test_a_store_that_another_program_holds_is_waited_for_once(tmp_path: Path) -
         begun.clear()
         with pytest.raises(Overloaded):
             commit(memory, turn("t1", "meanwhile"))
-        assert begun.count("BEGIN IMMEDIATE") == 1
+        assert begun.count("BEGIN IMMEDIATE") == 1 and "ROLLBACK" not in begun
+        assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
         other.execute("ROLLBACK")
         other.close()
         commit(memory, turn("t2", "after"))

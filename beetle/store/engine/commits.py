@@ -201,13 +201,13 @@ class Commits:
 
     def _roll_back(self) -> None:
         self.known.forget()
-        gone = self._begun and not self._connection.in_transaction
+        stands = self._connection.in_transaction
         try:
-            if not gone:
+            if stands:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
             failed("rollback_failed", "a failed write was rolled back with an error", error)
-        if self.undo() is None and gone:
+        if self.undo() is None and self._begun and not stands:
             recall_index.forget_unwritten(self._connection)
 
     def _publish(self, logged: list[Logged]) -> None:
