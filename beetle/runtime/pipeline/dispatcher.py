@@ -111,8 +111,8 @@ class Dispatcher:
         version: str,
     ) -> None:
         self._handlers = handlers
-        self._met: dict[str, Handler] = {}
-        """Handlers that were asked for: to look one up for the first time may load its area."""
+        self._met: set[str] = set()
+        """Operations whose handlers were asked for: to look one up for the first time may load its area."""
         self.hub = Hub()
         self.lifecycle = RuntimeLifecycle(immutable=store.settings.immutable)
         self.model = open_model(dependencies.model)
@@ -197,7 +197,7 @@ class Dispatcher:
     def is_brief(self, call: Call) -> bool:
         """Whether a call waits for nothing but its write, and does little else: then `begin` may run on a thread that
         serves others too. Not while several principals ask: each has its turn then, which is waited for."""
-        handler = self._met.get(call.operation)
+        handler = self._handlers.get(call.operation) if call.operation in self._met else None
         if not isinstance(handler, Write) or not handler.brief or call.auth is not None:
             return False
         proven = call.connection is not None and call.connection.proof is not None
@@ -424,10 +424,8 @@ class Dispatcher:
                 revealed = invocation.reveal(request, report, clipped=clipped)
                 return Outcome(pieces.parted(invocation, request, revealed), repeated)
 
-        name = invocation.operation.name
-        handler = self._met.get(name)
-        if handler is None:
-            handler = self._met[name] = self._handlers[name]
+        handler = self._handlers[invocation.operation.name]
+        self._met.add(invocation.operation.name)
         match handler:
             case Read(handle):
                 # Shown before the reader is given back: so there are never more large reports at once than readers.
