@@ -20,11 +20,12 @@ WHERE c.space = ? AND c.archived_at IS NULL AND b.tags <> '[]' ORDER BY c.chunk
 FROM_SQL = """
 SELECT c.chunk, c.chunk_id, l.kind, coalesce(t.chunk_id, l.target_id)
 FROM chunk c INDEXED BY chunk_of_space LEFT JOIN chunk_link l ON l.chunk = c.chunk
+  AND (l.target IS NULL OR EXISTS (SELECT 1 FROM chunk o WHERE o.chunk = l.target AND +o.space = c.space))
 LEFT JOIN chunk t ON t.chunk = l.target
 WHERE c.space = ? AND c.archived_at IS NULL ORDER BY c.chunk, l.place
 """
 TO_SQL = """
-SELECT t.chunk, t.chunk_id, l.kind, iif(c.archived_at IS NULL, c.chunk_id, NULL)
+SELECT t.chunk, t.chunk_id, l.kind, iif(c.archived_at IS NULL AND c.space = t.space, c.chunk_id, NULL)
 FROM chunk t INDEXED BY chunk_of_space LEFT JOIN chunk_link l INDEXED BY chunk_link_to ON l.target = t.chunk
 LEFT JOIN chunk c ON c.chunk = l.chunk
 WHERE t.space = ? AND t.archived_at IS NULL ORDER BY t.chunk
@@ -39,8 +40,9 @@ SELECT c.chunk_id FROM (
 WHERE c.space = ?2 AND c.chunk <> ?1 ORDER BY c.chunk DESC
 """
 OWN_RELATED_SQL = """
-SELECT coalesce(t.chunk_id, l.target_id) FROM chunk_link l LEFT JOIN chunk t ON t.chunk = l.target
-WHERE l.chunk = ? AND l.kind = 'related_to' ORDER BY l.place
+SELECT coalesce(t.chunk_id, l.target_id) FROM chunk_link l JOIN chunk c ON c.chunk = l.chunk
+LEFT JOIN chunk t ON t.chunk = l.target AND +t.space = c.space
+WHERE l.chunk = ? AND l.kind = 'related_to' AND (l.target IS NULL OR t.chunk IS NOT NULL) ORDER BY l.place
 """
 LOOSE_SQL = """
 SELECT DISTINCT l.chunk FROM chunk c INDEXED BY chunk_of_space CROSS JOIN chunk_link l ON l.chunk = c.chunk

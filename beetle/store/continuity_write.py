@@ -42,7 +42,8 @@ CONVERSATION_SQLS = tuple(
     sql.replace("@TURNS", IN_CONVERSATION).replace("@MS", MS_OF_MESSAGE)
     for sql in (
         "DELETE FROM tool_brief WHERE tool_observation IN ("
-        "SELECT tool_observation FROM tool_observation WHERE turn IN @TURNS)",
+        "SELECT tool_observation FROM tool_observation WHERE turn IN @TURNS "
+        "AND +space = (SELECT space FROM conversation WHERE conversation = ?1))",
         "UPDATE tool_observation SET turn = NULL WHERE turn IN @TURNS",
         "DELETE FROM host_ref_label WHERE host_ref IN (SELECT host_ref FROM host_ref WHERE turn IN @TURNS)",
         "DELETE FROM host_ref WHERE turn IN @TURNS",
@@ -72,6 +73,8 @@ FACT_SQLS = (
     "DELETE FROM fact_reason WHERE fact_revision IN (SELECT fact_revision FROM fact_revision WHERE fact = ?)",
     "DELETE FROM fact_revision WHERE fact = ?",
     "DELETE FROM fact_body WHERE fact = ?",
+    # By damage one of another space may name it.
+    "UPDATE derived_ref SET fact = NULL WHERE fact = ?1 AND space <> (SELECT space FROM fact WHERE fact = ?1)",
     "DELETE FROM derived_ref WHERE fact = ?",
     "UPDATE fact SET superseded_by = NULL WHERE superseded_by = ?",
 )

@@ -22,6 +22,7 @@ SELECT e.at_ms, e.event_id, e.message, t.conversation, t.sequence, t.turn_id, m.
 FROM event e
 CROSS JOIN message m ON m.message = e.message
 CROSS JOIN turn t ON t.turn = m.turn AND t.conversation = m.conversation
+  AND m.message BETWEEN t.first_message AND t.last_message
 CROSS JOIN conversation c ON c.conversation = t.conversation AND c.space = e.space
 WHERE e.space = ? AND (e.at_ms, e.event_id, e.message) > (?, ?, ?) AND e.at_ms <= ?
 ORDER BY e.at_ms, e.event_id, e.message LIMIT ?

@@ -61,7 +61,6 @@ DERIVED_SQL = """
 SELECT d.turn, d.derived, d.evidence, d.relation
 FROM json_each(?) j CROSS JOIN derived_ref d ON d.turn = j.value WHERE d.space = ? ORDER BY d.turn, d.derived_ref
 """
-TURN_ID_SQL = "SELECT turn_id FROM turn WHERE turn = ?"
 SPOKEN_SQL = """
 SELECT 1 FROM message WHERE conversation = ? AND visibility = ? AND speaker = ? AND state = 'live' LIMIT 1
 """
@@ -105,11 +104,6 @@ def affected_of_turns(tx: Reading, turns: Iterable[int]) -> Mapping[int, list[Af
         message = AffectedMessage(*row)
         found[message.turn].append((position, message))
     return {turn: [message for _, message in sorted(placed)] for turn, placed in found.items()}
-
-
-def turn_id_of(tx: Reading, turn: int) -> str:
-    """The id of a turn that is there."""
-    return tx.value(TURN_ID_SQL, turn)
 
 
 def derived_from(tx: Reading, turns: Iterable[int], space: int) -> Mapping[int, list[Row]]:

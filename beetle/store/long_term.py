@@ -89,7 +89,7 @@ WHERE space = ? AND target = ? AND kind = ? AND content_mac = ? AND state = 'cur
 """
 )
 BY_RECORD_SQL = FACT_COLUMNS + "WHERE space = ? AND record_id = ?"
-BY_KEYS_SQL = FACT_COLUMNS + "WHERE fact IN (SELECT value FROM json_each(?)) AND space = ? ORDER BY fact DESC"  # noqa: S608
+BY_KEYS_SQL = FACT_COLUMNS + "WHERE fact IN (SELECT value FROM json_each(?)) AND +space = ? ORDER BY fact DESC"  # noqa: S608
 SUPERSEDES_SQL = "SELECT record_id FROM fact WHERE superseded_by = ? ORDER BY fact"
 RECORD_ID_SQL = "SELECT record_id FROM fact WHERE fact = ?"
 NEW_FACT_SQL = """
@@ -118,7 +118,7 @@ SELECT f.fact, f.record_id, f.target, f.kind, f.topic_mac, f.content_mac, f.visi
   (SELECT min(valid_from) FROM fact_revision WHERE body = b.fact_body), f.visibility
 FROM fact f JOIN fact_revision r ON r.fact = f.fact AND r.revision = f.revision
 JOIN fact_body b ON b.fact_body = r.body AND b.fact = f.fact
-WHERE f.fact IN (SELECT value FROM json_each(?)) AND f.space = ? ORDER BY f.fact DESC
+WHERE f.fact IN (SELECT value FROM json_each(?)) AND +f.space = ? ORDER BY f.fact DESC
 """
 SHOWN_BODY_SQL = "SELECT body FROM fact_revision WHERE fact = ? AND revision = ?"
 BODY_AT_SQL = """
@@ -150,7 +150,7 @@ INSERT INTO derived_ref (space, derived, evidence, relation, fact, turn, at) VAL
 """
 KNOWN_DERIVED_SQL = "SELECT 1 FROM derived_ref WHERE fact = ? AND evidence = ? AND relation = ?"
 DERIVED_SQL = """
-SELECT derived, evidence, relation FROM derived_ref d
+SELECT derived, evidence, relation FROM derived_ref
 WHERE fact = ?1 AND space = (SELECT space FROM fact WHERE fact = ?1) ORDER BY derived_ref
 """
 EVIDENCE_COUNT_SQL = "SELECT count(*) FROM derived_ref WHERE fact = ? AND relation = 'cites'"

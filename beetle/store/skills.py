@@ -73,7 +73,7 @@ SKILL_COLUMNS = "SELECT skill, name, enabled, retired, revision, created_at, upd
 FIND_SQL = SKILL_COLUMNS + "WHERE space = ? AND name = ?"
 BY_KEYS_SQL = f"""
 {SKILL_COLUMNS}
-WHERE skill IN (SELECT value FROM json_each(?)) AND space = ? AND enabled = 1 AND retired = 0
+WHERE skill IN (SELECT value FROM json_each(?)) AND +space = ? AND enabled = 1 AND retired = 0
 """  # noqa: S608 - constants
 NEW_SKILL_SQL = """
 INSERT INTO skill (space, name, enabled, retired, revision, created_at, updated_at, authority)
@@ -141,6 +141,8 @@ SELECT derived, evidence, relation, turn FROM derived_ref
 WHERE skill = ?1 AND space = (SELECT space FROM skill WHERE skill = ?1) ORDER BY derived_ref
 """
 DELETE_SQLS = (
+    # By damage one of another space may name it.
+    "UPDATE derived_ref SET skill = NULL WHERE skill = ?1 AND space <> (SELECT space FROM skill WHERE skill = ?1)",
     "DELETE FROM derived_ref WHERE skill = ?",
     "DELETE FROM skill_revision WHERE skill = ?",
     "DELETE FROM skill WHERE skill = ?",

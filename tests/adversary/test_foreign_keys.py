@@ -29,7 +29,8 @@ SELECT json_array(
   (SELECT json_group_array(thought) FROM thought_body JOIN thought USING (thought) JOIN chain USING (chain)
     WHERE space = 1),
   (SELECT json_group_array(tool_observation) FROM tool_brief JOIN tool_observation USING (tool_observation)
-    WHERE space = 1))
+    WHERE space = 1),
+  (SELECT count(*) FROM derived_ref WHERE space = 1))
 """
 """What the first owner's records hold."""
 CHAT_OF_A = "(SELECT min(conversation) FROM conversation WHERE space = 1)"
@@ -92,6 +93,12 @@ def forget(**args: Any) -> Ask:
     return both
 
 
+def restore(memory: MemoryRuntime, _: apsw.Connection) -> Any:
+    archive = memory.export_space(include_private=True, passphrase="a long passphrase").archive
+    how = {"mode": "full_restore", "passphrase": "a long passphrase", "discard_withheld": True}
+    return memory.import_space(archive=archive, **how)
+
+
 FACT = named("long_term.detail", "ref", f"SELECT record_id FROM fact WHERE fact = {fact_of(2)}", "long_term:")
 SKILL = named("skill.detail", "name", f"SELECT name FROM skill WHERE skill = {skill_of(2)}")
 CHUNK = named("chunk.get", "id", "SELECT chunk_id FROM chunk WHERE space = 2")
@@ -152,6 +159,22 @@ CASES = {
         (change("tool_observation", f"turn = {turn_of(2)}", "space = 1"),), forget(conversation=CONVERSATION)),
     "a link from a chunk": Case((NAME_OF_CHUNK, LINK.format(chunk_of(1), chunk_of(2))), CHUNK),
     "a link to a chunk": Case((NAME_OF_CHUNK, LINK.format(chunk_of(2), chunk_of(1))), call("chunk.list")),
+    "a link from a chunk, exported": Case(
+        (NAME_OF_CHUNK, LINK.format(chunk_of(1), chunk_of(2))), call("chunk.export_tree")),
+    "a link to a chunk, exported": Case(
+        (NAME_OF_CHUNK, LINK.format(chunk_of(2), chunk_of(1))), call("chunk.export_tree")),
+    "a link to a chunk, related": Case(
+        (NAME_OF_CHUNK, LINK.replace("supports", "related_to").format(chunk_of(2), chunk_of(1))), CHUNK),
+    "a tool's brief, restored": Case(
+        (change("tool_observation", f"turn = {turn_of(2)}", "space = 1"),), restore),
+    "what a deleted skill rests on": Case(
+        (change("derived_ref", f"skill = {skill_of(2)}", f"derived_ref = {DERIVED_OF_A}"),),
+        named("skill.delete", "name", f"SELECT name FROM skill WHERE skill = {skill_of(2)}")),
+    "a message's own turn": Case(
+        (change("message", "turn = turn + 1", f"message = {message_of(2)}"),), call("event.range", **EVERY_TIME)),
+    "a skill's ref without its revision": Case(
+        (change("derived_ref", "derived = 'x'", f"skill = {skill_of(2)}"),),
+        call("memory.export_space")),
     "a message's step": Case(
         (STEP, change("message", DELETED, f"message = {message_of(2)}")),
         call("transcript.replay", conversation=CONVERSATION, view="operator_audit")),

@@ -181,6 +181,7 @@ def _skill_revision(gathering: Gathering, each: skill_store.RevisionRow) -> Skil
 def _skill_derived(gathering: Gathering, skill: int) -> Iterator[DerivedRecord]:
     for derived, text, relation in continuity.skill_derived(gathering.tx, skill):
         source = _carried_source(gathering, text)
-        if source is not None:
-            revision = int(derived.rpartition("/")[2])
-            yield DerivedRecord(source=source, relation=relation, revision=revision)
+        revision = derived.rpartition("/")[2]
+        # A damaged row may name what is no revision of a skill.
+        if source is not None and revision.isdecimal():
+            yield DerivedRecord(source=source, relation=relation, revision=int(revision))

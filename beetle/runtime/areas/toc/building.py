@@ -251,9 +251,13 @@ def _keep_segment(
     node_id, bounds, digest = segment
     found = known.pop((place.space, node_id), None)
     if found is None:
-        if (elsewhere := toc.key_of(tx, place.space, node_id)) is not None:
-            toc.drop_segment(tx, elsewhere)  # a damaged one, that stands with another day or conversation
+        # A damaged one may stand with another day or conversation.
+        elsewhere = toc.node(tx, place.space, node_id)
+        if elsewhere is not None:
+            toc.drop_segment(tx, elsewhere.key)
         toc.add_node(tx, place.space, SEGMENT, node_id, day, bounds, (each.conversation, each.day, digest))
+        if elsewhere is not None and elsewhere.parent is not None:
+            toc.drop_if_empty(tx, elsewhere.parent)
     elif (found.members, found.parent, (found.starts, found.ends)) == (digest, day, bounds):
         return
     else:
