@@ -38,7 +38,7 @@ SELECT chain, space, chain_key, adapter, parent, shared, created_at, updated_at,
 FROM chain
 """
 FIND_SQL = COLUMNS + "WHERE space = ? AND chain_key = ?"
-BY_KEY_SQL = COLUMNS + "WHERE chain = ?"
+BY_KEY_SQL = COLUMNS + "WHERE chain = ? AND +space = ?"
 LIST_SQL = COLUMNS + "WHERE space = ? AND chain_key > ? ORDER BY chain_key LIMIT ?"
 EVERY_SQL = COLUMNS + "WHERE chain > ? ORDER BY chain LIMIT ?"
 OF_SPACE_SQL = COLUMNS + "WHERE space = ? ORDER BY chain"
@@ -90,9 +90,9 @@ def find(tx: Reading, space: int | None, chain_key: str) -> ChainRow | None:
     return tx.one(ChainRow, FIND_SQL, space, chain_key)
 
 
-def by_key(tx: Reading, chain: int) -> ChainRow | None:
-    """The chain of that row."""
-    return tx.one(ChainRow, BY_KEY_SQL, chain)
+def by_key(tx: Reading, space: int, chain: int) -> ChainRow | None:
+    """The chain of a space of that row."""
+    return tx.one(ChainRow, BY_KEY_SQL, chain, space)
 
 
 def listed(tx: Reading, space: int | None, after: str, limit: int) -> list[ChainRow]:

@@ -20,8 +20,7 @@ WHERE c.space = ? AND c.archived_at IS NULL AND b.tags <> '[]' ORDER BY c.chunk
 FROM_SQL = """
 SELECT c.chunk, c.chunk_id, l.kind, coalesce(t.chunk_id, l.target_id)
 FROM chunk c INDEXED BY chunk_of_space LEFT JOIN chunk_link l ON l.chunk = c.chunk
-  AND (l.target IS NULL OR EXISTS (SELECT 1 FROM chunk o WHERE o.chunk = l.target AND +o.space = c.space))
-LEFT JOIN chunk t ON t.chunk = l.target
+LEFT JOIN chunk t ON t.chunk = l.target AND +t.space = c.space
 WHERE c.space = ? AND c.archived_at IS NULL ORDER BY c.chunk, l.place
 """
 TO_SQL = """
@@ -69,7 +68,8 @@ def tags(tx: Reading, space: int | None) -> Iterator[tuple[str, tuple[str, ...]]
 
 
 def links_from(tx: Reading, space: int | None) -> Iterator[tuple[Any, ...]]:
-    """(row number, id, kind, target) of all links of live chunks, those of one together; None, None of one without."""
+    """(row number, id, kind, target) of all links of live chunks, those of one together; None, None of one without, and
+    no target where damage names one that is not of the space."""
     return iter(tx.rows(FROM_SQL, space))
 
 

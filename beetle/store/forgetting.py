@@ -75,9 +75,7 @@ SELECT t.turn, a.value, a.visibility, a.export_allowed,
    WHERE {OF_TURN} AND (a.message IS NULL OR m.message = a.message))
 FROM turn t JOIN attr a ON a.turn = t.turn WHERE t.conversation = ? ORDER BY t.sequence, a.position
 """  # noqa: S608 - our own text
-TURN_OF_SQL = """
-SELECT m.turn FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ? AND c.space = ?
-"""
+TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
 CITING_SQL = """
 SELECT derived, turn, fact, skill FROM derived_ref
 WHERE space = ? AND (relation = 'cites' OR derived GLOB 'thoughts:*') ORDER BY derived_ref
@@ -135,9 +133,9 @@ def attrs(tx: Reading, conversation: int) -> Iterator[AttrText]:
     return (AttrText(*row) for row in tx.rows(ATTRS_SQL, conversation))
 
 
-def turn_of(tx: Reading, space: int, message: int) -> int | None:
-    """The turn of a message of a space."""
-    return tx.value(TURN_OF_SQL, message, space)
+def turn_of(tx: Reading, message: int) -> int | None:
+    """The turn of a message, of whatever space."""
+    return tx.value(TURN_OF_SQL, message)
 
 
 def citing(tx: Reading, space: int) -> list[CitingRecord]:

@@ -49,7 +49,7 @@ def _turns_saying(asked: Forgetting) -> set[int]:
         return set()
     scope = SearchScope(asked.space, (plane_evidence.MESSAGES,), private="private" in sight.kinds)
     keys = [key for _, key in recall_index.matching(tx, expression, scope)]
-    turns = {turn for turn in (forgetting.turn_of(tx, asked.space, key) for key in keys) if turn is not None}
+    turns = {turn for turn in (forgetting.turn_of(tx, key) for key in keys) if turn is not None}
     for turn, visibility, state, content in forgetting.unindexed(tx, asked.space):
         if _is_seen(sight, visibility, state) and asked.words.are_in(content):
             turns.add(turn)

@@ -188,7 +188,7 @@ def location(invocation: Invocation, chain_key: str, adapter: str) -> str:
 
 def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
     """A chain as reports have it."""
-    parent = None if row.parent is None else chains.by_key(tx, row.parent)
+    parent = None if row.parent is None else chains.by_key(tx, row.space, row.parent)
     return ChainSummary(
         chain_key=row.chain_key,
         version=ledger.SCHEMA_VERSION,
@@ -199,6 +199,6 @@ def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
         head_hash=row.head.hex() or None,
         created_at=format_us(row.created_at),
         updated_at=format_us(row.updated_at),
-        branched_from=None if parent is None or parent.space != row.space else parent.chain_key,
+        branched_from=None if parent is None else parent.chain_key,
         shared_thoughts=row.shared,
     )
