@@ -2,9 +2,10 @@
 
 Each connection has a thread of its own, and each change from one thread to another costs as much as a good part of a
 small write. So connections that have just written, while others did too, lend themselves to this thread: it reads their
-next requests, begins those that are brief writes, hands them to the writer together, and sends their answers. Whatever
-else comes (another operation, a part of a frame, the end, a peer that does not read) it gives back unread or as far as
-it was read, and the connection's own thread goes on from there. Nothing is waited for here.
+next requests, begins those that are brief writes, commits them together, and sends their answers. Whatever else comes
+(another operation, a part of a frame, the end, a peer that does not read) it gives back unread or as far as it was
+read, and the connection's own thread goes on from there. Nothing is waited for here but a moment for as many writes as
+came together before, and a commit while commits are brief: others are the writer's thread's.
 """
 
 from __future__ import annotations
@@ -91,15 +92,12 @@ class Receiver:
 
     def _run(self) -> None:
         while not self._stopping:
-            for descriptor, _ in self._poll.poll(self._seconds_left()):
-                if descriptor == self._bell:
-                    os.eventfd_read(self._bell)
-                elif descriptor in self._waiting:
-                    self._poll.unregister(descriptor)
-                    self._leaving.add(descriptor)
-                else:
-                    self._serve(descriptor, self._begin)
+            self._read(self._seconds_left())
+            self._gather()
             self._withdraw_late()
+            # What ends on this thread is answered below.
+            self._is_told = True
+            self._dispatcher.shared.store.go_on(len(self._waiting))
             self._is_told = False
             while self._ended:
                 self._serve(self._ended.popleft(), self._end)
@@ -109,6 +107,27 @@ class Receiver:
                 self._give_back(descriptor)
             self._poll.close()
             os.close(self._bell)
+
+    def _read(self, seconds: float | None) -> None:
+        """Take what has come, or comes within so many seconds."""
+        for descriptor, _ in self._poll.poll(seconds):
+            if descriptor == self._bell:
+                os.eventfd_read(self._bell)
+            elif descriptor in self._waiting:
+                self._poll.unregister(descriptor)
+                self._leaving.add(descriptor)
+            else:
+                self._serve(descriptor, self._begin)
+
+    def _gather(self) -> None:
+        """Wait a moment for as many writes as came together before: those that were answered together come again
+        together, and share a commit."""
+        if not self._waiting or self._ended:
+            return
+        company, wait = self._dispatcher.shared.store.writes_expected()
+        end = time.monotonic() + wait
+        while len(self._waiting) < min(company, len(self._lent)) and (left := end - time.monotonic()) > 0:
+            self._read(left)
 
     def _serve(self, descriptor: int, how: Callable[[int], None]) -> None:
         """Do something for a connection. One that fails ends, and no other one with it."""

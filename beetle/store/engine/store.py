@@ -218,7 +218,8 @@ class Store:
 
     def begin_write(self, write: PendingWrite, then: Callable[[], None]) -> QueuedWrite | None:
         """Have a write done; `then` is called on the thread that ends it, and must be quick. None where it would have
-        to wait before it may be queued, because the files of the store are being exchanged.
+        to wait before it may be queued, because the files of the store are being exchanged. `go_on` must follow, of this
+        one or of several.
 
         Raises:
             BeetleError: as of `write`; it is not done.
@@ -235,6 +236,15 @@ class Store:
         except BaseException:
             self._turnstile.leave("write")
             raise
+
+    def go_on(self, begun: int) -> None:
+        """Have what was begun committed, on this thread where that is brief. See `Writer.go_on`."""
+        if isinstance(self.writer, Writer):
+            self.writer.go_on(begun)
+
+    def writes_expected(self) -> tuple[int, float]:
+        """How many writes are likely to come together, and for how many seconds a commit may wait for them."""
+        return self.writer.expected() if isinstance(self.writer, Writer) else (1, 0.0)
 
     @property
     def writes_have_company(self) -> bool:

@@ -3,7 +3,7 @@
 A write is acknowledged only after the commit that holds it is on disk. Waiting writes are taken together, so that one
 sync serves them all. Where several came together before, a commit waits a moment for as many again: clients that were
 answered together ask again together. A write whose writer is alone waits for nobody: its caller's thread commits it,
-which costs no change of threads.
+which costs no change of threads. So does a thread that has begun the writes of many clients, while commits are brief.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ LOOK_S = 0.5
 """So often an idle writer looks whether the store's files are where they were."""
 GATHER_S = 0.005
 """So long a commit waits at most for the company of the last one, and no longer than that one took."""
+BRIEF_S = 0.02
+"""A commit behind one that took no longer may be made by a thread that has more to do than to wait for it."""
 
 
 class Writer:
@@ -54,7 +56,9 @@ class Writer:
         self._connection = connection
         self._gate = gate
         self._queue = WriteQueue(settings.write_queue, settings.write_group)
-        self._wake = threading.Condition()
+        # The condition's lock is taken by itself: the condition's own methods for that are no C.
+        self._lock = threading.RLock()
+        self._wake = threading.Condition(self._lock)
         self._last: Callable[[WriteTransaction], Any] | None = None
         self._closing = self._stopped = False
         # Whether the thread waits for work; whether a caller writes meanwhile; whether the log is left to be folded.
@@ -108,7 +112,7 @@ class Writer:
         """
         job = QueuedWrite(run, None, grows)
         job.then = then
-        with self._wake:
+        with self._lock:
             if self._closing or self._stopped or not self._queue.admits(""):
                 return False
             self._queue.add(job)
@@ -118,11 +122,40 @@ class Writer:
 
     def begin(self, write: PendingWrite, then: Callable[[BaseException | None], None]) -> QueuedWrite:
         """As `write`, but nobody waits: `then` is told of its end, as of `post`, and the answer stands in what this
-        returns. A write that has not begun by its deadline may be withdrawn; else it is refused when its turn comes."""
+        returns. A write that has not begun by its deadline may be withdrawn; else it is refused when its turn comes.
+
+        `go_on` must follow, of this one or of several."""
         job = QueuedWrite(write.run, write.deadline, write.grows, by=write.by)
         job.then = then
-        self._add(job)
+        with self._lock:
+            self._check_room(job)
+            self._queue.add(job)
         return job
+
+    def go_on(self, begun: int) -> None:
+        """Have what was begun committed: here, where nothing else waits and the last commit was brief, else by the
+        thread.
+
+        Args:
+            begun: how many of the writes that were begun have not ended.
+        """
+        with self._lock:
+            if not self._queue:
+                return
+            if len(self._queue) > begun or self._group_s > BRIEF_S or not self._may_lend():
+                if len(self._queue) >= self._gathering:
+                    self._wake.notify()
+                return
+            job = self._queue.first()
+            if job is None:
+                return
+            self.pulse.beat()
+            self._lent = True
+        self._write_here(job)
+
+    def expected(self) -> tuple[int, float]:
+        """How many writes are likely to come together, and for how many seconds a commit may wait for them."""
+        return self._queue.company, min(GATHER_S, self._group_s)
 
     def _hand_over(self, job: QueuedWrite) -> Any:
         if self._add(job, may_stay=True):
@@ -139,10 +172,10 @@ class Writer:
         try:
             self._run_group([job])
         finally:
-            with self._wake:
+            with self._lock:
                 self._lent = False
                 self._folds = self._checkpoints.is_due
-                if self._queue or self._closing or self._erasing.count or self._folds:
+                if self._queue or self._closing or self._erasing.count or self._folds or self._gathering > 1:
                     self._wake.notify()
                 else:
                     self.pulse.rest()
@@ -153,9 +186,8 @@ class Writer:
         Not the main thread: a signal's handler may raise there at any point of a commit.
         """
         if (
-            not self._idle or self._lent or len(self._queue) > 1 or self._queue.company > 1 or job.apart
-            or self._erasing.count or self._checkpoints.follower.attached
-            or self._queue.rest_s() or threading.current_thread() is threading.main_thread()
+            len(self._queue) > 1 or self._queue.company > 1 or job.apart or not self._may_lend()
+            or threading.current_thread() is threading.main_thread()
         ):  # fmt: skip
             return False
         self._queue.first()
@@ -163,17 +195,26 @@ class Writer:
         self._lent = True
         return True
 
+    def _may_lend(self) -> bool:
+        """Whether the thread has nothing to do that a caller's commit would keep it from; the lock is held."""
+        return (
+            self._idle and not self._lent and not self._closing and not self._erasing.count
+            and not self._checkpoints.follower.attached and not self._queue.rest_s()
+        )  # fmt: skip
+
+    def _check_room(self, job: QueuedWrite) -> None:
+        """Raises what keeps a write from being queued; the lock is held."""
+        if self._closing:
+            raise StoreClosed(path=self._settings.path, reason="is being closed")
+        if self._stopped:
+            raise RuntimeError("the writer thread has ended")
+        if not self._queue.admits(job.by):
+            raise Overloaded(what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50)
+
     def _add(self, job: QueuedWrite, *, may_stay: bool = False) -> bool:
         """Queue a write; true where its caller is to run it, and has the writer's place for that."""
-        with self._wake:
-            if self._closing:
-                raise StoreClosed(path=self._settings.path, reason="is being closed")
-            if self._stopped:
-                raise RuntimeError("the writer thread has ended")
-            if not self._queue.admits(job.by):
-                raise Overloaded(
-                    what="too many writes are waiting", maximum=self._settings.write_queue, retry_after_ms=50
-                )
+        with self._lock:
+            self._check_room(job)
             self._queue.add(job)
             if may_stay and self._takes(job):
                 return True
@@ -183,7 +224,7 @@ class Writer:
 
     def withdraw(self, job: QueuedWrite) -> bool:
         """Take a write back; false where it has begun, or ended: then its outcome stands."""
-        with self._wake:
+        with self._lock:
             return self._queue.remove(job)
 
     def share(self, others_ask: Callable[[str], bool]) -> None:
@@ -240,7 +281,7 @@ class Writer:
         A log that is large, or a writer that is busy, is waited for as long as it takes; a reader that holds the log,
         or a disk that refuses, for at most `wait` seconds.
         """
-        with self._wake:
+        with self._lock:
             self._wake.notify()
         return self._erasing.finish(wait, lambda: self._stopped)
 
@@ -269,7 +310,7 @@ class Writer:
 
     def close(self, last: Callable[[WriteTransaction], Any] | None = None) -> None:
         """Commit what is queued, then `last`, fold the write-ahead log into the database, and end the thread."""
-        with self._wake:
+        with self._lock:
             self._last = last
             self._closing = True
             self._wake.notify()
@@ -283,7 +324,7 @@ class Writer:
             self._write_last()
         except Exception as defect:  # noqa: BLE001 - the last stop of this thread
             log_defect("writer_ended", "the writer ends", defect)
-        with self._wake:
+        with self._lock:
             self._stopped = True
             left = self._queue.drain()
         settle(left, RuntimeError("the writer thread has ended"))
@@ -294,7 +335,7 @@ class Writer:
 
     def _loop(self) -> None:
         while True:
-            with self._wake:
+            with self._lock:
                 self._gather()
                 if not self._queue:
                     self._wait_for_work()
@@ -321,7 +362,7 @@ class Writer:
             if self._closing and not self._queue:
                 break
             if self._erasing.count and first is None and not goes_on:
-                with self._wake:
+                with self._lock:
                     if not self._queue and not self._closing:
                         self.pulse.rest()
                         self._wake.wait(ERASURE_RETRY_S)
@@ -337,13 +378,18 @@ class Writer:
         self._idle = self._folds = False
 
     def _gather(self) -> None:
-        """Wait for the company of the last commits: one wake-up, and one commit, for all of it. The lock is held."""
+        """Wait for the company of the last commits: one wake-up, and one commit, for all of it. A caller that has all
+        of it may write meanwhile. The lock is held."""
         if self._queue.company == 1 or self._closing or self._erasing.count:
             return
-        self._gathering = self._queue.company
-        end = time.monotonic() + min(GATHER_S, self._group_s)
-        while len(self._queue) < self._gathering and not self._closing and (left := end - time.monotonic()) > 0:
-            self._wake.wait(left)
+        self._gathering, wait = self.expected()
+        end = time.monotonic() + wait
+        self._idle = True
+        while self._lent or (
+            len(self._queue) < self._gathering and not self._closing and (left := end - time.monotonic()) > 0
+        ):
+            self._wake.wait(None if self._lent else left)
+        self._idle = False
         self._gathering = 1
 
     def _write_last(self) -> None:
@@ -389,7 +435,7 @@ class Writer:
                 self.pulse.beat()
                 yield job
                 self._queue.took(job, time.monotonic() - began_one)
-            with self._wake:
+            with self._lock:
                 job = self._queue.another(group, began)
             if job is not None:
                 group.append(job)
