@@ -81,7 +81,7 @@ class SocketConnection:
         self._timed = False
         self._answering = False
         # Whether its last request was one that the receiver could have begun; and what that gives back with it.
-        self._was_brief = False
+        self._may_lend = False
         self._back = threading.Event()
         self._ahead: Frame | None = None
         self._begun_apart: Begun | None = None
@@ -131,7 +131,7 @@ class SocketConnection:
                 del data  # or it would be held while the next frame is waited for
                 self._held.hold(self._share, self._reader.buffered)
                 self._note_whose_it_is()
-                if self._was_brief:
+                if self._may_lend:
                     self._lend()
         except (InvalidFrame, PayloadTooLarge, Overloaded) as error:
             self._last_words(error)
@@ -142,7 +142,7 @@ class SocketConnection:
 
     def _lend(self) -> None:
         """Have the receiver serve it, until something comes that is this thread's."""
-        if self._reader.buffered or self._pumps or self._first is not None or not self._receiver.is_of_use:
+        if self._reader.buffered or self._pumps or self._first is not None:
             return
         self._back.clear()
         if not self._receiver.take(self):
@@ -298,7 +298,7 @@ class SocketConnection:
 
     def _answer(self, frame: Frame) -> bytes:
         request: WireRequest | None = None
-        self._was_brief = False
+        self._may_lend = False
         try:
             request = decoded(frame)
             if request.op == "subscribe":
@@ -337,7 +337,7 @@ class SocketConnection:
             return answered(request.id, self._dispatcher.unsubscribe(self._call(request), self._subscriptions))
         call = self._call(request)
         report, repeated = self._dispatcher.dispatch(call)
-        self._was_brief = small and self._dispatcher.is_brief(call)
+        self._may_lend = small and self._receiver.is_of_use and self._dispatcher.is_brief(call)
         return answered(request.id, report, repeated)
 
     def _subscribe(self, request: WireRequest) -> None:

@@ -49,6 +49,7 @@ def folder(tmp_path: Path) -> Path:
 def settled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreFiles]:
     """Files whose folder has rested for so long that it alone is looked at, and will be from now on."""
     monkeypatch.setattr(store_files, "SETTLED_S", 0.02)
+    monkeypatch.setattr(store_files, "FINELY_SETTLED_S", 0.02)
     monkeypatch.setattr(store_files, "LOOK_S", 3600.0)
     looks = Looks(monkeypatch)
     files = files_of(str(folder / NAMES[0]), Follower(2**20), walled=True)

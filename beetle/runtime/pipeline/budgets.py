@@ -10,7 +10,7 @@ from typing import Any, Never, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from beetle.contracts.codec import UNSET, Raw, replace
+from beetle.contracts.codec import Raw, replace
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.profile import Budgets
@@ -35,11 +35,12 @@ def admit(request: S, budgets: Budgets, path: str = "$.args") -> tuple[S, bool]:
     Raises:
         PayloadTooLarge: a text, a list or a content is over its budget; nothing is ever cut to fit.
     """
+    kind = type(request)
     _check(request, budgets, path)
     lowered: dict[str, Any] = {}
-    for bound in bounds(type(request)):
-        if bound.clip is not None and getattr(request, bound.name) > getattr(budgets, bound.clip):
-            lowered[bound.name] = getattr(budgets, bound.clip)
+    for name, clip in _clips(kind):
+        if getattr(request, name) > (most := getattr(budgets, clip)):
+            lowered[name] = most
     return (replace(request, **lowered), True) if lowered else (request, False)
 
 
@@ -85,6 +86,12 @@ def bounds(kind: type[Struct]) -> tuple[Bound, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=256)
+def _clips(kind: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """The fields of a request that a budget clips, and that budget."""
+    return tuple((bound.name, bound.clip) for bound in bounds(kind) if bound.clip is not None)
+
+
 def _marks(hint: Any) -> dict[str, str]:
     """The `extra` marks of a type, also where it stands in a union with None."""
     marks: dict[str, str] = {}
@@ -107,22 +114,21 @@ def _structs(hint: Any) -> list[type[Struct]]:
 def _check(value: Struct, budgets: Budgets, path: str) -> None:
     for name, budget, _, beneath in bounds(type(value)):
         found = getattr(value, name)
-        if found is None or found is UNSET:
-            continue
+        if not found:
+            continue  # nothing, or nothing in it
         if budget is not None:
             maximum = getattr(budgets, budget)
             # Most texts are far below: UTF-8 takes at most four bytes a character.
             if isinstance(found, int) or len(found) * 4 > maximum:
                 _hold(found, budget, maximum, f"{path}.{name}")
-        if not beneath or found == ():
+        if not beneath:
             continue
-        here = f"{path}.{name}"
-        if isinstance(found, Struct):
-            _check(found, budgets, here)
-        elif isinstance(found, tuple):
+        if isinstance(found, tuple):
             for index, item in enumerate(cast("tuple[Any, ...]", found)):
                 if isinstance(item, Struct):
-                    _check(item, budgets, f"{here}[{index}]")
+                    _check(item, budgets, f"{path}.{name}[{index}]")
+        elif isinstance(found, Struct):
+            _check(found, budgets, f"{path}.{name}")
 
 
 def _hold(value: Any, budget: str, maximum: int, path: str) -> None:

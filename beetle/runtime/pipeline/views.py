@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
@@ -355,7 +356,10 @@ def _struct(value: S, viewer: Viewer) -> S:
         found = getattr(value, rule.name)
         if found is None or found is UNSET:
             continue
-        shown = None if _hidden(rule.sensitivity, value, viewer) else _value(found, viewer) if rule.nested else found
+        if rule.sensitivity != "open" and _hidden(rule.sensitivity, value, viewer):
+            shown = None
+        else:
+            shown = _value(found, viewer) if rule.nested else found
         if shown is not found:
             changes[rule.name] = shown
     return replace(value, **changes) if changes else value
@@ -378,8 +382,8 @@ def _value(value: Any, viewer: Viewer) -> Any:
         return _struct(value, viewer)
     if isinstance(value, tuple):
         items = typing.cast("tuple[Any, ...]", value)
-        shown = tuple(_value(item, viewer) for item in items)
-        return items if all(a is b for a, b in zip(items, shown, strict=True)) else shown
+        shown = tuple([_value(item, viewer) for item in items])
+        return items if all(map(is_, items, shown)) else shown
     if isinstance(value, dict):
         entries = typing.cast("dict[str, Any]", value)
         return {key: _value(item, viewer) for key, item in entries.items()}

@@ -218,8 +218,8 @@ class Store:
 
     def begin_write(self, write: PendingWrite, then: Callable[[], None]) -> QueuedWrite | None:
         """Have a write done; `then` is called on the thread that ends it, and must be quick. None where it would have
-        to wait before it may be queued, because the files of the store are being exchanged. `go_on` must follow, of this
-        one or of several.
+        to wait before it may be queued, because the files of the store are being exchanged. `go_on` must follow, of one
+        or of several.
 
         Raises:
             BeetleError: as of `write`; it is not done.

@@ -27,6 +27,8 @@ FLOCK = "hhqqi"
 SETTLED_S = 4.0
 """A folder that has not changed for so long has no further change with the same time: no file system tells times of
 changes more coarsely than by two seconds."""
+FINELY_SETTLED_S = 0.5
+"""The same for one that tells parts of a second, which it takes from a clock that ticks a hundred times a second."""
 LOOK_S = 1.0
 """So often the files themselves are looked at, for what no folder tells, such as a mount over one of them."""
 SHARED_FIRST, SHARED_BYTES = 0x40000002, 510
@@ -45,15 +47,15 @@ FolderMark = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
-    """What a look at the files has found: how their folders were, since when they are so, and when it was (monotonic
-    seconds). One value, since several threads look.
+    """What a look at the files has found: how their folders were, from when on no change can hide behind that, and when
+    it was (monotonic seconds). One value, since several threads look.
 
     Each name that comes, goes or changes gives its folder another time. So, while that is the same, one look at the
     folder is enough, in place of one at each of four files, twice for each commit.
     """
 
     marks: list[FolderMark | None]
-    since: float
+    settled: float
     looked: float
 
 
@@ -118,8 +120,8 @@ class StoreFiles:
             return True
         marks, now = [_folder_mark(each) for each in self._folders], time.monotonic()
         seen = self._seen
-        since = seen.since if marks == seen.marks else now
-        if now - seen.looked < LOOK_S and seen.looked - since > SETTLED_S:
+        settled = seen.settled if marks == seen.marks else now + _settling_s(marks)
+        if now - seen.looked < LOOK_S and seen.looked > settled:
             return False
         for path, what, was in self._files:
             if _mark(path) != was:
@@ -129,7 +131,7 @@ class StoreFiles:
             log.critical(
                 "%s; writes are refused until the store is opened again", self.lost, extra={"event": "store_moved"}
             )
-        self._seen = Seen(marks, since, now)
+        self._seen = Seen(marks, settled, now)
         return self.lost is not None
 
     def alone(self) -> bool:
@@ -178,6 +180,11 @@ def _folder_mark(path: str) -> FolderMark | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
+def _settling_s(marks: list[FolderMark | None]) -> float:
+    """For how long these marks must have stood before they tell that nothing has changed."""
+    return FINELY_SETTLED_S if all(mark and mark[2] % 1_000_000_000 for mark in marks) else SETTLED_S
 
 
 def _told(path: str, what: str, was: tuple[int, int]) -> str | None:

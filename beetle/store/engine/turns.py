@@ -65,8 +65,11 @@ class FairQueue(Generic[T]):
 
     def take(self, by: str) -> T:
         """Serve a principal of whom something waits."""
-        thing = self._waiting[by][0]
-        self.remove(by, thing)
+        waiting = self._waiting[by]
+        thing = waiting.popleft()
+        self._count -= 1
+        if not waiting:
+            del self._waiting[by]
         self.serve(by)
         return thing
 

@@ -17,7 +17,9 @@ class Turnstile:
     """Counts who is inside. Whoever comes while it is shut waits until it opens, or their deadline has passed."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        # The condition's lock is taken by itself: the condition's own methods for that are no C.
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._inside: dict[str, int] = {"read": 0, "write": 0}
         self._shut: set[str] = set()
 
@@ -40,7 +42,7 @@ class Turnstile:
 
     def enter(self, kind: str, deadline: float | None) -> None:
         """As `passing`; `leave` must follow."""
-        with self._condition:
+        with self._lock:
             end = deadline
             while kind in self._shut:
                 end = time.monotonic() + DEFAULT_WAIT_S if end is None else end
@@ -53,7 +55,7 @@ class Turnstile:
 
     def try_enter(self, kind: str) -> bool:
         """As `enter`, but false where it is shut."""
-        with self._condition:
+        with self._lock:
             if kind in self._shut:
                 return False
             self._inside[kind] += 1
@@ -61,7 +63,7 @@ class Turnstile:
 
     def leave(self, kind: str) -> None:
         """Outside again."""
-        with self._condition:
+        with self._lock:
             self._inside[kind] -= 1
             if self._shut:
                 self._condition.notify_all()
@@ -74,10 +76,10 @@ class Turnstile:
             Overloaded: after `wait` seconds somebody still was.
         """
         end = time.monotonic() + wait
-        with self._condition:
+        with self._lock:
             self._shut.add(kind)
         try:
-            with self._condition:
+            with self._lock:
                 while self._inside[kind]:
                     if not self._condition.wait(max(0.0, end - time.monotonic())) and self._inside[kind]:
                         raise Overloaded(
@@ -87,6 +89,6 @@ class Turnstile:
                         )
             yield
         finally:
-            with self._condition:
+            with self._lock:
                 self._shut.discard(kind)
                 self._condition.notify_all()

@@ -170,8 +170,8 @@ class WriteQueue:
         first = self._queue.peek(by)
         if first.apart or first.number > self._last:
             return None
-        alone = len(self._queue.principals | {job.by for job in group}) == 1
-        if not alone and (time.monotonic() - began > SLICE_S or by in self._slow):
+        is_slow = by in self._slow or time.monotonic() - began > SLICE_S
+        if is_slow and len(self._queue.principals | {job.by for job in group}) > 1:
             return None
         return self._queue.take(by)
 

@@ -385,9 +385,10 @@ class Writer:
         self._gathering, wait = self.expected()
         end = time.monotonic() + wait
         self._idle = True
-        while self._lent or (
-            len(self._queue) < self._gathering and not self._closing and (left := end - time.monotonic()) > 0
-        ):
+        while self._lent or (len(self._queue) < self._gathering and not self._closing):
+            left = end - time.monotonic()
+            if left <= 0 and not self._lent:
+                break
             self._wake.wait(None if self._lent else left)
         self._idle = False
         self._gathering = 1
