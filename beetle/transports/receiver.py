@@ -97,7 +97,7 @@ class Receiver:
             self._withdraw_late()
             # What ends on this thread is answered below.
             self._is_told = True
-            self._dispatcher.shared.store.go_on(len(self._waiting))
+            self._dispatcher.shared.store.go_on()
             self._is_told = False
             while self._ended:
                 self._serve(self._ended.popleft(), self._end)

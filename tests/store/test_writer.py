@@ -16,9 +16,9 @@ import pytest
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Overloaded, StorageFull, StoreReadOnly
 from beetle.store.engine.store import Store
-from beetle.store.engine.write_queue import MOST_REST_S, QueuedWrite, WriteQueue
+from beetle.store.engine.write_queue import MOST_REST_S, PendingWrite, QueuedWrite, WriteQueue
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.engine.writer import ERASURE_RETRY_S
+from beetle.store.engine.writer import ERASURE_RETRY_S, Writer
 from beetle.store.event_log import Event, Logged
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
@@ -33,6 +33,7 @@ from tests.store.conftest import (
     turn,
     wait_for_erasures,
 )
+from tests.transports.serving import PATIENCE_S, until
 
 
 def put(key: str) -> Any:
@@ -333,6 +334,7 @@ def test_an_erasure_that_a_reader_holds_up_is_tried_again_in_its_time_and_not_at
     with open_runtime(path) as memory:
         commit(memory, turn("t1", "tea at five"))
         writer = store_of(memory).writer
+        assert isinstance(writer, Writer)
         tries: list[float] = []
         truncate = writer._checkpoints.attempt
 
@@ -425,6 +427,69 @@ def test_a_log_that_a_reader_holds_is_not_cut_and_says_so(path: str) -> None:
             assert store.wal_bytes() > 0
         assert store.cut_log(30) is True
         assert store.wal_bytes() == 0
+
+
+def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_more_to_do(path: str) -> None:
+    whose: list[str] = []
+
+    def note(_: Any) -> None:
+        whose.append(threading.current_thread().name)
+
+    with open_runtime(path) as memory:
+        writer = store_of(memory).writer
+        assert isinstance(writer, Writer)
+        here = threading.current_thread().name
+        until(lambda: writer._idle, "the thread, which waits for work")
+        for hinders, expected in (
+            (None, here),
+            (QueuedWrite(note, None, grows=True), "beetle-writer"),
+            (QueuedWrite(note, None, grows=False, apart=True), "beetle-writer"),
+            (1.0, "beetle-writer"),
+            (None, here),
+        ):
+            ended = [threading.Event(), threading.Event()]
+            with writer._lock:  # the thread takes nothing meanwhile
+                for each in ended:
+                    writer.begin(PendingWrite(note), lambda _, each=each: each.set())
+                if isinstance(hinders, QueuedWrite):
+                    writer._add(hinders)
+                elif hinders is not None:
+                    writer._group_s = hinders
+                writer.go_on()
+            assert all(each.wait(PATIENCE_S) for each in ended)
+            if isinstance(hinders, QueuedWrite):
+                assert hinders.done.wait(PATIENCE_S)
+            assert set(whose) == {expected}
+            whose.clear()
+            until(lambda: writer._idle, "the thread, which waits for work")
+            writer._queue.committed(1)
+            writer._queue.committed(1)
+
+
+def test_no_write_is_left_waiting_behind_one_that_was_made_while_the_thread_waited_for_company(path: str) -> None:
+    never, whose = threading.Event(), set[str]()
+
+    def slow(_: Any) -> None:
+        whose.add(threading.current_thread().name)
+        never.wait(0.01)  # longer than company is waited for
+
+    with open_runtime(path) as memory:
+        writer = store_of(memory).writer
+        assert isinstance(writer, Writer)
+        for _ in range(20):
+            writer._queue.committed(8)
+            writer.write(slow)
+            until(lambda: writer._gathering == 8, "the thread, which waits for company")
+            ended = threading.Event()
+            writer.begin(PendingWrite(slow), lambda _, ended=ended: ended.set())
+            writer.go_on()
+            writer._queue.committed(8)
+            late = threading.Event()
+            assert writer.post(lambda _: None, then=lambda _, late=late: late.set())
+            is_made = late.wait(PATIENCE_S)
+            writer._gathering = 1  # so that the end of the test finds a writer that is woken
+            assert is_made and ended.is_set()
+        assert threading.current_thread().name in whose
 
 
 def test_a_store_that_another_program_holds_is_waited_for_once(

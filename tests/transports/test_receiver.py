@@ -16,7 +16,8 @@ import pytest
 from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.config import Principal
 from beetle.runtime.pipeline.handlers import Write
-from beetle.store.engine.writer import Writer
+from beetle.store.engine import writer
+from beetle.store.engine.writer import BRIEF_S, Writer
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import PATIENCE_S, Served, needs_root, peer_as, until
 
@@ -88,6 +89,30 @@ def test_writes_that_come_together_share_a_commit_and_each_is_answered(
         assert lent(served) == 8
     assert max(sizes) == 8
     assert texts(served) == {(f"c{place}", f"t{number}") for place in range(8) for number in range(4)}
+
+
+def test_what_came_together_is_committed_by_the_thread_that_took_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whose: dict[str, int] = {}
+    run = Writer._run_group
+
+    def noted(self: Writer, group: list[Any]) -> None:
+        run(self, group)
+        name = threading.current_thread().name
+        whose[name] = max(len(group), whose.get(name, 0))
+
+    with writing(served, 4) as peers:
+        monkeypatch.setattr(Writer, "_run_group", noted)
+        number = 0
+        while whose.get("beetle-receiver", 0) < 4:
+            number += 1
+            assert number < 1000, "the receiver leaves every commit to others"
+            for place, peer in enumerate(peers):
+                peer.send(request(number, "transcript.commit", commit(number, f"c{place}")))
+            assert all(peer.answer()["ok"] for peer in peers)
+        assert lent(served) == 4
+    assert texts(served) == {(f"c{place}", f"t{each}") for place in range(4) for each in range(number + 1)}
 
 
 def test_other_operations_are_answered_by_the_connections_own_thread(served: Served) -> None:
@@ -374,8 +399,12 @@ def test_while_another_principal_asks_each_connection_has_its_own_thread(folder:
             asking.join()
 
 
-def test_many_clients_that_do_all_at_once_get_their_own_answers(served: Served) -> None:
+@pytest.mark.parametrize("brief_s", [BRIEF_S, -1.0], ids=["the receiver commits", "the writer's thread commits"])
+def test_many_clients_that_do_all_at_once_get_their_own_answers(
+    served: Served, monkeypatch: pytest.MonkeyPatch, brief_s: float
+) -> None:
     """Writes, reads, ends and beginnings by chance; each answer is its request's."""
+    monkeypatch.setattr(writer, "BRIEF_S", brief_s)
     wrong: list[Any] = []
 
     def client(place: int) -> None:

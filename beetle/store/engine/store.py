@@ -237,10 +237,10 @@ class Store:
             self._turnstile.leave("write")
             raise
 
-    def go_on(self, begun: int) -> None:
+    def go_on(self) -> None:
         """Have what was begun committed, on this thread where that is brief. See `Writer.go_on`."""
         if isinstance(self.writer, Writer):
-            self.writer.go_on(begun)
+            self.writer.go_on()
 
     def writes_expected(self) -> tuple[int, float]:
         """How many writes are likely to come together, and for how many seconds a commit may wait for them."""

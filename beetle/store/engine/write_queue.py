@@ -56,16 +56,25 @@ class PendingWrite(NamedTuple):
 class QueuedWrite:
     """One queued write and, when it is done, its answer. `by` is the principal, empty for the daemon's own.
 
-    `then` is told of its end, on the thread that ends it, and must be quick.
+    `then` is told of its end, on the thread that ends it, and must be quick. What is `brief` may run on a thread that
+    has more to do.
     """
 
-    __slots__ = ("apart", "by", "deadline", "done", "error", "grows", "number", "result", "run", "then")
+    __slots__ = ("apart", "brief", "by", "deadline", "done", "error", "grows", "number", "result", "run", "then")
 
     def __init__(
-        self, run: Callable[[Any], Any], deadline: float | None, grows: bool, apart: bool = False, by: str = ""
+        self,
+        run: Callable[[Any], Any],
+        deadline: float | None,
+        grows: bool,
+        *,
+        apart: bool = False,
+        by: str = "",
+        brief: bool = False,
     ) -> None:
         self.run = run
         self.apart = apart
+        self.brief = brief
         self.by = by
         self.deadline = deadline
         self.grows = grows
@@ -104,6 +113,8 @@ class WriteQueue:
         self._slow: dict[str, float] = {}
         self.others_ask: Callable[[str], bool] = lambda by: False
         """Whether anybody but this principal asks now."""
+        self.others = 0
+        """Of those that wait, how many are not brief."""
         self._added = 0
         # Of the last write that waited when the commit began: no write waits for others that came later.
         self._last = 0
@@ -130,13 +141,17 @@ class WriteQueue:
         self._added += 1
         job.number = self._added
         self._queue.add(job.by, job)
+        self.others += not job.brief
 
     def remove(self, job: QueuedWrite) -> bool:
         """Take one back; whether it still waited."""
-        return self._queue.remove(job.by, job)
+        found = self._queue.remove(job.by, job)
+        self.others -= found and not job.brief
+        return found
 
     def drain(self) -> list[QueuedWrite]:
         """Take out all."""
+        self.others = 0
         return self._queue.drain()
 
     def rest_s(self) -> float:
@@ -152,7 +167,12 @@ class WriteQueue:
         by = self._queue.next_by(self._resting())
         if by is None:
             by = self._queue.next_by()
-        return None if by is None else self._queue.take(by)
+        return None if by is None else self._take(by)
+
+    def _take(self, by: str) -> QueuedWrite:
+        job = self._queue.take(by)
+        self.others -= not job.brief
+        return job
 
     def _resting(self) -> dict[str, float]:
         """Of whom a write waits that is to rest, and until when."""
@@ -173,7 +193,7 @@ class WriteQueue:
         is_slow = by in self._slow or time.monotonic() - began > SLICE_S
         if is_slow and len(self._queue.principals | {job.by for job in group}) > 1:
             return None
-        return self._queue.take(by)
+        return self._take(by)
 
     def took(self, job: QueuedWrite, seconds: float) -> None:
         """Remember whether a principal's writes are slow."""

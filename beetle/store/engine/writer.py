@@ -121,28 +121,23 @@ class Writer:
             return True
 
     def begin(self, write: PendingWrite, then: Callable[[BaseException | None], None]) -> QueuedWrite:
-        """As `write`, but nobody waits: `then` is told of its end, as of `post`, and the answer stands in what this
-        returns. A write that has not begun by its deadline may be withdrawn; else it is refused when its turn comes.
-
-        `go_on` must follow, of this one or of several."""
-        job = QueuedWrite(write.run, write.deadline, write.grows, by=write.by)
+        """As `write`, of what is brief, but nobody waits: `then` is told of its end, as of `post`, and the answer is in
+        what this returns. A write that has not begun by its deadline may be withdrawn; else it is refused when its turn
+        comes. `go_on` must follow, of one or of several."""
+        job = QueuedWrite(write.run, write.deadline, write.grows, by=write.by, brief=True)
         job.then = then
         with self._lock:
             self._check_room(job)
             self._queue.add(job)
         return job
 
-    def go_on(self, begun: int) -> None:
+    def go_on(self) -> None:
         """Have what was begun committed: here, where nothing else waits and the last commit was brief, else by the
-        thread.
-
-        Args:
-            begun: how many of the writes that were begun have not ended.
-        """
+        thread."""
         with self._lock:
             if not self._queue:
                 return
-            if len(self._queue) > begun or self._group_s > BRIEF_S or not self._may_lend():
+            if self._queue.others or self._group_s > BRIEF_S or not self._may_lend():
                 if len(self._queue) >= self._gathering:
                     self._wake.notify()
                 return
