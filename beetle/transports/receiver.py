@@ -95,10 +95,7 @@ class Receiver:
             self._read(self._seconds_left())
             self._gather()
             self._withdraw_late()
-            # What ends on this thread is answered below.
-            self._is_told = True
-            self._dispatcher.shared.store.go_on()
-            self._is_told = False
+            self._commit()
             while self._ended:
                 self._serve(self._ended.popleft(), self._end)
         with self._guard:
@@ -126,8 +123,21 @@ class Receiver:
             return
         company, wait = self._dispatcher.shared.store.writes_expected()
         end = time.monotonic() + wait
-        while len(self._waiting) < min(company, len(self._lent)) and (left := end - time.monotonic()) > 0:
+        while (
+            not self._ended
+            and len(self._waiting) < min(company, len(self._lent))
+            and (left := end - time.monotonic()) > 0
+        ):
             self._read(left)
+
+    def _commit(self) -> None:
+        # What ends on this thread needs no bell.
+        self._is_told = True
+        try:
+            self._dispatcher.shared.store.go_on()
+        except Exception as defect:  # noqa: BLE001 - the boundary: a defect of one commit must not end the thread
+            defect_of(defect)
+        self._is_told = False
 
     def _serve(self, descriptor: int, how: Callable[[int], None]) -> None:
         """Do something for a connection. One that fails ends, and no other one with it."""

@@ -466,6 +466,20 @@ def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_mo
             writer._queue.committed(1)
 
 
+@pytest.mark.parametrize("backend", ["file", "in-memory"])
+def test_where_a_reader_holds_a_commit_up_the_thread_makes_it(path: str, backend: str) -> None:
+    whose: list[str] = []
+    ended = threading.Event()
+    with open_runtime(path, backend=backend) as memory:
+        writer = store_of(memory).writer
+        assert isinstance(writer, Writer)
+        until(lambda: writer._idle, "the thread, which waits for work")
+        writer.begin(PendingWrite(lambda _: whose.append(threading.current_thread().name)), lambda _: ended.set())
+        writer.go_on()
+        assert ended.wait(PATIENCE_S)
+    assert whose == ["beetle-writer"]
+
+
 def test_no_write_is_left_waiting_behind_one_that_was_made_while_the_thread_waited_for_company(path: str) -> None:
     never, whose = threading.Event(), set[str]()
 

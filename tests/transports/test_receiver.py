@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgpack
 import pytest
 
@@ -17,6 +18,7 @@ from beetle.runtime.areas.table import HANDLERS
 from beetle.runtime.host.config import Principal
 from beetle.runtime.pipeline.handlers import Write
 from beetle.store.engine import writer
+from beetle.store.engine.store import Store
 from beetle.store.engine.writer import BRIEF_S, Writer
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import PATIENCE_S, Served, needs_root, peer_as, until
@@ -113,6 +115,47 @@ def test_what_came_together_is_committed_by_the_thread_that_took_it(
             assert all(peer.answer()["ok"] for peer in peers)
         assert lent(served) == 4
     assert texts(served) == {(f"c{place}", f"t{each}") for place in range(4) for each in range(number + 1)}
+
+
+def round_of(served: Served, peers: list[Peer], number: int) -> None:
+    """A write of each, and their answers."""
+    for place, peer in enumerate(peers):
+        peer.send(request(number, "transcript.commit", commit(number, f"c{place}")))
+    assert all(peer.answer()["ok"] for peer in peers)
+    until(lambda: lent(served) == len(peers), "connections that are lent")
+
+
+def test_while_another_program_holds_the_store_a_write_keeps_no_other_connection(served: Served) -> None:
+    with writing(served, 4) as peers:
+        for number in range(1, 6):  # so that commits are brief
+            round_of(served, peers, number)
+        other = apsw.Connection(served.store.settings.path)
+        other.execute("BEGIN IMMEDIATE")
+        peers[0].send(request(6, "transcript.commit", commit(6, "c0")))
+        until(lambda: served.server._receiver._waiting, "a write that waits for the other program")
+        assert peers[1].ask("hello", {})["ok"]
+        late = peers[2].ask("transcript.commit", commit(6, "c2"), deadline_ms=50)
+        assert late["error"]["key"] == "deadline_exceeded"
+        other.execute("ROLLBACK")
+        other.close()
+        assert peers[0].answer()["ok"]
+    assert ("c0", "t6") in texts(served) and ("c2", "t6") not in texts(served)
+
+
+def test_a_defect_of_a_commit_ends_no_connection(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, failed = Store.go_on, threading.Event()
+
+    def broken(self: Store) -> None:
+        go_on(self)
+        if not failed.is_set() and self.writer.queued == 0:
+            failed.set()
+            raise MemoryError
+
+    with writing(served) as peers:
+        monkeypatch.setattr(Store, "go_on", broken)
+        for number in range(1, 4):
+            round_of(served, peers, number)
+        assert failed.is_set()
 
 
 def test_other_operations_are_answered_by_the_connections_own_thread(served: Served) -> None:

@@ -15,7 +15,7 @@ import apsw
 from beetle.contracts.errors import BeetleError, StorageFull, StoreBudgetExceeded
 from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
-from beetle.store.engine.connection import StoreSettings
+from beetle.store.engine.connection import BUSY_MS, StoreSettings
 from beetle.store.engine.domain_functions import StoreFunctions
 from beetle.store.engine.erasing import PENDING_SQL, Erasing, steady
 from beetle.store.engine.failures import failed, log_defect, translate
@@ -109,6 +109,18 @@ class Commits:
                 return read_head(Writing(self._connection)) == head
             except apsw.Error:
                 return False
+
+    def is_free(self) -> bool:
+        """Whether a transaction may begin at once: no other program holds the store."""
+        try:
+            self._connection.set_busy_timeout(0)
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            return False  # whoever commits next meets it, and waits
+        finally:
+            self._connection.set_busy_timeout(BUSY_MS)
+        return True
 
     def doubt(self) -> None:
         """Something unforeseen broke a group: how the store stands is to be read from it."""

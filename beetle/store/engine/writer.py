@@ -132,12 +132,15 @@ class Writer:
         return job
 
     def go_on(self) -> None:
-        """Have what was begun committed: here, where nothing else waits and the last commit was brief, else by the
-        thread."""
+        """Have what was begun committed: here, where nothing else waits, the last commit was brief, and neither another
+        program nor a reader can hold this one up; else by the thread."""
         with self._lock:
             if not self._queue:
                 return
-            if self._queue.others or self._group_s > BRIEF_S or not self._may_lend():
+            if (
+                self._queue.others or self._group_s > BRIEF_S or not self._settings.walled
+                or not self._may_lend() or not self.commits.is_free()
+            ):  # fmt: skip
                 if len(self._queue) >= self._gathering:
                     self._wake.notify()
                 return
