@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -429,6 +430,27 @@ def test_a_log_that_a_reader_holds_is_not_cut_and_says_so(path: str) -> None:
         assert store.wal_bytes() == 0
 
 
+@contextmanager
+def at_rest(writer: Writer) -> Iterator[None]:
+    """The thread waits for work, behind a brief commit of one write, and takes none up while the block runs."""
+
+    def taken() -> bool:
+        writer._lock.acquire()
+        if writer._idle:
+            return True
+        writer._lock.release()
+        return False
+
+    until(taken, "the thread, which waits for work")
+    try:
+        writer._group_s = 0.0
+        writer._queue.committed(1)
+        writer._queue.committed(1)
+        yield
+    finally:
+        writer._lock.release()
+
+
 def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_more_to_do(path: str) -> None:
     whose: list[str] = []
 
@@ -439,7 +461,6 @@ def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_mo
         writer = store_of(memory).writer
         assert isinstance(writer, Writer)
         here = threading.current_thread().name
-        until(lambda: writer._idle, "the thread, which waits for work")
         for hinders, expected in (
             (None, here),
             (QueuedWrite(note, None, grows=True), "beetle-writer"),
@@ -448,7 +469,7 @@ def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_mo
             (None, here),
         ):
             ended = [threading.Event(), threading.Event()]
-            with writer._lock:  # the thread takes nothing meanwhile
+            with at_rest(writer):
                 for each in ended:
                     writer.begin(PendingWrite(note), lambda _, each=each: each.set())
                 if isinstance(hinders, QueuedWrite):
@@ -461,9 +482,6 @@ def test_what_was_begun_is_committed_where_it_was_begun_unless_the_thread_has_mo
                 assert hinders.done.wait(PATIENCE_S)
             assert set(whose) == {expected}
             whose.clear()
-            until(lambda: writer._idle, "the thread, which waits for work")
-            writer._queue.committed(1)
-            writer._queue.committed(1)
 
 
 @pytest.mark.parametrize("backend", ["file", "in-memory"])
@@ -473,9 +491,9 @@ def test_where_a_reader_holds_a_commit_up_the_thread_makes_it(path: str, backend
     with open_runtime(path, backend=backend) as memory:
         writer = store_of(memory).writer
         assert isinstance(writer, Writer)
-        until(lambda: writer._idle, "the thread, which waits for work")
-        writer.begin(PendingWrite(lambda _: whose.append(threading.current_thread().name)), lambda _: ended.set())
-        writer.go_on()
+        with at_rest(writer):
+            writer.begin(PendingWrite(lambda _: whose.append(threading.current_thread().name)), lambda _: ended.set())
+            writer.go_on()
         assert ended.wait(PATIENCE_S)
     assert whose == ["beetle-writer"]
 
