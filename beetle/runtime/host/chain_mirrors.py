@@ -91,10 +91,12 @@ class ChainMirrors:
         """On the writer's thread, behind a commit and before whoever wrote hears of it."""
         if not self.is_kept:
             return
-        with self._guard:
-            hiding, self._hiding = self._hiding, set()
-        wanted = dict.fromkeys(hiding)
-        self._withdraw_quietly(hiding)
+        wanted: dict[Name, None] = {}
+        if self._hiding:
+            with self._guard:
+                hiding, self._hiding = self._hiding, set()
+            wanted.update(dict.fromkeys(hiding))
+            self._withdraw_quietly(hiding)
         for each in logged:
             event = each.event
             if event.event == RESTORED and event.topic == "lifecycle":

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 
 from beetle.contracts.operations import BY_NAME
 from beetle.named_tuple import NamedTuple
@@ -72,6 +73,12 @@ class _Counted:
         return Interval(self.writes, self.recalls, slowest, self.gauges)
 
 
+@lru_cache(maxsize=256)
+def _writes(operation: str) -> bool:
+    row = BY_NAME.get(operation)
+    return row is not None and row.effect in ("write", "admin")
+
+
 NOTHING = Interval(0, 0, None, UNKNOWN)
 
 
@@ -89,7 +96,6 @@ class History:
 
     def note(self, operation: str, seconds: float) -> None:
         """One call has ended."""
-        row = BY_NAME.get(operation)
         with self._guard:
             number = self._number()
             first = not self._steps or self._steps[-1].number < number
@@ -97,9 +103,10 @@ class History:
                 self._steps.append(_Counted(number))
             step = self._steps[-1]
             if operation not in WATCHING:
-                step.writes += row is not None and row.effect in ("write", "admin")
+                step.writes += _writes(operation)
                 step.recalls += operation in RECALLS
-                step.slowest = seconds if step.slowest is None else max(step.slowest, seconds)
+                if step.slowest is None or seconds > step.slowest:
+                    step.slowest = seconds
         if first:  # outside the guard: it reads files
             step.gauges = self._look()
 

@@ -113,10 +113,13 @@ class Sessions:
 
     def committed(self, logged: list[Logged]) -> bool:
         """Have what was changed read anew; whether anybody's rights may have changed. Quick: on the writer's thread."""
-        # A restore carries today's rights into the store that took the place of the other.
-        restored = any(each.event.event == RESTORED for each in logged)
-        devices = restored or any(each.event.topic == "device" for each in logged)
-        transports = restored or any(each.event.event == TRANSPORT_UPDATED for each in logged)
+        devices = transports = False
+        for each in logged:
+            event = each.event
+            # A restore carries today's rights into the store that took the place of the other.
+            restored = event.event == RESTORED
+            devices = devices or restored or event.topic == "device"
+            transports = transports or restored or event.event == TRANSPORT_UPDATED
         if devices:
             self.devices.changed()
         if transports:

@@ -66,7 +66,7 @@ class Work:
 
     def __enter__(self) -> None:
         self._depth += 1
-        if self._depth == 1:
+        if self._depth == 1 and self.crowd.alone != self.by:
             try:
                 self.crowd.enter(self)
             except BaseException:
@@ -75,7 +75,7 @@ class Work:
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-        if not self._depth:
+        if not self._depth and self.slot is not NEVER:
             self.crowd.leave(self)
 
     @contextmanager
@@ -156,6 +156,9 @@ class Crowd:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
+        self.alone: str | None = None
+        """A principal beside whom nobody else asks, or did just now. One who comes at this moment is seen at the next
+        look. None says nothing."""
         self._asking: dict[str, int] = {}
         self._asked: dict[str, float] = {}
         self._slots: dict[str, Work] = {}
@@ -186,6 +189,8 @@ class Crowd:
         """A request begins; `end` must follow."""
         with self._guard:
             self._asking[by] = self._asking.get(by, 0) + 1
+            is_alone = len(self._asking) == 1 and len(self._asked) == (by in self._asked)
+            self.alone = by if is_alone else None
 
     def end(self, by: str) -> None:
         """It is answered."""
@@ -254,8 +259,7 @@ class Crowd:
 
     def is_crowded(self, by: str) -> bool:
         """Whether another principal asks, or did just now."""
-        # Mostly nobody else does, which needs no lock to see: one who comes at this moment is seen at the next look.
-        if len(self._asking) == 1 and by in self._asking and len(self._asked) == (by in self._asked):
+        if self.alone == by:
             return False
         with self._guard:
             if len(self._asking) > 1 or (self._asking and by not in self._asking):

@@ -299,14 +299,17 @@ class Dispatcher:
         """On the writer's thread, before whoever wrote hears of it: what requests are judged by is read anew."""
         self.shared.heads.committed()
         self.shared.mirrors.committed(logged)
-        restored = any(each.event.event == RESTORED for each in logged)
+        restored = of_jobs = False
+        for each in logged:
+            restored = restored or each.event.event == RESTORED
+            of_jobs = of_jobs or each.event.topic == JOB_TOPIC
         rights = self.sessions.committed(logged)
         self.hub.publish(logged)
         if rights:
             self.hub.nudge()
         if restored:
             self.scheduler.forget()
-        elif any(each.event.topic == JOB_TOPIC for each in logged):
+        elif of_jobs:
             self.scheduler.wake()
 
     @contextmanager
