@@ -23,6 +23,7 @@ from beetle.store.engine.writer import ERASURE_RETRY_S, Writer
 from beetle.store.event_log import Event, Logged
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import (
+    CONVERSATION,
     DISK_BACKENDS,
     assert_clean,
     commit,
@@ -522,6 +523,22 @@ def test_no_write_is_left_waiting_behind_one_that_was_made_while_the_thread_wait
             writer._gathering = 1  # so that the end of the test finds a writer that is woken
             assert is_made and ended.is_set()
         assert threading.current_thread().name in whose
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_write_waits_for_another_program_until_its_deadline(path: str, backend: str) -> None:
+    arguments = {"conversation": CONVERSATION, "turns": [turn("t1", "meanwhile")]}
+    with open_runtime(path, backend) as memory:
+        commit(memory, turn("t0", "before"))
+        other = apsw.Connection(path)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DeadlineExceeded, match="100 ms passed before another program let go"):
+            memory.call("transcript.commit", arguments, deadline_ms=100)
+        other.execute("ROLLBACK")
+        other.close()
+        commit(memory, turn("t2", "after"))
+        assert found(memory, "after") and not found(memory, "meanwhile")
+        assert_clean(memory)
 
 
 def test_a_store_that_another_program_holds_is_waited_for_once(

@@ -6,13 +6,14 @@ of several writes fails, all are rolled back and run again, each in a savepoint.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
 
 import apsw
 
-from beetle.contracts.errors import BeetleError, StorageFull, StoreBudgetExceeded
+from beetle.contracts.errors import BeetleError, DeadlineExceeded, StorageFull, StoreBudgetExceeded
 from beetle.store import recall_index
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import BUSY_MS, StoreSettings
@@ -86,7 +87,7 @@ class Commits:
         live, head = [first], self.head
         together = not (self.room.tight or self._careful)
         self._careful = max(0, self._careful - 1)
-        lost = self._attempt(chain([first], recorded(joining, live)), together=together)
+        lost = self._attempt(chain([first], recorded(joining, live)), together=together, until=first.deadline)
         if isinstance(lost, OneFailed):
             if len(live) == 1:
                 return
@@ -135,17 +136,20 @@ class Commits:
             return self.own_error(error)
         return None
 
-    def _attempt(self, jobs: Iterable[QueuedWrite], *, together: bool = False) -> BaseException | None:
+    def _attempt(
+        self, jobs: Iterable[QueuedWrite], *, together: bool = False, until: float | None = None
+    ) -> BaseException | None:
         """Run and commit the jobs. Returns the error that undid them all, None when each has its outcome.
 
         Args:
             together: without savepoints; the first that fails undoes all, which `OneFailed` says.
+            until: when they have to begin (monotonic seconds).
         """
         with self._gate:
             try:
                 self._begun = False
                 self._files.check()
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._take_store(until)
                 self._begun = True
                 if self._doubtful:
                     self._catch_up()
@@ -171,10 +175,10 @@ class Commits:
                 typed = self.own_error(error)
                 self._roll_back()
                 return typed
-            except StoreMoved as moved:
+            except (StoreMoved, DeadlineExceeded) as typed:
                 self._doubtful = True
                 self._roll_back()
-                return moved
+                return typed
             except BaseException:
                 self._doubtful = True
                 self._roll_back()
@@ -185,6 +189,24 @@ class Commits:
         self.erased += tx.erasures
         self._publish(tx.logged)
         return None
+
+    def _take_store(self, until: float | None) -> None:
+        """Begin a transaction, and wait while another program holds the store, but not beyond `until`.
+
+        Raises:
+            DeadlineExceeded: it was held until then.
+        """
+        left_ms = BUSY_MS if until is None else int(1000 * max(0.0, until - time.monotonic()))
+        if left_ms >= BUSY_MS:
+            self._connection.execute("BEGIN IMMEDIATE")
+            return
+        self._connection.set_busy_timeout(left_ms)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            raise DeadlineExceeded.before("another program let go of the store") from None
+        finally:
+            self._connection.set_busy_timeout(BUSY_MS)
 
     def _begin_sealed(self) -> tuple[WriteTransaction, Sealing | None]:
         """The transaction that has begun, with what was never sealed sealed in it; and what seals."""
