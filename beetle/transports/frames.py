@@ -166,7 +166,7 @@ class FrameReader:
     @property
     def begun(self) -> bool:
         """Once `next_frame` has answered None: whether the first bytes of a further frame are held."""
-        return len(self._buffer) > self._start
+        return self.buffered > 0
 
     def drop(self) -> None:
         """Let go of what is held; nothing more is read."""
@@ -175,7 +175,7 @@ class FrameReader:
 
     def feed(self, data: bytes) -> None:
         """Takes one chunk as it came from the socket. The reader bounds what it waits for, not the chunk's size."""
-        if len(self._buffer) == self._start:
+        if not self.buffered:
             # What was held is cut out whole: the reader stands at the start.
             self._buffer = data
             return

@@ -119,7 +119,7 @@ class Receiver:
     def _gather(self) -> None:
         """Wait a moment for as many writes as came together before: those that were answered together come again
         together, and share a commit."""
-        if not self._waiting or self._ended:
+        if not self._waiting:
             return
         company, wait = self._dispatcher.shared.store.writes_expected()
         end = time.monotonic() + wait

@@ -250,7 +250,7 @@ class SocketConnection:
             if self._first is not None and time.monotonic() >= self._first:
                 return None
             frame, self._ahead = self._ahead, None
-            if frame is not None or (self._reader.buffered and (frame := self._scan()) is not None):
+            if frame is not None or (frame := self._scan()) is not None:
                 self._begun = None
                 self._held.hold(self._share, len(frame.data) + self._reader.buffered)
                 return frame

@@ -336,7 +336,6 @@ def test_an_erasure_that_a_reader_holds_up_is_tried_again_in_its_time_and_not_at
     with open_runtime(path) as memory:
         commit(memory, turn("t1", "tea at five"))
         writer = store_of(memory).writer
-        assert isinstance(writer, Writer)
         tries: list[float] = []
         truncate = writer._checkpoints.attempt
 

@@ -110,9 +110,7 @@ def test_what_came_together_is_committed_by_the_thread_that_took_it(
         while whose.get("beetle-receiver", 0) < 4:
             number += 1
             assert number < 1000, "the receiver leaves every commit to others"
-            for place, peer in enumerate(peers):
-                peer.send(request(number, "transcript.commit", commit(number, f"c{place}")))
-            assert all(peer.answer()["ok"] for peer in peers)
+            round_of(served, peers, number)
         assert lent(served) == 4
     assert texts(served) == {(f"c{place}", f"t{each}") for place in range(4) for each in range(number + 1)}
 

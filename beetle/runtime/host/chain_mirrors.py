@@ -95,7 +95,7 @@ class ChainMirrors:
         if self._hiding:
             with self._guard:
                 hiding, self._hiding = self._hiding, set()
-            wanted.update(dict.fromkeys(hiding))
+            wanted = dict.fromkeys(hiding)
             self._withdraw_quietly(hiding)
         for each in logged:
             event = each.event

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 
 from beetle.contracts.operations import BY_NAME
 from beetle.named_tuple import NamedTuple
@@ -73,12 +72,6 @@ class _Counted:
         return Interval(self.writes, self.recalls, slowest, self.gauges)
 
 
-@lru_cache(maxsize=256)
-def _writes(operation: str) -> bool:
-    row = BY_NAME.get(operation)
-    return row is not None and row.effect in ("write", "admin")
-
-
 NOTHING = Interval(0, 0, None, UNKNOWN)
 
 
@@ -96,6 +89,7 @@ class History:
 
     def note(self, operation: str, seconds: float) -> None:
         """One call has ended."""
+        row = BY_NAME.get(operation)
         with self._guard:
             number = self._number()
             first = not self._steps or self._steps[-1].number < number
@@ -103,10 +97,9 @@ class History:
                 self._steps.append(_Counted(number))
             step = self._steps[-1]
             if operation not in WATCHING:
-                step.writes += _writes(operation)
+                step.writes += row is not None and row.effect in ("write", "admin")
                 step.recalls += operation in RECALLS
-                if step.slowest is None or seconds > step.slowest:
-                    step.slowest = seconds
+                step.slowest = seconds if step.slowest is None else max(step.slowest, seconds)
         if first:  # outside the guard: it reads files
             step.gauges = self._look()
 

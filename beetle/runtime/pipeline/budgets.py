@@ -35,10 +35,9 @@ def admit(request: S, budgets: Budgets, path: str = "$.args") -> tuple[S, bool]:
     Raises:
         PayloadTooLarge: a text, a list or a content is over its budget; nothing is ever cut to fit.
     """
-    kind = type(request)
     _check(request, budgets, path)
     lowered: dict[str, Any] = {}
-    for name, clip in _clips(kind):
+    for name, clip in _clips(type(request)):
         if getattr(request, name) > (most := getattr(budgets, clip)):
             lowered[name] = most
     return (replace(request, **lowered), True) if lowered else (request, False)

@@ -356,10 +356,7 @@ def _struct(value: S, viewer: Viewer) -> S:
         found = getattr(value, rule.name)
         if found is None or found is UNSET:
             continue
-        if rule.sensitivity != "open" and _hidden(rule.sensitivity, value, viewer):
-            shown = None
-        else:
-            shown = _value(found, viewer) if rule.nested else found
+        shown = None if _hidden(rule.sensitivity, value, viewer) else _value(found, viewer) if rule.nested else found
         if shown is not found:
             changes[rule.name] = shown
     return replace(value, **changes) if changes else value

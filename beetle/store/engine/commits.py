@@ -114,13 +114,10 @@ class Commits:
     def is_free(self) -> bool:
         """Whether a transaction may begin at once: no other program holds the store."""
         try:
-            self._connection.set_busy_timeout(0)
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin_within(0)
             self._connection.execute("ROLLBACK")
         except apsw.Error:
             return False  # whoever commits next meets it, and waits
-        finally:
-            self._connection.set_busy_timeout(BUSY_MS)
         return True
 
     def doubt(self) -> None:
@@ -200,11 +197,16 @@ class Commits:
         if left_ms >= BUSY_MS:
             self._connection.execute("BEGIN IMMEDIATE")
             return
-        self._connection.set_busy_timeout(left_ms)
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin_within(left_ms)
         except apsw.BusyError:
             raise DeadlineExceeded.before("another program let go of the store") from None
+
+    def _begin_within(self, ms: int) -> None:
+        """Begin a transaction; apsw.BusyError where another program holds the store for so long."""
+        self._connection.set_busy_timeout(ms)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
         finally:
             self._connection.set_busy_timeout(BUSY_MS)
 

@@ -67,9 +67,7 @@ class FairQueue(Generic[T]):
         """Serve a principal of whom something waits."""
         waiting = self._waiting[by]
         thing = waiting.popleft()
-        self._count -= 1
-        if not waiting:
-            del self._waiting[by]
+        self._has_left(by, waiting)
         self.serve(by)
         return thing
 
@@ -86,10 +84,13 @@ class FairQueue(Generic[T]):
         if waiting is None or thing not in waiting:
             return False
         waiting.remove(thing)
+        self._has_left(by, waiting)
+        return True
+
+    def _has_left(self, by: str, waiting: deque[T]) -> None:
         self._count -= 1
         if not waiting:
             del self._waiting[by]
-        return True
 
     def drain(self) -> list[T]:
         """Take out all that waits."""

@@ -116,8 +116,7 @@ class Writer:
             if self._closing or self._stopped or not self._queue.admits(""):
                 return False
             self._queue.add(job)
-            if len(self._queue) >= self._gathering:
-                self._wake.notify()
+            self._wake_for_queued()
             return True
 
     def begin(self, write: PendingWrite, then: Callable[[BaseException | None], None]) -> QueuedWrite:
@@ -141,15 +140,11 @@ class Writer:
                 self._queue.others or self._group_s > BRIEF_S or not self._settings.walled
                 or not self._may_lend() or not self.commits.is_free()
             ):  # fmt: skip
-                if len(self._queue) >= self._gathering:
-                    self._wake.notify()
+                self._wake_for_queued()
                 return
-            job = self._queue.first()
-            if job is None:
-                return
-            self.pulse.beat()
-            self._lent = True
-        self._write_here(job)
+            job = self._lend()
+        if job is not None:
+            self._write_here(job)
 
     def expected(self) -> tuple[int, float]:
         """How many writes are likely to come together, and for how many seconds a commit may wait for them."""
@@ -188,10 +183,20 @@ class Writer:
             or threading.current_thread() is threading.main_thread()
         ):  # fmt: skip
             return False
-        self._queue.first()
-        self.pulse.beat()
-        self._lent = True
-        return True
+        return self._lend() is not None
+
+    def _wake_for_queued(self) -> None:
+        """Wake the thread, where as many writes wait as it waits for; the lock is held."""
+        if len(self._queue) >= self._gathering:
+            self._wake.notify()
+
+    def _lend(self) -> QueuedWrite | None:
+        """The next write, for whose caller the writer's place is from now on; the lock is held."""
+        job = self._queue.first()
+        if job is not None:
+            self.pulse.beat()
+            self._lent = True
+        return job
 
     def _may_lend(self) -> bool:
         """Whether the thread has nothing to do that a caller's commit would keep it from; the lock is held."""
@@ -216,8 +221,7 @@ class Writer:
             self._queue.add(job)
             if may_stay and self._takes(job):
                 return True
-            if len(self._queue) >= self._gathering:
-                self._wake.notify()
+            self._wake_for_queued()
             return False
 
     def withdraw(self, job: QueuedWrite) -> bool:
