@@ -1,17 +1,37 @@
-"""First reports by idempotency key, written in the transaction of what they report."""
+"""First reports by idempotency key, written in the transaction of what they report.
+
+Each holds its own seal. That one was removed is not told: the oldest go all the time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.seals import Sealer
 
-FIND_SQL = "SELECT request, report FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
-KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at) VALUES (?, ?, ?, ?, ?, ?)"
-RESTATE_SQL = "UPDATE idempotency SET report = ? WHERE principal = ? AND space = ? AND key = ?"
+NAME = "idempotency"
+FIND_SQL = "SELECT idempotency, request, report FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
+KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"
+RESTATE_SQL = "UPDATE idempotency SET report = ?, seal = ? WHERE idempotency = ?"
 FORGET_SQL = "DELETE FROM idempotency WHERE principal = ?"
 DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
+ONE_SQL = """
+SELECT idempotency, principal, space, key, request, report, at, seal FROM idempotency WHERE idempotency = ?
+"""
+EVERY_SQL = """
+SELECT idempotency, principal, space, key, request, report, at, seal FROM idempotency WHERE idempotency >= ?
+ORDER BY idempotency LIMIT ?
+"""
+SET_SEAL_SQL = "UPDATE idempotency SET seal = ? WHERE idempotency = ?"
+COUNT_SQL = "SELECT count(*) FROM idempotency"
 DROPPED_AT_ONCE = 64
-"""Each one that goes would cost a commit three pages: where it stood, its place in the index, and its seal."""
+"""Each one that goes would cost a commit two pages: where it stood, and its place in the index."""
+LOOKED_AT_TOGETHER = 100
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+"""Another program may have made a row of any number."""
 
 
 class FirstReport(NamedTuple):
@@ -21,14 +41,39 @@ class FirstReport(NamedTuple):
     report: bytes
 
 
-def find(tx: Reading, principal: str, space: str, key: str) -> FirstReport | None:
-    """What was answered to this key first."""
-    return tx.one(FirstReport, FIND_SQL, principal, space, key)
+class Kept(NamedTuple):
+    """A first report as it stands.
+
+    Attributes:
+        row: its number, which says when it goes.
+        covered: what its seal covers: principal, space, key, digest of the request, report, time.
+    """
+
+    row: int
+    covered: tuple[Any, ...]
+    seal: Any
+
+    def fits(self, sealer: Sealer) -> bool | None:
+        """Whether it is as the runtime wrote it; None where only the identity could tell, and it is not usable."""
+        return sealer.fits(self.seal, NAME, self.covered)
+
+
+def find(tx: Reading, principal: str, space: str, key: str) -> tuple[int, FirstReport] | None:
+    """What was answered to this key first, behind the number of its row."""
+    found = tx.row(FIND_SQL, principal, space, key)
+    return None if found is None else (found[0], FirstReport(*found[1:]))
+
+
+def is_as_written(tx: Reading, sealer: Sealer, row: int) -> bool:
+    """Whether a row is as the runtime wrote it, as far as anybody can tell."""
+    return (kept := _one(tx, row)) is not None and kept.fits(sealer) is not False
 
 
 def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, now: int, most: int) -> None:
     """Keep a first report. The oldest go, some at a time: at most `most` are kept, at least seven eighths of that."""
-    row = tx.insert_sealed("idempotency", KEEP_SQL, principal, space, key, first.request, first.report, now)
+    covered = (principal, space, key, first.request, first.report, now)
+    tx.run(KEEP_SQL, *covered, None if tx.sealer is None else tx.sealer.seal(NAME, covered))
+    row = tx.connection.last_insert_rowid()
     at_once = max(1, min(DROPPED_AT_ONCE, most // 8))
     if row % at_once == 0:
         tx.run(DROP_OLD_SQL, row - most + at_once - 1)
@@ -40,5 +85,43 @@ def forget(tx: Writing, principal: str) -> None:
 
 
 def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) -> None:
-    """Keep another report of the same request: the work that it told of has gone on."""
-    tx.run(RESTATE_SQL, report, principal, space, key)
+    """Keep another report of the same request: the work that it told of has gone on. A row that another program had
+    changed keeps its seal, which does not fit."""
+    found = tx.row(FIND_SQL, principal, space, key)
+    kept = None if found is None else _one(tx, found[0])
+    if kept is None:
+        return
+    seal = kept.seal
+    if tx.sealer is not None and kept.fits(tx.sealer) is not False:
+        *before, _, at = kept.covered
+        seal = tx.sealer.seal(NAME, (*before, report, at))
+    tx.run(RESTATE_SQL, report, seal, kept.row)
+
+
+def every(tx: Reading) -> Iterator[Kept]:
+    """All of them. Their seals may be changed meanwhile."""
+    start: int | None = LOWEST
+    while start is not None and (page := list(tx.rows(EVERY_SQL, start, LOOKED_AT_TOGETHER))):
+        yield from map(_kept, page)
+        last = page[-1][0]
+        start = last + 1 if last < HIGHEST else None
+
+
+def seal_again(tx: Writing, sealer: Sealer, kept: Kept) -> None:
+    """Seal one as it stands."""
+    tx.run(SET_SEAL_SQL, sealer.seal(NAME, kept.covered), kept.row)
+
+
+def count(tx: Reading) -> int:
+    """How many there are."""
+    return tx.value(COUNT_SQL)
+
+
+def _one(tx: Reading, row: int) -> Kept | None:
+    found = tx.row(ONE_SQL, row)
+    return None if found is None else _kept(found)
+
+
+def _kept(row: tuple[Any, ...]) -> Kept:
+    number, *covered, seal = row
+    return Kept(number, tuple(covered), seal)

@@ -113,5 +113,6 @@ def broken(tx: Reading, sealer: Sealer, space: int, sight: Sight) -> Iterator[tu
 
 
 def _problem(tx: Reading, sealer: Sealer, shape: Shape, values: tuple[object, ...]) -> str | None:
-    problem = problem_of(sealer, shape, values, tx.value(SEAL_SQL, shape.name, shape.row(sealer, values)))
+    seal = tx.value(SEAL_SQL, shape.name, shape.row(sealer, values))
+    problem = problem_of(sealer, shape.name, shape.sealed_of(values), seal)
     return None if problem == WITHOUT_IDENTITY else problem

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from beetle.named_tuple import NamedTuple
-from beetle.store import turn_seals
+from beetle.store import idempotency, turn_seals
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.seal_checks import SEALS_SQL, TURNS_AT_ONCE, sum_fits, sum_of, unsealed_turns
 from beetle.store.seals import PUT_SQL, Sealer, Shape, all_rows, put_sum, shapes
@@ -47,6 +47,8 @@ def judge(tx: Reading, sealer: Sealer) -> Judged:
     for shape in shapes(tx).values():
         for each in _rows(tx, sealer, shape, _seals(tx, shape)):
             judged = judged.and_one(each.fits)
+    for kept in idempotency.every(tx):
+        judged = judged.and_one(kept.fits(sealer))
     for _, _, fits in _turns(tx, sealer):
         judged = judged.and_one(fits)
     return judged
@@ -60,6 +62,11 @@ def seal_anew(tx: Writing, before: Sealer, after: Sealer) -> Judged:
     judged = Judged()
     for shape in shapes(tx).values():
         judged = _seal_table(tx, before, after, shape, judged)
+    for kept in idempotency.every(tx):
+        fits = kept.fits(before)
+        judged = judged.and_one(fits)
+        if fits is not False:
+            idempotency.seal_again(tx, after, kept)
     for turn, values, fits in _turns(tx, before):
         judged = judged.and_one(fits)
         if fits is not False:

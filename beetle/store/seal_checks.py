@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from beetle.named_tuple import NamedTuple
-from beetle.store import turn_seals
+from beetle.store import idempotency, turn_seals
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.seals import PUT_SQL, SEAL_SQL, STRONG, SUM_SQL, Sealer, Shape, all_rows, put_sum, shape_of, shapes
@@ -53,15 +53,15 @@ class Broken(NamedTuple):
 
 def rows(tx: Reading) -> int:
     """How many seals there are."""
-    return tx.value(ALL_SEALS_SQL)
+    return tx.value(ALL_SEALS_SQL) + idempotency.count(tx)
 
 
 def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
-    """The rows of every table that is sealed apart, which are not what the runtime wrote."""
+    """The rows of every table but those of turns, which are not what the runtime wrote."""
     known = shapes(tx)
     looked = 0
-    for shape in known.values():
-        for found in _of_table(tx, sealer, shape):
+    for each in (*(_of_table(tx, sealer, shape) for shape in known.values()), _of_keys(tx, sealer)):
+        for found in each:
             if isinstance(found, Broken):
                 yield found
                 continue
@@ -89,7 +89,7 @@ def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | No
         seal = tx.value(SEAL_SQL, shape.name, row)
         if seal is not None:
             seals.take(row)
-        problem = problem_of(sealer, shape, values, seal)
+        problem = problem_of(sealer, shape.name, shape.sealed_of(values), seal)
         if problem is not None and told < MOST:
             told += 1
             yield Broken(shape.name, row, problem)
@@ -97,6 +97,17 @@ def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | No
         yield from _unmatched(tx, sealer, shape)
     if not sum_fits(tx, sealer, shape.name, count, total):
         yield Broken(shape.name, None, SUM_CHANGED)
+
+
+def _of_keys(tx: Reading, sealer: Sealer) -> Iterator[Broken | None]:
+    """As `_of_table`, of the first reports of idempotency keys, which hold their own seals."""
+    told = 0
+    for kept in idempotency.every(tx):
+        yield None
+        problem = problem_of(sealer, idempotency.NAME, kept.covered, kept.seal)
+        if problem is not None and told < MOST:
+            told += 1
+            yield Broken(idempotency.NAME, kept.row, problem)
 
 
 class _Seals:
@@ -137,13 +148,17 @@ def _unmatched(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken]:
         yield Broken(shape.name, row, REMOVED)
 
 
-def problem_of(sealer: Sealer, shape: Shape, values: tuple[Any, ...], seal: Any) -> str | None:
-    """Why a row is not what the runtime wrote, None when it is, as far as anybody can tell."""
+def problem_of(sealer: Sealer, of: str, covered: tuple[Any, ...], seal: Any) -> str | None:
+    """Why a row is not what the runtime wrote, None when it is, as far as anybody can tell.
+
+    Args:
+        covered: what a seal of this table covers.
+    """
     if seal is None:
         return ADDED
-    if sealer.fits(seal, shape.name, shape.sealed_of(values)) is False:
+    if sealer.fits(seal, of, covered) is False:
         return CHANGED
-    return WITHOUT_IDENTITY if sealer.is_weak(shape.name, seal) else None
+    return WITHOUT_IDENTITY if sealer.is_weak(of, seal) else None
 
 
 def sum_of(seals: Iterable[Any]) -> int | None:
@@ -216,15 +231,26 @@ def _problem(
 def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:
     """Seal the tables that were never sealed: all of them in a new store and behind a migration, and those that a
     restore has changed. How many rows, by table."""
-    known = shapes(tx)
+    known, anew = shapes(tx), not tx.value(HAS_ANY_SQL)
     if _was_migrated(tx, sealer):
+        anew = True
         for name in known:
             forget(tx, name)
     taken: dict[str, int] = {}
     for shape in known.values():
         if not tx.value(HAS_SEALS_SQL, shape.name):
             taken[shape.name] = _seal_all(tx, sealer, shape)
+    if anew and (count := _seal_keys(tx, sealer, idempotency.every(tx))):
+        taken[idempotency.NAME] = count
     return taken
+
+
+def _seal_keys(tx: Writing, sealer: Sealer, kept: Iterable[idempotency.Kept]) -> int:
+    count = 0
+    for each in kept:
+        idempotency.seal_again(tx, sealer, each)
+        count += 1
+    return count
 
 
 def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
@@ -238,6 +264,9 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
     for shape in shapes(tx).values():
         if shape.name not in NEVER_STRONG and (count := _strengthen_table(tx, sealer, shape)):
             taken[shape.name] = count
+    fitting_keys = (kept for kept in idempotency.every(tx) if kept.fits(sealer))
+    if count := _seal_keys(tx, sealer, fitting_keys):
+        taken[idempotency.NAME] = count
     after = 0
     while page := turn_seals.every(tx, after, TURNS_AT_ONCE):
         seals = dict(page)
@@ -301,5 +330,5 @@ def forget(tx: Writing, table: str) -> None:
 def row_problem(tx: Reading, sealer: Sealer, table: str, values: tuple[Any, ...]) -> str | None:
     """As `problem_of`, of one row of a table, whose columns are given in their order; a weak seal is none."""
     known = shape_of(tx, table)
-    problem = problem_of(sealer, known, values, tx.value(SEAL_SQL, table, known.row(sealer, values)))
+    problem = problem_of(sealer, table, known.sealed_of(values), tx.value(SEAL_SQL, table, known.row(sealer, values)))
     return None if problem == WITHOUT_IDENTITY else problem

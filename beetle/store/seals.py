@@ -3,8 +3,9 @@
 A row that another program changed, added or removed has none that fits.
 
 A turn is sealed with all that was committed with it, in its own row, by who writes it (`turn_seals`): that costs one
-digest a turn. Rows of all other tables are sealed apart, at the end of each write: SQLite tells which rows a statement
-changed, so no statement has to care for it. Tables whose rows follow from others need none: `UNSEALED` says why.
+digest a turn. So is the first report of an idempotency key (`idempotency`). Rows of all other tables are sealed apart,
+at the end of each write: SQLite tells which rows a statement changed, so no statement has to care for it. Tables whose
+rows follow from others need none: `UNSEALED` says why.
 
 The key comes from the device identity, so that nobody makes a seal from the database alone. Without a usable identity
 the store's own key serves; the seal's first byte tells which.
@@ -41,6 +42,7 @@ UNSEALED: Mapping[str, str] = {
     "chunk_tag": "follows from the tags of the chunks, and is compared with them",
     "chain_activity": "follows from the thoughts, and is compared with them",
     "conversation_speaker": "follows from the live messages, and is compared with them",
+    "idempotency": "each row holds its own seal",
     "event_log": "chained by its hashes, and its head is signed",
     "event_place": "follows from the event log, and is compared with it",
     "event": "follows from the messages, and is compared with them",
@@ -241,10 +243,6 @@ class Changes:
         self._rows[table, row] = Change(before if known is None else known.before, after)
         if self.trusts:
             self._trusted.add((table, row))
-
-    def added(self, table: str, row: int, values: tuple[Any, ...]) -> None:
-        """A row was added whose integer key and values are known, so that SQLite need not tell them."""
-        self._add(table, row, None, values)
 
     def __bool__(self) -> bool:
         return bool(self._rows or self._turns or self._parts)

@@ -28,9 +28,12 @@ NAMES_NOTHING = {
     "host_ref.host_ref": "no row names a host ref without a label",
     "attr.attr": "no row names an attr",
     "conversation_speaker.conversation_speaker": "no row names an entry of the list of speakers",
+    "idempotency.idempotency": "no row names a first report; its number says when it goes",
     "message.message": "only its content and its index row name a message, and an erased one has none",
 }
 """Keys that say nothing when no other row has them: changing such a one changes nothing that anybody reads."""
+GO_BY_THEMSELVES = "idempotency"
+"""First reports are removed by the runtime all the time, the oldest first."""
 ASKS_FOR_MORE = "toc_outbox"
 """A row that is added asks for a day of the table of contents to be made anew, which changes nothing."""
 INDEX = "recall_index"
@@ -218,8 +221,10 @@ def test_a_row_that_another_program_made_is_named(
 
 
 def may_go_unseen(table: str, column: str, how: str) -> bool:
-    """Whether verify need not name it: it says nothing, or asks for more."""
-    return (how == "change" and f"{table}.{column}" in NAMES_NOTHING) or (how != "remove" and table == ASKS_FOR_MORE)
+    """Whether verify need not name it: it says nothing, asks for more, or would go by itself."""
+    if how == "remove":
+        return table == GO_BY_THEMSELVES
+    return (how == "change" and f"{table}.{column}" in NAMES_NOTHING) or table == ASKS_FOR_MORE
 
 
 def check(store: Store, folder: Path, table: str, column: str, how: str, pick: int) -> None:

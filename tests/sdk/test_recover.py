@@ -381,7 +381,7 @@ def test_first_reports_beyond_the_budget_are_dropped_the_oldest_first(memory: Me
     store_of(memory).write(
         lambda tx: [
             tx.run(
-                "INSERT INTO idempotency VALUES (?, 'p', 's', ?, x'', x'', 0)", number, str(number)
+                "INSERT INTO idempotency VALUES (?, 'p', 's', ?, x'', x'', 0, NULL)", number, str(number)
             )
             for number in (1, 2, most, most + 2)
         ]

@@ -438,8 +438,9 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0020_index_tail",
         "0021_message_times",
         "0022_word_bitmaps",
+        "0023_key_seals",
     )
-    assert memory.inspect().store.schema == 22
+    assert memory.inspect().store.schema == 23
     assert_clean(memory)
 
 

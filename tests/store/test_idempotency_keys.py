@@ -1,15 +1,37 @@
-"""Of idempotency keys as many are kept as the profile says, the newest ones."""
+"""Of idempotency keys as many are kept as the profile says, the newest ones; each is sealed in its own row."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import apsw
 import pytest
 
+from beetle import MemoryRuntime
 from beetle.calls import key_of
-from beetle.store import idempotency
+from beetle.contracts.errors import IntegrityViolation
+from beetle.store import idempotency, seal_checks
+from beetle.store.engine import migrate
 from beetle.store.engine.write_transaction import WriteTransaction
-from tests.store.conftest import assert_clean, open_runtime, store_of
+from tests.store.conftest import assert_clean, open_runtime, store_of, turn
 
 FIRST = idempotency.FirstReport(b"request", b"report")
+
+
+def commit_as(memory: MemoryRuntime, key: str) -> Any:
+    request = {"conversation": {"conversation_id": "c"}, "turns": [turn(key, "the lamp")]}
+    return memory.call("transcript.commit", request, idempotency_key=key)
+
+
+def by_another_program(path: str, *statements: str) -> None:
+    connection = apsw.Connection(path)
+    for sql in statements:
+        connection.execute(sql)
+    connection.close()
+
+
+def named(memory: MemoryRuntime) -> list[tuple[str, str]]:
+    return [(each.subject, each.problem) for each in memory.verify_store().findings]
 
 
 @pytest.mark.parametrize("most", [1, 7, 80, 1000])
@@ -19,7 +41,7 @@ def test_at_most_so_many_are_kept_and_at_least_seven_eighths_of_them(path: str, 
             idempotency.keep(tx, "p", "s", str(number), FIRST, 0, most)
             held = tx.value("SELECT count(*) FROM idempotency")
             assert min(number, most * 7 // 8) <= held <= most
-            assert idempotency.find(tx, "p", "s", str(number)) == FIRST
+            assert idempotency.find(tx, "p", "s", str(number)) == (number, FIRST)
             assert idempotency.find(tx, "p", "s", str(number - most)) is None
 
     with open_runtime(path) as memory:
@@ -33,3 +55,76 @@ def test_a_client_makes_keys_that_follow_each_other_and_none_twice() -> None:
     times = [each[:12] for each in keys]
     assert times == sorted(times) and times[0] < times[-1]
     assert key_of("memory.recall", None) is None and key_of("memory.recall", "mine") == "mine"
+
+
+CHANGES = ("report = x'80'", "request = x'80'", "at = at + 1", "principal = 'another'", "space = 'another'",
+           "key = 'another'", "seal = zeroblob(16)", "seal = x'01'")  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_first_report_that_another_program_changed_is_named(path: str, change: str) -> None:
+    with open_runtime(path) as memory:
+        commit_as(memory, "one")
+        commit_as(memory, "two")
+        assert_clean(memory)
+    by_another_program(path, f"UPDATE idempotency SET {change} WHERE key = 'one'")
+    with open_runtime(path) as memory:
+        assert named(memory) == [("idempotency row 1", seal_checks.CHANGED)]
+        commit_as(memory, "three")
+        memory.recover()
+        assert named(memory) == [("idempotency row 1", seal_checks.CHANGED)]
+
+
+@pytest.mark.parametrize("row", [-(2**63), 0, 12, 2**63 - 1])
+def test_a_first_report_that_another_program_made_is_named(path: str, row: int) -> None:
+    with open_runtime(path) as memory:
+        commit_as(memory, "one")
+    copied = "SELECT principal, space, 'made', request, report, at, NULL FROM idempotency"
+    by_another_program(path, f"INSERT INTO idempotency SELECT {row}, * FROM ({copied})")
+    with open_runtime(path) as memory:
+        assert (f"idempotency row {row}", seal_checks.ADDED) in named(memory)
+
+
+def test_what_another_program_put_in_the_place_of_a_first_report_is_answered_to_nobody(path: str) -> None:
+    with open_runtime(path) as memory:
+        first = commit_as(memory, "one")
+        assert commit_as(memory, "one") == first
+        other = commit_as(memory, "two")
+    by_another_program(
+        path, "UPDATE idempotency SET report = (SELECT report FROM idempotency WHERE key = 'two') WHERE key = 'one'"
+    )
+    with open_runtime(path) as memory:
+        with pytest.raises(IntegrityViolation) as refused:
+            commit_as(memory, "one")
+        assert "first" in refused.value.message and "verify" in refused.value.hint
+        assert commit_as(memory, "two") == other
+
+
+def test_first_reports_of_an_older_schema_are_sealed_as_they_are(path: str) -> None:
+    last = migrate.available()[-1].number
+    with open_runtime(path) as memory:
+        first = commit_as(memory, "one")
+        forget = "DELETE FROM schema_migration WHERE number >= 23"
+        store_of(memory).write(lambda tx: tx.run(forget))
+    by_another_program(path, "ALTER TABLE idempotency DROP COLUMN seal")
+    with open_runtime(path) as memory:
+        assert memory.open_report.migrations_applied == tuple(each.name for each in migrate.available()[22:last])
+        assert_clean(memory)
+        assert commit_as(memory, "one") == first
+
+
+def test_a_report_that_is_stated_again_is_sealed_again_unless_another_program_had_changed_it(path: str) -> None:
+    def restated(tx: WriteTransaction) -> bytes:
+        idempotency.restate(tx, "p", "s", "k", b"later")
+        found = idempotency.find(tx, "p", "s", "k")
+        assert found is not None
+        return found[1].report
+
+    with open_runtime(path) as memory:
+        store = store_of(memory)
+        store.write(lambda tx: idempotency.keep(tx, "p", "s", "k", FIRST, 0, 8))
+        assert store.write(restated) == b"later"
+        assert_clean(memory)
+        by_another_program(path, "UPDATE idempotency SET at = 7")
+        assert store.write(restated) == b"later"
+        assert named(memory) == [("idempotency row 1", seal_checks.CHANGED)]

@@ -293,6 +293,14 @@ def test_a_newer_store_is_refused_with_the_way_back(path: str) -> None:
         assert_clean(memory)
 
 
+def test_a_new_store_that_a_later_build_has_changed_is_called_newer(path: str) -> None:
+    open_runtime(path).close()
+    edit(path, "INSERT INTO schema_migration VALUES (9999, '9999_later', 'ab', 1, '9.9')")
+    edit(path, "ALTER TABLE space ADD COLUMN later INTEGER")
+    error = refused(path)
+    assert error.key == "schema_mismatch" and "newer (migration 9999_later)" in error.message
+
+
 def test_a_way_back_that_does_not_fit_into_a_hint_is_on_a_page(path: str) -> None:
     folder = Path(path).parent / ("x" * 160) / ("y" * 160)
     folder.mkdir(parents=True)

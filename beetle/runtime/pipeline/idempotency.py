@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from beetle.contracts import codec
 from beetle.contracts.common import Report
-from beetle.contracts.errors import Conflict
+from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.invocation import Invocation, stamp
@@ -120,15 +120,23 @@ class KeyedWrite:
 
         Raises:
             Conflict: it was used for another request.
+            IntegrityViolation: another program has changed what was kept of it.
         """
         # A call of a device that was removed meanwhile goes on, but its id may be another's by now.
-        first = idempotency.find(tx, *self._whose, key) if is_still(tx, self._invocation.caller) else None
-        if first is None:
+        found = idempotency.find(tx, *self._whose, key) if is_still(tx, self._invocation.caller) else None
+        if found is None:
             return None
+        row, first = found
         if first.request != self._digest:
             raise Conflict(
                 reason="this idempotency key was used for another request",
                 hint="use a new key for a new request; the same key only repeats the same request",
+            )
+        sealer = self._store.sealer
+        if sealer is not None and not idempotency.is_as_written(tx, sealer, row):
+            raise IntegrityViolation(
+                reason="another program has changed what this idempotency key was answered first",
+                hint="`beetle verify` names the row; see whether the request was done before sending it with a new key",
             )
         return codec.unpack(first.report, self._invocation.operation.report)
 

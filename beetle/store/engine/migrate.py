@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 ) STRICT
 """
 LEDGER_TEXT = LEDGER_SQL.replace("IF NOT EXISTS ", "").strip().encode()
-"""As SQLite keeps it."""
+"""As SQLite keeps it, but for the blanks that it may keep behind it."""
 APPLIED_SQL = "SELECT number, name, sha256 FROM schema_migration ORDER BY number"
 RECORD_SQL = "INSERT INTO schema_migration VALUES (?, ?, ?, ?, ?)"
 
@@ -126,7 +126,7 @@ def made(known: list[Migration], number: int | None = None) -> list[SchemaRow]:
 
 
 def _has_ledger(rows: list[SchemaRow]) -> bool:
-    return any(row.type == b"table" and row.sql == LEDGER_TEXT for row in rows)
+    return any(row.type == b"table" and (row.sql or b"").rstrip() == LEDGER_TEXT for row in rows)
 
 
 def migrate(

@@ -37,6 +37,7 @@ DIGESTS = (
     "0edbac6eeb479b538ac05ef7687469213b1f1fffca3e8a025d16e2fa22ac1009",
     "8d91baea5cb16ac71f6b33c2a9703546ea52b117a4d8e790cf543fa127d2d6ca",
     "27edb49024a60fae8b1bd32dba48917894d45fcf15b6b695aa1ceee75a440d77",
+    "424f70d75d59a678863e56b178656bdc661c6089597f7ef35201aba4fe6028d9",
 )
 """The digest of the schema after each migration, the first one's first, as `python -m tests.store.schema_digests` says
 them: kept here, they spare each opening the making of a second schema."""

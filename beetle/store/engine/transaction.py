@@ -163,10 +163,6 @@ class Writing(Reading):
         self.run(sql, *values)
         return self.connection.last_insert_rowid()
 
-    def insert_sealed(self, table: str, sql: str, *values: Any) -> int:
-        """As `insert`, of values that are all columns of a table behind its integer key."""
-        return self.insert(sql, *values)
-
     def insert_rows(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> int:
         """One INSERT with its VALUES, of many rows; the last one's rowid. As `run_known`.
 

@@ -224,15 +224,6 @@ class WriteTransaction(Writing):
         if reads_seals(sql) and self._changes:
             self.settle()
 
-    def insert_sealed(self, table: str, sql: str, *values: Any) -> int:
-        """One INSERT, whose values are all columns of the table behind its integer key; its rowid. As `run_known`."""
-        for _ in self._cursor.execute(sql, values):
-            pass
-        row = self.connection.last_insert_rowid()
-        if self._changes is not None:
-            self._changes.added(table, row, (row, *values))
-        return row
-
     def put_off(self, sql: str, *values: Any) -> None:
         """A statement on what is remembered of conversations, whose caller brings `known` up to date. It runs when the
         transaction ends or such a row is looked at, and not at all where another one follows that differs in its last

@@ -178,7 +178,7 @@ CREATE TABLE idempotency (
   key         TEXT NOT NULL,
   request     BLOB NOT NULL,
   report      BLOB NOT NULL,
-  at          INTEGER NOT NULL,
+  at          INTEGER NOT NULL, seal BLOB,
   UNIQUE (principal, space, key)
 ) STRICT;
 CREATE TABLE fact (
